@@ -45,6 +45,8 @@ packages() {
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl"
     # htpasswd; ab, for the lab; a peer of the lab
     tested="$tested apache2-utils haproxy"
+    # A daemon that takes logs.
+    tested="$tested rsyslog"
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
         build) echo "$base" ;;

@@ -3,6 +3,7 @@
 
 use crate::process::{self, PATIENCE, eventually, wait_for_exit};
 use crate::site::Port;
+use crate::tls::Certificate;
 use rustix::process::Signal;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -196,10 +197,38 @@ impl Server {
         }
         spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
     }
+
+    /// Redis that speaks nothing else than TLS, for a client that checks its certificate and knows the password.
+    #[must_use]
+    pub fn redis_with_password(certificate: &Certificate, password: &str) -> Self {
+        let directory = directory();
+        let held = Port::hold();
+        let port = held.number;
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"])
+            .arg(directory.path())
+            .args(["--port", "0", "--tls-auth-clients", "no", "--tls-port", &port.to_string()])
+            .args(["--requirepass", password, "--tls-key-file"])
+            .arg(&certificate.key)
+            .arg("--tls-cert-file")
+            .arg(&certificate.cert)
+            .arg("--tls-ca-cert-file")
+            .arg(&certificate.cert);
+        spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
+    }
+}
+
+impl Server {
+    /// It accepts connections from now on and says nothing.
+    pub fn suspend(&self) {
+        process::signal(self.process.id(), Signal::STOP);
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        process::signal(self.process.id(), Signal::CONT);
         // PostgreSQL takes SIGINT as a fast shutdown; SIGTERM would wait for its clients.
         process::signal(self.process.id(), Signal::INT);
         process::signal(self.process.id(), Signal::TERM);

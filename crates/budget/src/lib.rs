@@ -8,10 +8,13 @@
 
 mod budget;
 mod charge;
+mod control_group;
 pub mod machine;
+mod pressure;
 
 pub use budget::{Budget, Kind};
 pub use charge::{Charge, Share};
+pub use pressure::MemoryPressure;
 
 /// The budgets of a server. Copied freely: see `Budget::new`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,44 +1,110 @@
-//! What a machine has, as far as defaults depend on it: memory, as the control group allows it, room for temporary files,
-//! descriptors.
+//! What a machine has, as far as defaults depend on it: processors and memory, as the control group allows them, room for
+//! temporary files, descriptors.
 
+use crate::control_group;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 const MIB: u64 = 1 << 20;
+
+/// Memory that a worker has at least, for the default number of workers.
+const OF_A_WORKER: u64 = 64 * MIB;
+
+/// What this process may use, and what there is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Processors that it may use, at least 1. A part of one counts as one.
+    pub processors: usize,
+    /// Those that there are.
+    pub all_processors: usize,
+    /// The file that allows no more.
+    pub processors_by: Option<PathBuf>,
+    /// Bytes of memory that it may use.
+    pub memory: u64,
+    /// Those that there are.
+    pub all_memory: u64,
+    /// The file that allows no more.
+    pub memory_by: Option<PathBuf>,
+}
+
+/// The machine that this process runs on, as it was when it was first asked for.
+pub fn here() -> &'static Machine {
+    static HERE: OnceLock<Machine> = OnceLock::new();
+    HERE.get_or_init(|| Machine::of(Path::new("/")))
+}
+
+impl Machine {
+    /// What the files below a root say.
+    fn of(root: &Path) -> Self {
+        let read = |file: &str| fs::read_to_string(root.join(file)).ok();
+        let online = read("sys/devices/system/cpu/online").and_then(|list| control_group::listed(&list));
+        // What `taskset` and service managers set.
+        let status = read("proc/self/status");
+        let affinity =
+            status.as_ref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")));
+        let affinity = affinity.and_then(control_group::listed).filter(|number| *number > 0);
+        let all_processors = online.filter(|number| *number > 0).or(affinity).unwrap_or(1);
+        let (mut processors, mut processors_by) = (all_processors, None);
+        // The part of a processor that a quota may leave over is worth a worker.
+        let by_time = control_group::processor_time(root).map(|it| (it.amount.ceil() as usize, Some(it.by)));
+        let by_set = control_group::processors(root).map(|it| (it.amount, Some(it.by)));
+        for (number, by) in by_set.into_iter().chain(by_time).chain(affinity.map(|number| (number, None))) {
+            if number < processors {
+                (processors, processors_by) = (number.max(1), by);
+            }
+        }
+        let all_memory = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| total(&text));
+        let all_memory = all_memory.unwrap_or(512 * MIB);
+        let allowed = control_group::memory(root).filter(|allowed| allowed.amount < all_memory);
+        Self {
+            processors,
+            all_processors,
+            processors_by,
+            memory: allowed.as_ref().map_or(all_memory, |allowed| allowed.amount),
+            all_memory,
+            memory_by: allowed.map(|allowed| allowed.by),
+        }
+    }
+
+    /// Two workers for each processor, and no more than memory has room for, as far as that can be known: a worker may
+    /// have much more than what is counted for it here.
+    #[must_use]
+    pub fn default_workers(&self) -> u32 {
+        let by_memory = (self.memory / OF_A_WORKER).max(2);
+        u32::try_from((self.processors as u64 * 2).min(by_memory)).unwrap_or(2)
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let by =
+            |file: &Option<PathBuf>| file.as_ref().map_or_else(String::new, |file| format!(" ({})", file.display()));
+        let (all, some) = (self.all_processors, self.processors);
+        let processors = if some < all { format!("{some} of {all}") } else { all.to_string() };
+        let noun = if all == 1 { "processor" } else { "processors" };
+        let (all, some) = (self.all_memory / MIB, self.memory / MIB);
+        let memory = if some < all { format!("{some} of {all} MiB of memory") } else { format!("{all} MiB of memory") };
+        format!("{processors} {noun}{}, {memory}{}", by(&self.processors_by), by(&self.memory_by))
+    }
+}
 
 /// Bytes of memory that this process may use: those of the machine, or of its control group if that has fewer.
 #[must_use]
 pub fn memory() -> u64 {
-    let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
-    let of_group =
-        fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_groups(&text, Path::new("/sys/fs/cgroup")));
-    of_machine.into_iter().chain(of_group).min().unwrap_or(512 * MIB)
+    here().memory
+}
+
+/// Processors that this process may use.
+#[must_use]
+pub fn processors() -> usize {
+    here().processors
 }
 
 /// `MemTotal` of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
-/// The least that a control group of this process, or one above it, allows.
-fn of_groups(cgroup: &str, mounted: &Path) -> Option<u64> {
-    let limits = cgroup.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let (base, file) = match controllers {
-            "" => (mounted.to_owned(), "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => {
-                (mounted.join("memory"), "memory.limit_in_bytes")
-            }
-            _ => return None,
-        };
-        let own = base.join(path.trim_start_matches('/'));
-        // In a container the path may be that of the host, which is not there: the mount itself is the group then.
-        let groups = own.ancestors().take_while(|dir| dir.starts_with(&base));
-        groups.filter_map(|dir| fs::read_to_string(dir.join(file)).ok()?.trim().parse::<u64>().ok()).min()
-    });
-    limits.min()
 }
 
 /// An eighth of the memory: what waits has it, PHP needs the most.
@@ -87,20 +153,104 @@ pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// A machine of these files.
+    fn machine(files: &[(&str, &str)]) -> (Machine, PathBuf) {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("howdah-machine-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let root = std::env::temp_dir().join(name);
+        let always = [
+            ("proc/meminfo", "MemFree: 1 kB\nMemTotal:       8388608 kB\n"),
+            ("sys/devices/system/cpu/online", "0-7\n"),
+        ];
+        for (path, content) in always.iter().chain(files) {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let machine = Machine::of(&root);
+        fs::remove_dir_all(&root).unwrap();
+        (machine, root)
+    }
+
+    fn allowed(files: &[(&str, &str)]) -> (usize, u64) {
+        let (machine, _) = machine(files);
+        (machine.processors, machine.memory / MIB)
+    }
 
     #[test]
-    fn the_control_group_counts_with_those_above_it() {
-        assert_eq!(total("MemFree: 1 kB\nMemTotal:       524288 kB\n"), Some(512 * MIB));
-        let dir = std::env::temp_dir().join(format!("howdah-cgroup-{}", std::process::id()));
-        fs::create_dir_all(dir.join("a/b")).unwrap();
-        fs::write(dir.join("a/memory.max"), "1000000\n").unwrap();
-        fs::write(dir.join("a/b/memory.max"), "max\n").unwrap();
-        assert_eq!(of_groups("0::/a/b\n", &dir), Some(1_000_000));
-        assert_eq!(of_groups("0::/\n", &dir), None);
-        fs::create_dir_all(dir.join("memory")).unwrap();
-        fs::write(dir.join("memory/memory.limit_in_bytes"), "5000\n").unwrap();
-        assert_eq!(of_groups("3:cpu:/x\n4:memory:/docker/1\n0::/a/b\n", &dir), Some(5000));
-        fs::remove_dir_all(&dir).unwrap();
+    fn without_control_groups_there_is_what_the_machine_has() {
+        let (machine, _) = machine(&[]);
+        assert_eq!((machine.processors, machine.memory), (8, 8192 * MIB));
+        assert_eq!((machine.default_workers(), machine.describe().as_str()), (16, "8 processors, 8192 MiB of memory"));
+    }
+
+    #[test]
+    fn the_least_of_a_group_and_those_above_it_counts() {
+        let group = ("proc/self/cgroup", "0::/a/b\n");
+        let seen = allowed(&[
+            group,
+            ("sys/fs/cgroup/a/memory.max", "536870912\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/b/memory.high", "max\n"),
+            ("sys/fs/cgroup/a/cpu.max", "400000 100000\n"),
+            ("sys/fs/cgroup/a/b/cpu.max", "150000 100000\n"),
+        ]);
+        assert_eq!(seen, (2, 512), "a part of a processor counts as one");
+        assert_eq!(allowed(&[group, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), (8, 8192));
+        let held_up = [group, ("sys/fs/cgroup/a/memory.max", "max"), ("sys/fs/cgroup/a/memory.high", "1073741824")];
+        assert_eq!(allowed(&held_up), (8, 1024));
+        assert_eq!(allowed(&[group, ("sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-2,5\n")]), (4, 8192));
+        assert_eq!(allowed(&[group, ("sys/fs/cgroup/a/b/cpu.max", "10000 100000\n")]), (1, 8192));
+        assert_eq!(allowed(&[("proc/self/status", "Cpus_allowed_list:\t4-6\n")]), (3, 8192), "taskset counts");
+        // In a container the path may be the host's.
+        assert_eq!(
+            allowed(&[("proc/self/cgroup", "0::/x/y\n"), ("sys/fs/cgroup/memory.max", "1073741824")]),
+            (8, 1024)
+        );
+    }
+
+    #[test]
+    fn the_older_control_groups_count_too() {
+        let group = ("proc/self/cgroup", "2:cpu,cpuacct:/d\n3:cpuset:/d\n4:memory:/d/1\n0::/x\n");
+        let seen = allowed(&[
+            group,
+            ("sys/fs/cgroup/memory/d/memory.limit_in_bytes", "268435456\n"),
+            ("sys/fs/cgroup/memory/d/1/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us", "300000\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_period_us", "100000\n"),
+        ]);
+        assert_eq!(seen, (3, 256));
+        let seen = allowed(&[
+            group,
+            ("sys/fs/cgroup/cpu/d/cpu.cfs_quota_us", "-1\n"),
+            ("sys/fs/cgroup/cpu/d/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpuset/d/cpuset.cpus", "1,3\n"),
+        ]);
+        assert_eq!(seen, (2, 8192));
+    }
+
+    #[test]
+    fn what_limits_is_named_and_few_workers_fit_little_memory() {
+        let (machine, root) = machine(&[
+            ("proc/self/cgroup", "0::/a\n"),
+            ("sys/fs/cgroup/a/memory.max", "268435456\n"),
+            ("sys/fs/cgroup/a/cpu.max", "450000 100000\n"),
+        ]);
+        let group = root.join("sys/fs/cgroup/a");
+        let group = group.display();
+        assert_eq!(
+            machine.describe(),
+            format!("5 of 8 processors ({group}/cpu.max), 256 of 8192 MiB of memory ({group}/memory.max)")
+        );
+        assert_eq!(machine.default_workers(), 4, "and not ten");
+    }
+
+    #[test]
+    fn this_machine_has_something() {
+        let machine = Machine::of(Path::new("/"));
+        assert!(machine.processors >= 1 && machine.processors <= machine.all_processors && machine.memory > 0);
     }
 
     #[test]

@@ -54,6 +54,8 @@ struct Status {
     version: &'static str,
     pid: u32,
     uptime_s: u64,
+    /// The addresses that clients come to, as the settings name them.
+    listen: Vec<String>,
     /// Whether requests should be sent here, and else why not.
     ready: bool,
     not_ready: Option<String>,
@@ -453,6 +455,7 @@ fn status(state: &State, pools: &Pools) -> Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: state.started.elapsed().as_secs(),
+        listen: state.server.edition().settings.listen.iter().map(ToString::to_string).collect(),
         ready: ready.is_ok(),
         not_ready: ready.err(),
         dashboard_orders: state.dashboard_orders,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use howdah_config::{Account, AcmeSettings, Proof, host_name};
 use howdah_observe::metrics::CertificateNumbers;
 use howdah_tls::Store;
-use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, Report};
+use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, RedisAddress, Report};
 use howdah_tls::local_ca::{self, LocalCa};
 use howdah_tls::names::{self, Reach};
 use howdah_tls::state_dir::StateDir;
@@ -87,7 +87,7 @@ pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certif
     let manager = if public.is_empty() && settings.on_demand.is_none() {
         None
     } else {
-        let started = Manager::start(options(settings, public), &state, store, report.clone());
+        let started = Manager::start(options(settings, public, redis(settings)?), &state, store, report.clone());
         Some(started.context("cannot use the state directory (`acme.state`)")?)
     };
     Ok(Certificates { report, manager })
@@ -99,7 +99,17 @@ fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
     names.partition(|name| names::reach(name) == Reach::Public)
 }
 
-fn options(settings: &AcmeSettings, names: Vec<String>) -> acme::Options {
+/// The Redis that certificates are shared in.
+///
+/// # Errors
+/// It is no address.
+pub(crate) fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
+    let address = settings.redis.as_ref();
+    let parsed = address.map(|address| RedisAddress::parse(address.expose(), settings.redis_ca_file.clone()));
+    parsed.transpose().map_err(|why| anyhow::anyhow!("[acme] redis: {why}"))
+}
+
+fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddress>) -> acme::Options {
     let kind = |proof: &Proof| match proof {
         Proof::Http01 => Kind::Http01,
         Proof::TlsAlpn01 => Kind::TlsAlpn01,
@@ -115,6 +125,7 @@ fn options(settings: &AcmeSettings, names: Vec<String>) -> acme::Options {
         first_is_default: !names.is_empty(),
         names,
         on_demand: settings.on_demand.as_ref().map(on_demand),
+        redis,
         retry: settings.retry,
         retry_most: settings.retry_most,
     }

@@ -40,6 +40,9 @@ pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Res
     if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
         return Err(vec![format!("{}: [acme] state: {why}", loaded.origins.of("acme.state"))]);
     }
+    if let Err(why) = certificates::redis(&loaded.settings.acme) {
+        return Err(vec![format!("{}: {why}", loaded.origins.of("acme.redis"))]);
+    }
     let hosts = match depth {
         Depth::WithPhp => {
             let named = |error: String| format!("howdah: {error}");

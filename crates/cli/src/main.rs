@@ -9,6 +9,7 @@ mod admin_profile;
 mod admin_reload;
 mod admin_upgrade;
 mod certificates;
+mod check;
 mod checks;
 mod dev;
 mod edition;
@@ -18,6 +19,7 @@ mod frankenphp;
 mod identity;
 mod init;
 mod listening;
+mod memory;
 mod orders;
 mod outcome;
 mod php_hosts;
@@ -39,12 +41,10 @@ mod upgrade;
 mod watch;
 mod ways;
 
-use checks::Depth;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
-use howdah_tls::Store;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -90,18 +90,7 @@ fn main() -> ExitCode {
         Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
         Command::Sendmail { into } => dev::mails::keep(&into),
         Command::Check(flags) => match load(&flags) {
-            Ok(loaded) => {
-                let checked = match checks::check(&loaded, Store::new(), Depth::WithPhp) {
-                    Ok(checked) => checked,
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("{error}"));
-                        return ExitCode::FAILURE;
-                    }
-                };
-                print!("{}{}{}", loaded.show(), checked.hosts, sandbox::reports(&loaded.settings));
-                checked.warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                return ExitCode::SUCCESS;
-            }
+            Ok(loaded) => return check::run(&loaded),
             Err(_) => return ExitCode::FAILURE,
         },
         Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {

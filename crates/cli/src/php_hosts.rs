@@ -25,3 +25,15 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     }
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
+
+/// Starts the PHP of each pool once; what it says at its start is a warning. Programs that are not there are told elsewhere.
+pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
+    for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
+        let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
+        let names: Vec<&str> = pool.php.ini.keys().map(String::as_str).collect();
+        let trial = howdah_pool::try_php(&config, &names);
+        let of_pool = |text: &String| format!("pool {}: {text}", pool.name);
+        warnings.extend(trial.said.iter().map(of_pool));
+        errors.extend(trial.failure.iter().map(of_pool));
+    }
+}

@@ -340,7 +340,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let predecessor = taking_over.from;
     let admin = admin::start(admin, settings, server.clone(), metrics, report, orders, predecessor.clone())?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let tasks = Tasks::start(&edition, watched, tls.as_mut());
+    let tasks = Tasks::start(&edition, watched, tls.as_mut(), &server.fixed.around.metrics);
     for listener in listeners {
         if files.owns(&listener.local_addr()) {
             listener.own_file();

@@ -1,7 +1,6 @@
 //! Settings that are one word out of a few.
 
 pub use howdah_transport::worker_spec::{Mode, SandboxProfile};
-use std::path::PathBuf;
 
 /// An enum whose variants are written as fixed words.
 macro_rules! choice {
@@ -286,26 +285,4 @@ choice! {
         /// Nobody's.
         Never = "never",
     }
-}
-
-/// Where the error log goes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum LogTarget {
-    /// The standard error stream.
-    #[default]
-    Stderr,
-    /// A file, opened for appending.
-    File(PathBuf),
-}
-
-/// Where the access log goes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AccessTarget {
-    /// Nowhere: no access log.
-    #[default]
-    Off,
-    /// The standard output stream.
-    Stdout,
-    /// A file, opened for appending.
-    File(PathBuf),
 }

@@ -520,7 +520,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",
-        Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
+        Kind::Path | Kind::LogTarget(_) => "PATH",
         Kind::PhpProgram => "VERSION|PATH",
         Kind::Certificate => "CERT:KEY",
         Kind::Address | Kind::Upstream => "ADDR",

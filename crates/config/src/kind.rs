@@ -25,8 +25,8 @@ pub enum Kind {
     PhpProgram,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// One of these words, or a path.
-    ChoiceOrPath(&'static [&'static str]),
+    /// One of these words, a service of the system that keeps logs, or a path.
+    LogTarget(&'static [&'static str]),
     /// An address to listen on.
     Address,
     /// An address, a network or `"unix"`.
@@ -66,7 +66,9 @@ impl Kind {
             Self::Path => "a path in quotes".to_owned(),
             Self::PhpProgram => "a version of PHP in quotes (\"8.4\"), or the path of a howdah-php".to_owned(),
             Self::Choice(list) => format!("one of {}", words(list)),
-            Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
+            Self::LogTarget(list) => {
+                format!("{}, \"syslog:udp://HOST:PORT\", \"syslog:tcp://HOST:PORT\" or a path", words(list))
+            }
             Self::Address => {
                 "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\" or \"unix:/path\")"
                     .to_owned()

@@ -34,6 +34,7 @@ mod load;
 mod load_proxies;
 mod load_rules;
 mod load_sites;
+mod log_target;
 pub mod manual;
 mod origin;
 mod pattern;
@@ -68,9 +69,9 @@ pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use changes::{Change, changes};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
-    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
+    ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion, TrustedHeader,
+    UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;
@@ -78,6 +79,7 @@ pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
+pub use log_target::{AccessTarget, LogService, LogTarget};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use php_program::PhpProgram;

@@ -376,7 +376,7 @@ fn kind(kind: Kind) -> Json {
         Kind::Text
         | Kind::Path
         | Kind::PhpProgram
-        | Kind::ChoiceOrPath(_)
+        | Kind::LogTarget(_)
         | Kind::Address
         | Kind::Network
         | Kind::Host => {

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use howdah_budget::machine;
+
 use crate::address::ListenAddr;
-use crate::choice::{LogFormat, LogTarget, Mode, RootLinks, UnknownDirective, UnknownHost};
+use crate::choice::{LogFormat, Mode, RootLinks, UnknownDirective, UnknownHost};
+use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
@@ -80,7 +83,11 @@ settings! {
         /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
         dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
-        threads: usize = "half the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
+        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) flag("threads") example("2");
+        /// Idle workers beyond a pool's minimum end, one a second, while processes wait for memory for this percentage of the
+        /// time (Linux' PSI, over ten seconds) or more; 0 for never. It is that of the server's control group if one limits its
+        /// memory, else that of the machine.
+        memory_pressure: u32 = "10" in(0, 100) example("25");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
         /// After an upgrade: how long the old process keeps the connections that it has. Each goes with its next response, so
@@ -177,8 +184,8 @@ settings! {
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
         ///
-        /// A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
-        workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
+        /// Processors and memory are those that the control group allows (`howdah check` shows them). A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
+        workers: WorkerRange = "twice the number of processors, if memory has 64 MiB for each" auto(default_workers) flag("workers") example(r#""2-16""#);
         /// How many of them are started with the pool; 0 for `MIN`.
         ///
         /// In mode `snapshot` a pool on demand starts one in any case, to boot the application: that boot stays when the
@@ -227,7 +234,7 @@ settings! {
         ///
         /// A route may have a limit of its own. PHP-FPM's name is understood too: `request_slowlog_timeout`.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
-        /// Where the slow log goes: `stderr` or a file. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
+        /// Where the slow log goes: as `log.error`, see there. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// How entries of the slow log are written.
         slow_log_format: LogFormat = r#""text""# example(r#""json""#);
@@ -240,6 +247,11 @@ settings! {
         max_requests: u64 = "0" flag("max-requests") example("10000");
         /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
+        /// Memory that all workers of the pool may have together; 0 for any amount.
+        ///
+        /// They are measured every few seconds, and what processes share counts in parts (PSS). Above it the largest go after their requests, and no more are started than have
+        /// room, as far as `MIN` of `workers` allows.
+        max_pool_memory: Option<ByteSize> = "0" example(r#""2G""#);
         /// The longest time that PHP may take to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests for the snapshot before a worker takes work.
@@ -377,16 +389,12 @@ fn default_admin() -> ListenAddr {
     ListenAddr::Unix(std::env::temp_dir().join("howdah.sock"))
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn default_threads() -> usize {
-    cores().div_ceil(2).min(64)
+    machine::processors().div_ceil(2).min(64)
 }
 
 fn default_workers() -> WorkerRange {
-    let workers = u32::try_from(cores()).unwrap_or(1).saturating_mul(2);
+    let workers = machine::here().default_workers();
     WorkerRange { min: workers, max: workers }
 }
 

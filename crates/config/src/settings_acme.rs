@@ -46,6 +46,13 @@ settings! {
         /// It is made if it is not there, for the server's user alone. Whoever can read it can pretend to be your site.
         state: PathBuf = "`/var/lib/howdah` for root, else `$STATE_DIRECTORY`, `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
             auto(default_state) flag("state") example(r#""/srv/shared/howdah""#);
+        /// A Redis in which several servers share certificates with their keys, the account and challenges:
+        /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, with `rediss` over TLS. `""` for none: then they are in `state`.
+        ///
+        /// Whoever can read it can pretend to be your site. An address with a password is better in the environment.
+        redis: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
+        /// The authorities that may vouch for that Redis, in PEM, in the place of the system's.
+        redis_ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
     }
     plus {}
 }

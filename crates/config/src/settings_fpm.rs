@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::choice::LogTarget;
 use crate::document::quoted;
+use crate::log_target::LogTarget;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
 use crate::settings::PoolSettings;

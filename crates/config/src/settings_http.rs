@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::TrustedProxy;
-use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Symlinks, TrustedHeader};
+use crate::choice::{AccessFormat, Algorithm, LogFormat, LogLevel, Symlinks, TrustedHeader};
+use crate::log_target::{AccessTarget, LogTarget};
 use crate::pattern::NamePattern;
 use crate::quantity::ByteSize;
 use crate::table::settings;
@@ -173,9 +174,10 @@ settings! {
         level: LogLevel = r#""info""# flag("log-level") example(r#""debug""#);
         /// How lines of the error log are written.
         format: LogFormat = r#""text""# flag("log-format") example(r#""json""#);
-        /// Where the error log goes: `stderr` or a file.
+        /// Where the error log goes: `stderr`, a file, `journald`, or `syslog` (of this machine; `syslog:udp://HOST:PORT` and
+        /// `syslog:tcp://HOST:PORT` for another one).
         error: LogTarget = r#""stderr""# flag("error-log") example(r#""/var/log/howdah/error.log""#);
-        /// Where the access log goes: `off`, `stdout` or a file.
+        /// Where the access log goes: `off`, `stdout`, a file, `journald` or `syslog`, as above.
         access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
         /// How lines of the access log are written.
         access_format: AccessFormat = r#""combined""# flag("access-format") example(r#""json""#);

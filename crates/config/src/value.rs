@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
-    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
+    ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion, TrustedHeader,
+    UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -238,54 +238,6 @@ words!(
     Sampler,
     ParentTrust
 );
-
-impl Value for LogTarget {
-    const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);
-
-    fn from_text(text: &str) -> Option<Self> {
-        match text {
-            "" => None,
-            "stderr" => Some(Self::Stderr),
-            path => Some(Self::File(path.into())),
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::Stderr => quoted("stderr"),
-            Self::File(path) => path.show(),
-        }
-    }
-
-    fn paths(&mut self) -> Vec<&mut PathBuf> {
-        if let Self::File(path) = self { vec![path] } else { Vec::new() }
-    }
-}
-
-impl Value for AccessTarget {
-    const KIND: Kind = Kind::ChoiceOrPath(&["off", "stdout"]);
-
-    fn from_text(text: &str) -> Option<Self> {
-        match text {
-            "" => None,
-            "off" => Some(Self::Off),
-            "stdout" => Some(Self::Stdout),
-            path => Some(Self::File(path.into())),
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::Off => quoted("off"),
-            Self::Stdout => quoted("stdout"),
-            Self::File(path) => path.show(),
-        }
-    }
-
-    fn paths(&mut self) -> Vec<&mut PathBuf> {
-        if let Self::File(path) = self { vec![path] } else { Vec::new() }
-    }
-}
 
 impl Value for ListenAddr {
     const KIND: Kind = Kind::Address;

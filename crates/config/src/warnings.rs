@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use crate::choice::{AccessTarget, LogTarget, Mode};
+use crate::choice::Mode;
 use crate::load::Loaded;
+use crate::log_target::{AccessTarget, LogTarget};
 use crate::settings::PoolSettings;
 use crate::source::Surroundings;
 

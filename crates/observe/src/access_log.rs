@@ -14,7 +14,8 @@ use crate::clock::{Combined, Iso, Moment};
 use crate::escape;
 use crate::metrics::Metrics;
 use crate::queue::{Manner, Owner, Queue};
-use crate::sink::Sink;
+use crate::record::{Priority, Writing};
+use crate::sink::{FileSink, Sink};
 
 mod terminal_line;
 
@@ -80,6 +81,8 @@ pub struct AccessLog {
     format: AccessFormat,
     /// Whether somebody reads it in a terminal that may show colours.
     colour: bool,
+    /// It goes to a service that keeps logs, with fields beside the line.
+    as_record: bool,
 }
 
 /// Counts lines that are lost, and says so in the error log: a line of its own would be no line of a request.
@@ -99,6 +102,11 @@ impl Owner for Losses {
     fn failed(&self, error: &io::Error) {
         tracing::error!(%error, "cannot write the access log; lines are lost until it can be written again");
     }
+
+    fn back(&self, lines: u64) -> Option<Vec<u8>> {
+        tracing::warn!("the access log can be written again; {lines} lines were lost");
+        None
+    }
 }
 
 impl AccessLog {
@@ -109,14 +117,16 @@ impl AccessLog {
     pub fn open(settings: &LogSettings, metrics: Arc<Metrics>) -> io::Result<Option<Self>> {
         let sink = match &settings.access {
             AccessTarget::Off => return Ok(None),
-            AccessTarget::Stdout => Sink::stdout()?,
-            AccessTarget::File(path) => Sink::file(path)?,
+            AccessTarget::Stdout => Sink::File(FileSink::stdout()?),
+            AccessTarget::File(path) => Sink::File(FileSink::file(path)?),
+            AccessTarget::Service(service) => Sink::service(service, "howdah-access")?,
         };
+        let as_record = matches!(settings.access, AccessTarget::Service(_));
         let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
         let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
         let is_terminal = settings.access == AccessTarget::Stdout && io::stdout().is_terminal();
         let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Some(Self { queue, format: settings.access_format, colour }))
+        Ok(Some(Self { queue, format: settings.access_format, colour, as_record }))
     }
 
     /// Logs a request.
@@ -130,7 +140,11 @@ impl AccessLog {
                 AccessFormat::Terminal => terminal_line::write(entry, self.colour, line),
                 format => entry.format(format, line),
             }
-            self.queue.push(line);
+            if self.as_record {
+                self.queue.push(&entry.record(&String::from_utf8_lossy(line)));
+            } else {
+                self.queue.push(line);
+            }
         });
     }
 
@@ -158,6 +172,36 @@ impl AccessEntry<'_> {
             AccessFormat::Terminal => return terminal_line::write(self, false, line),
         }
         line.push(b'\n');
+    }
+
+    /// The line as an entry for a service, with what is looked for beside it.
+    fn record(&self, line: &str) -> Vec<u8> {
+        let mut entry = Writing::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = [
+            ("status", Some(self.status.to_string())),
+            ("method", Some(self.method.to_owned())),
+            ("uri", Some(text(self.target))),
+            ("request", Some(self.request_id.to_owned())),
+            ("total_us", Some(self.total_us.to_string())),
+            ("remote", self.remote.map(|remote| remote.to_canonical().to_string())),
+            ("site", self.site.map(str::to_owned)),
+            ("host", self.host.map(text)),
+            ("user", self.user.map(text)),
+            ("proto", Some(self.proto.to_owned())),
+            ("bytes", Some(self.bytes.to_string())),
+            ("pool", self.pool.map(str::to_owned)),
+            ("worker", self.worker.map(|worker| worker.to_string())),
+            ("queue_us", self.queue_us.map(|micros| micros.to_string())),
+            ("php_us", self.php_us.map(|micros| micros.to_string())),
+            ("trace_id", self.trace.map(str::to_owned)),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                entry.field(name, &value);
+            }
+        }
+        entry.end()
     }
 
     fn combined(&self, line: &mut Vec<u8>) {

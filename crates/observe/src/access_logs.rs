@@ -69,6 +69,8 @@ impl AccessLogs {
 fn named(settings: &LogSettings, error: &io::Error) -> io::Error {
     match &settings.access {
         AccessTarget::File(path) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-        AccessTarget::Off | AccessTarget::Stdout => io::Error::new(error.kind(), error.to_string()),
+        AccessTarget::Off | AccessTarget::Stdout | AccessTarget::Service(_) => {
+            io::Error::new(error.kind(), error.to_string())
+        }
     }
 }

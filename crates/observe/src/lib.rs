@@ -1,6 +1,7 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`; `queue`
-//! (lines that wait for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
+//! table. Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`;
+//! `queue` (lines that wait for their thread), `record` (entries for services that keep logs), `sink` (where lines end),
+//! `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -14,8 +15,11 @@ pub mod log;
 pub mod log_file;
 pub mod metrics;
 mod queue;
+mod record;
 mod requests;
 mod sink;
+#[cfg(test)]
+mod sink_tests;
 pub mod slow_log;
 mod upstream;
 

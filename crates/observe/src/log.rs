@@ -18,7 +18,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use crate::clock::{Iso, Moment};
 use crate::escape;
 use crate::queue::{Manner, Owner, Queue};
-use crate::sink::Sink;
+use crate::record::{Priority, Writing};
+use crate::sink::{FileSink, Sink};
 
 /// With this much waiting, further lines are dropped.
 const MOST: usize = 4 * 1024 * 1024;
@@ -81,22 +82,37 @@ pub fn init(settings: &LogSettings) -> io::Result<LogHandle> {
 /// When the log's file cannot be opened, or its thread cannot be started.
 pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send + Sync + use<>, LogHandle)> {
     let sink = match &settings.error {
-        LogTarget::Stderr => Sink::stderr()?,
-        LogTarget::File(path) => Sink::file(path)?,
+        LogTarget::Stderr => Sink::File(FileSink::stderr()?),
+        LogTarget::File(path) => Sink::File(FileSink::file(path)?),
+        LogTarget::Service(service) => Sink::service(service, "howdah")?,
+    };
+    let form = match settings.error {
+        LogTarget::Service(_) => Form::Record(settings.format),
+        _ => Form::Line(settings.format),
     };
     let dropped = Arc::new(AtomicU64::new(0));
     let manner = Manner { name: "error-log", gather: Duration::ZERO, enough: MOST, most: MOST };
-    let losses = Losses { dropped: Arc::clone(&dropped), format: settings.format };
+    let is_stderr = settings.error == LogTarget::Stderr;
+    let losses = Losses { dropped: Arc::clone(&dropped), form, is_stderr };
     let queue = Arc::new(Queue::start(manner, sink, Arc::new(losses))?);
-    let lines = Lines { queue: Arc::clone(&queue), format: settings.format, level: filter(settings.level) };
+    let lines = Lines { queue: Arc::clone(&queue), form, level: filter(settings.level) };
     Ok((tracing_subscriber::registry().with(lines), LogHandle { queue, dropped }))
 }
 
 /// Tells the user why the process ends, unless nobody reads standard error.
 pub fn last_words(text: &str) {
+    say(text, LAST_WORDS);
+}
+
+/// Says something on standard error, if it can be said at once.
+fn aside(text: &str) {
+    say(text, Timespec { tv_sec: 0, tv_nsec: 0 });
+}
+
+fn say(text: &str, patience: Timespec) {
     let stderr = io::stderr();
     let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
-    if matches!(poll(&mut fds, Some(&LAST_WORDS)), Ok(1..)) {
+    if matches!(poll(&mut fds, Some(&patience)), Ok(1..)) {
         // A pipe that is ready to be written takes a page without waiting (pipe(7)).
         let words = [&text.as_bytes()[..text.len().min(4000)], b"\n"].concat();
         let _ = rustix::io::write(&stderr, &words);
@@ -107,7 +123,23 @@ pub fn last_words(text: &str) {
 #[derive(Debug)]
 struct Losses {
     dropped: Arc<AtomicU64>,
-    format: LogFormat,
+    form: Form,
+    is_stderr: bool,
+}
+
+/// How an event is written.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// As a line.
+    Line(LogFormat),
+    /// As an entry for a service, which has what the line would say as its message.
+    Record(LogFormat),
+}
+
+impl Losses {
+    fn line(&self, message: String) -> Option<Vec<u8>> {
+        Some(line(self.form, "WARN", "log", &Fields { message, rest: Vec::new() }))
+    }
 }
 
 impl Owner for Losses {
@@ -116,13 +148,21 @@ impl Owner for Losses {
     }
 
     fn notice(&self, lines: u64) -> Option<Vec<u8>> {
-        let message = format!("{lines} lines of this log were dropped: it cannot be written fast enough");
-        let fields = Fields { message, rest: Vec::new() };
-        Some(line(self.format, "WARN", "log", &fields))
+        self.line(format!("{lines} lines of this log were dropped: it cannot be written fast enough"))
     }
 
-    /// It has nowhere to say so; the metric tells.
-    fn failed(&self, _: &io::Error) {}
+    /// Where else could it be said? The metric tells, too.
+    fn failed(&self, error: &io::Error) {
+        if !self.is_stderr {
+            aside(&format!(
+                "howdah: cannot write the error log: {error}; lines are lost until it can be written again"
+            ));
+        }
+    }
+
+    fn back(&self, lines: u64) -> Option<Vec<u8>> {
+        self.line(format!("{lines} lines of this log were lost: it could not be written"))
+    }
 }
 
 const fn filter(level: LogLevel) -> LevelFilter {
@@ -138,7 +178,7 @@ const fn filter(level: LogLevel) -> LevelFilter {
 /// Writes events as lines.
 struct Lines {
     queue: Arc<Queue>,
-    format: LogFormat,
+    form: Form,
     level: LevelFilter,
 }
 
@@ -159,15 +199,29 @@ impl<S: Subscriber> Layer<S> for Lines {
         event.record(&mut fields);
         let level = event.metadata().level().as_str();
         let target = short_target(event.metadata().target());
-        self.queue.push(&line(self.format, level, target, &fields));
+        self.queue.push(&line(self.form, level, target, &fields));
     }
 }
 
-fn line(format: LogFormat, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
-    let time = Moment::from(SystemTime::now());
-    match format {
-        LogFormat::Text => text_line(time, level, target, fields),
-        LogFormat::Json => json_line(time, level, target, fields),
+fn line(form: Form, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
+    let now = SystemTime::now();
+    let time = Moment::from(now);
+    match form {
+        Form::Line(LogFormat::Text) => text_line(time, level, target, fields),
+        Form::Line(LogFormat::Json) => json_line(time, level, target, fields),
+        Form::Record(format) => {
+            let message = match format {
+                LogFormat::Text => text_message(target, fields),
+                LogFormat::Json => {
+                    String::from_utf8_lossy(&json_line(time, level, target, fields)).trim_end().to_owned()
+                }
+            };
+            let mut entry = Writing::new(now, Priority::of(level), target, &message);
+            for (name, FieldValue::Bare(value) | FieldValue::Text(value)) in &fields.rest {
+                entry.field(name, value);
+            }
+            entry.end()
+        }
     }
 }
 
@@ -226,7 +280,14 @@ impl Visit for Fields {
 }
 
 fn text_line(time: Moment, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
-    let mut line = format!("{} {level} {target}: ", Iso(time));
+    let mut line = format!("{} {level} {}", Iso(time), text_message(target, fields));
+    line.push('\n');
+    line.into_bytes()
+}
+
+/// What an event says: `pool: message key=value`.
+fn text_message(target: &str, fields: &Fields) -> String {
+    let mut line = format!("{target}: ");
     escape::text(&mut line, &fields.message);
     for (name, value) in &fields.rest {
         let _ = write!(line, " {name}=");
@@ -240,8 +301,7 @@ fn text_line(time: Moment, level: &str, target: &str, fields: &Fields) -> Vec<u8
             }
         }
     }
-    line.push('\n');
-    line.into_bytes()
+    line
 }
 
 /// Whether a value needs no quotes after `key=`.

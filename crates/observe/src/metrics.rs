@@ -38,6 +38,10 @@ pub struct PoolMetrics {
     pub workers_busy: Gauge,
     /// Requests that workers have.
     pub in_flight: Gauge,
+    /// Bytes of memory that workers have together.
+    pub memory: Gauge,
+    /// Idle workers that ended because memory was short.
+    pub workers_relieved: Counter,
     /// Workers replaced, by reason.
     pub restarts: Labelled,
     /// Requests that could not be answered, by `FaultKind::label`.
@@ -99,6 +103,8 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    /// Percent of the last ten seconds in which a process waited for memory.
+    pub memory_pressure: Gauge,
     pub slow_log_dropped: Counter,
     /// Spans that were sent, that a collector has not taken, and that had no room.
     pub spans_sent: Counter,

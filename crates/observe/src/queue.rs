@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::sink::Sink;
+use crate::sink::{Lost, Sink};
 
 /// Written at a time, so that progress can be seen.
 const PIECE: usize = 64 * 1024;
@@ -26,6 +26,9 @@ pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
     fn notice(&self, lines: u64) -> Option<Vec<u8>>;
     /// The log cannot be written. Told once, until it can be written again.
     fn failed(&self, error: &io::Error);
+    /// It can be written again; so many lines were lost in the meantime. A line for the log itself that says so, if it can
+    /// hold one.
+    fn back(&self, lines: u64) -> Option<Vec<u8>>;
 }
 
 /// How a queue works.
@@ -107,7 +110,7 @@ impl Queue {
         // Not joined: where the sink hangs, so does the thread, and the process ends without it.
         std::thread::Builder::new()
             .name(manner.name.to_owned())
-            .spawn(move || Writer { shared: &theirs, sink, owner: &*told, manner, failing: false }.run())?;
+            .spawn(move || Writer { shared: &theirs, sink, owner: &*told, manner, failing: false, lost: 0 }.run())?;
         Ok(Self { shared, manner, owner })
     }
 
@@ -174,6 +177,8 @@ struct Writer<'a> {
     owner: &'a dyn Owner,
     manner: Manner,
     failing: bool,
+    /// Lines lost since it fails.
+    lost: u64,
 }
 
 /// What the writer is to do next.
@@ -188,6 +193,7 @@ impl Writer<'_> {
     /// Sleeps until lines wait, lets a batch gather, writes it.
     fn run(mut self) {
         let mut work = Work::default();
+        self.sink.begin();
         while self.next(&mut work) {
             self.write(&work.lines);
             // They would have come behind those that waited.
@@ -248,10 +254,16 @@ impl Writer<'_> {
             };
             let (piece, rest) = lines.split_at(end);
             match self.sink.write(piece) {
-                Ok(()) => self.failing = false,
-                Err(error) => {
-                    // Some of them may have been written: the sink does not say how many.
-                    self.owner.lost(piece.iter().filter(|byte| **byte == b'\n').count() as u64);
+                Ok(()) if self.failing => {
+                    self.failing = false;
+                    if let Some(notice) = self.owner.back(std::mem::take(&mut self.lost)) {
+                        let _ = self.sink.write(&notice);
+                    }
+                }
+                Ok(()) => {}
+                Err(Lost { lines, error }) => {
+                    self.owner.lost(lines);
+                    self.lost += lines;
                     if !std::mem::replace(&mut self.failing, true) {
                         self.owner.failed(&error);
                     }

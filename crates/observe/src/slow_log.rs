@@ -13,7 +13,8 @@ use crate::clock::{Iso, Moment};
 use crate::escape;
 use crate::metrics::Metrics;
 use crate::queue::{Manner, Owner, Queue};
-use crate::sink::Sink;
+use crate::record::{Priority, Writing};
+use crate::sink::{FileSink, Sink};
 
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 const FLUSH_AT: usize = 64 * 1024;
@@ -70,6 +71,8 @@ pub struct SlowEntry<'a> {
 pub struct SlowLog {
     queue: Queue,
     format: LogFormat,
+    /// It goes to a service that keeps logs, with fields beside the text.
+    as_record: bool,
 }
 
 /// Counts entries that are lost, and says so in the error log.
@@ -89,21 +92,33 @@ impl Owner for Losses {
     fn failed(&self, error: &io::Error) {
         tracing::error!(%error, "cannot write the slow log; entries are lost until it can be written again");
     }
+
+    fn back(&self, entries: u64) -> Option<Vec<u8>> {
+        tracing::warn!("the slow log can be written again; {entries} entries were lost");
+        None
+    }
 }
 
 impl SlowLog {
     fn open(target: &LogTarget, format: LogFormat, metrics: Arc<Metrics>) -> io::Result<Self> {
         let sink = match target {
-            LogTarget::Stderr => Sink::stderr()?,
-            LogTarget::File(path) => Sink::file(path)?,
+            LogTarget::Stderr => Sink::File(FileSink::stderr()?),
+            LogTarget::File(path) => Sink::File(FileSink::file(path)?),
+            LogTarget::Service(service) => Sink::service(service, "howdah-slow")?,
         };
+        let as_record = matches!(target, LogTarget::Service(_));
         let manner = Manner { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
-        Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format })
+        Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format, as_record })
     }
 
     /// Notes a request.
     pub fn log(&self, entry: &SlowEntry<'_>) {
-        self.queue.push(&entry.format(self.format));
+        let text = entry.format(self.format);
+        if self.as_record {
+            self.queue.push(&entry.record(&String::from_utf8_lossy(&text)));
+        } else {
+            self.queue.push(&text);
+        }
     }
 }
 
@@ -182,6 +197,26 @@ impl SlowEntry<'_> {
             LogFormat::Text => self.text().into_bytes(),
             LogFormat::Json => self.json(),
         }
+    }
+
+    /// The entry for a service, with what is looked for beside it.
+    fn record(&self, text: &str) -> Vec<u8> {
+        let mut entry = Writing::new(self.time, Priority::Warning, "slow", text.trim_end_matches('\n'));
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = [
+            ("pool", self.pool.to_owned()),
+            ("request", self.request_id.to_owned()),
+            ("host", lossy(self.host.unwrap_or_default())),
+            ("method", lossy(self.method)),
+            ("uri", lossy(self.target)),
+            ("script", lossy(self.script)),
+            ("pid", self.pid.to_string()),
+            ("elapsed_ms", self.elapsed.as_millis().to_string()),
+        ];
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            entry.field(name, value);
+        }
+        entry.end()
     }
 
     fn text(&self) -> String {

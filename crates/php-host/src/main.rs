@@ -28,6 +28,7 @@ mod stack_signal;
 mod stacks;
 mod strangers;
 mod template;
+mod trial;
 mod warmup_check;
 mod warmup_report;
 mod worker;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut pool = None;
+    let mut trial = None;
     let mut privileges = Privileges::default();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
                         return ExitCode::from(2);
                     }
                 },
+                (None, None) if other.starts_with("--try=") => trial = other.strip_prefix("--try=").map(str::to_owned),
                 (None, None) => {
                     eprintln!("howdah-php: unknown argument {other}\n{USAGE}");
                     return ExitCode::from(2);
@@ -88,6 +91,9 @@ fn main() -> ExitCode {
     if let Err(why) = privileges::settle(&privileges) {
         eprintln!("howdah-php: {why}");
         return ExitCode::FAILURE;
+    }
+    if let Some(names) = trial {
+        return trial::run(&names);
     }
     // The server does without huge pages and that is inherited; whether PHP uses them is for php.ini to say.
     let _ = rustix::thread::disable_transparent_huge_pages(false);

@@ -1,5 +1,5 @@
-//! How the zygote can read its workers' memory: each opens its own (`/proc/self/mem`, for reading) when it starts, and hands
-//! the descriptor over. From then on no system call needs rights over the worker, so this works under any user, with Yama
+//! How the zygote can read its workers' memory, and how much of it they have: each opens its own (`/proc/self/mem` and
+//! `smaps_rollup`, for reading) when it starts, and hands the descriptors over. From then on no system call needs rights over the worker, so this works under any user, with Yama
 //! and in a sandbox, and the worker notices nothing of it.
 //!
 //! The file belongs to root while the process is not dumpable, as every worker is. For the moment of opening it the process
@@ -22,13 +22,20 @@ static TO_ZYGOTE: AtomicI32 = AtomicI32::new(-1);
 const AT_ONCE: usize = 64;
 
 /// Descriptors that are kept for processes of which the zygote has not heard yet.
-const MAX_UNCLAIMED: usize = 64;
+const MAX_UNCLAIMED: usize = 128;
+
+/// What a descriptor shows of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Content,
+    Size,
+}
 
 /// The zygote's end.
 pub(crate) struct Memories {
     socket: OwnedFd,
     /// Of processes that are no children, or not yet: a template announces those it forks on another socket.
-    unclaimed: Vec<(i32, OwnedFd)>,
+    unclaimed: Vec<((i32, Shows), OwnedFd)>,
 }
 
 impl Memories {
@@ -53,15 +60,24 @@ impl Memories {
         self.unclaimed.drain(..too_many);
     }
 
-    /// The memory of this process, if it has handed that over; once.
-    pub(crate) fn claim(&mut self, pid: i32) -> Option<OwnedFd> {
-        let at = self.unclaimed.iter().rposition(|(of, _)| *of == pid)?;
+    /// What shows this of this process, if it has handed that over; once.
+    pub(crate) fn claim(&mut self, pid: i32, shows: Shows) -> Option<OwnedFd> {
+        let at = self.unclaimed.iter().rposition(|(of, _)| *of == (pid, shows))?;
         Some(self.unclaimed.swap_remove(at).1)
     }
 }
 
-/// Whose memory a descriptor shows, if any.
-fn whose(fd: &OwnedFd) -> Option<i32> {
+/// Bytes of memory that the process has, of which those that it shares count in parts (PSS).
+pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
+    let mut text = [0; 4096];
+    let length = rustix::io::pread(of, &mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Whose memory a descriptor shows, if any, and what of it.
+fn whose(fd: &OwnedFd) -> Option<(i32, Shows)> {
     /// `PROC_SUPER_MAGIC`: not a file of the same name on a file system that may hang.
     const PROC: libc::c_long = 0x9fa0;
     if rustix::fs::fstatfs(fd).ok()?.f_type != PROC {
@@ -71,8 +87,14 @@ fn whose(fd: &OwnedFd) -> Option<i32> {
     process_of(path.to_str()?)
 }
 
-fn process_of(path: &str) -> Option<i32> {
-    path.strip_prefix("/proc/")?.strip_suffix("/mem")?.parse().ok()
+fn process_of(path: &str) -> Option<(i32, Shows)> {
+    let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
+    let shows = match file {
+        "mem" => Shows::Content,
+        "smaps_rollup" => Shows::Size,
+        _ => return None,
+    };
+    Some((pid.parse().ok()?, shows))
 }
 
 /// Opens this process's memory and hands it to the zygote. Where that fails, its stacks cannot be read.
@@ -83,8 +105,12 @@ pub(crate) fn offer() {
     {
         // SAFETY: open until `forget`, which takes it out first. One thread.
         let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+        // Kernels without it (before 4.14) are not supported otherwise either; all can read their own.
+        let size = rustix::fs::open("/proc/self/smaps_rollup", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let fds: Vec<BorrowedFd<'_>> =
+            [Some(memory.as_fd()), size.as_ref().ok().map(AsFd::as_fd)].into_iter().flatten().collect();
         // Never waits: a worker must start whatever the zygote does.
-        let _ = control_socket::send(socket, b"memory", &[memory.as_fd()], true);
+        let _ = control_socket::send(socket, b"memory", &fds, true);
     }
 }
 
@@ -118,7 +144,12 @@ mod tests {
     #[test]
     fn only_the_memory_of_a_process_counts() {
         let own = open_own().unwrap();
-        assert_eq!(whose(&own), i32::try_from(std::process::id()).ok());
+        let pid = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(whose(&own), Some((pid, Shows::Content)));
+        let rollup = std::fs::File::open("/proc/self/smaps_rollup").unwrap().into();
+        assert_eq!(whose(&rollup), Some((pid, Shows::Size)));
+        let held = vec![1_u8; 64 << 20];
+        assert!(size(&rollup).unwrap() > held.len() as u64 && size(&own).is_none());
         for other in ["/proc/self/maps", "/proc/self/status", "/dev/null", "/etc/passwd"] {
             let file = std::fs::File::open(other).unwrap();
             assert_eq!(whose(&file.into()), None, "{other}");

@@ -4,7 +4,7 @@
 //! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
 //! its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
 
-use crate::memory::Memories;
+use crate::memory::{self, Memories, Shows};
 use crate::profile::Profile;
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
@@ -25,6 +25,8 @@ struct Child {
     pidfd: OwnedFd,
     /// For reading; `None` until it has handed that over.
     memory: Option<OwnedFd>,
+    /// Says how much that is; likewise.
+    size: Option<OwnedFd>,
 }
 
 struct Zygote {
@@ -188,6 +190,10 @@ impl Zygote {
                 let found = self.stacks(pid, request);
                 tell(&self.socket, &FromZygote::Stacks { order, found }, &[])?;
             }
+            Some((ToZygote::Measure, _)) => {
+                let sizes = self.sizes();
+                tell(&self.socket, &FromZygote::Sizes { sizes }, &[])?;
+            }
             Some((ToZygote::Profile { order, rate, milliseconds }, _)) => {
                 self.profile = Profile::new(order, rate, milliseconds);
             }
@@ -201,9 +207,17 @@ impl Zygote {
     fn take_memories(&mut self) {
         let Some(memories) = self.memories.as_mut() else { return };
         memories.receive();
-        for child in self.children.iter_mut().filter(|child| child.memory.is_none()) {
-            child.memory = memories.claim(child.pid.as_raw_nonzero().get());
+        for child in self.children.iter_mut().filter(|child| child.memory.is_none() || child.size.is_none()) {
+            let pid = child.pid.as_raw_nonzero().get();
+            child.memory = child.memory.take().or_else(|| memories.claim(pid, Shows::Content));
+            child.size = child.size.take().or_else(|| memories.claim(pid, Shows::Size));
         }
+    }
+
+    /// How much memory each worker has, the template too: it is the pool's.
+    fn sizes(&self) -> Vec<(u32, u64)> {
+        let size = |child: &Child| Some((child.pid.as_raw_nonzero().get() as u32, memory::size(child.size.as_ref()?)?));
+        self.children.iter().filter_map(size).collect()
     }
 
     /// Where a worker's request is.
@@ -314,7 +328,7 @@ impl Zygote {
     fn adopt(&mut self, pid: i32) -> io::Result<Pid> {
         let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        self.children.push(Child { pid, pidfd, memory: None });
+        self.children.push(Child { pid, pidfd, memory: None, size: None });
         Ok(pid)
     }
 

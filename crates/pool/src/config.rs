@@ -58,6 +58,8 @@ pub struct PoolConfig {
     pub min_workers: usize,
     /// Workers that may run under load, at least `min_workers` and 1.
     pub max_workers: usize,
+    /// Bytes of memory that all workers may have together, as far as the least number of them does with that.
+    pub max_pool_memory: Option<u64>,
     /// Workers that are started with the pool, from `min_workers` to `max_workers`.
     pub start_workers: usize,
     /// Idle workers that are kept ready.

@@ -38,6 +38,7 @@ mod orphans;
 mod panics;
 mod pending;
 mod php_host;
+mod php_trial;
 mod pool;
 #[cfg(test)]
 mod pool_stage;
@@ -80,6 +81,7 @@ pub use io_threads::IoThreads;
 pub use last_request::RequestReport;
 pub use orphans::adopt_orphans;
 pub use php_host::php_host;
+pub use php_trial::{Trial, try_php};
 pub use pool::{Pool, prepare_pool, start_pool};
 pub use profile::Profile;
 pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};

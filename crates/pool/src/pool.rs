@@ -306,6 +306,12 @@ impl Pool {
         let _ = stopped.await;
     }
 
+    /// Says whether memory is short on this machine: then idle workers end one by one down to the pool's minimum, and none
+    /// is started before somebody waits for it.
+    pub fn set_memory_short(&self, is_short: bool) {
+        self.shared.set_memory_short(is_short);
+    }
+
     /// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
     pub fn update_gauges(&self) {
         status::update_gauges(&self.shared);

@@ -81,6 +81,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         shrink_after: Duration::from_secs(60),
         replay: 2,
         response_memory: 1 << 16,
+        max_pool_memory: None,
         temp_dir: std::env::temp_dir(),
         budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         privileges: howdah_transport::privileges::Privileges::default(),

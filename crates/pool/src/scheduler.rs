@@ -145,7 +145,7 @@ impl Scheduler {
             multiplexed,
             watches,
             asks_for_workers: true,
-            processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            processors: howdah_budget::machine::processors(),
             untaken: UNTAKEN,
             ..Self::default()
         }

@@ -18,7 +18,7 @@ use howdah_observe::PoolMetrics;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Instant, SystemTime};
 use tokio::sync::mpsc;
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) learned: Arc<Learned>,
     /// The pool that serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
+    /// Idle workers are to end first.
+    memory_is_short: AtomicBool,
 }
 
 /// Counts since the server's start that have no metric of their own.
@@ -105,6 +107,7 @@ impl Shared {
             has_slow_log,
             learned: before.map(|before| before.learned.clone()).unwrap_or_default(),
             way_back: OnceLock::new(),
+            memory_is_short: AtomicBool::default(),
         })
     }
 
@@ -157,6 +160,14 @@ impl Shared {
             self.tell_supervisor(Event::RequestsWait);
         }
         submitted
+    }
+
+    pub(crate) fn memory_is_short(&self) -> bool {
+        self.memory_is_short.load(Relaxed)
+    }
+
+    pub(crate) fn set_memory_short(&self, is_short: bool) {
+        self.memory_is_short.store(is_short, Relaxed);
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {

@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 mod lost;
+mod memory;
 mod reloading;
 mod scaling;
 mod stacks;
@@ -95,6 +96,7 @@ pub(crate) struct Supervisor {
     slow: SlowRequests,
     profile: Option<UnderWay>,
     last_profile: u64,
+    room: memory::Room,
 }
 
 impl Supervisor {
@@ -132,6 +134,7 @@ impl Supervisor {
             slow: SlowRequests::new(slow_log),
             profile: None,
             last_profile: 0,
+            room: memory::Room::default(),
         }
     }
 
@@ -279,6 +282,7 @@ impl Supervisor {
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
             FromZygote::Stacks { order, found } => self.slow.answered(self.pool.name(), order, found),
             FromZygote::Samples { order, seen, last } => self.profiled(number, order, seen, last),
+            FromZygote::Sizes { sizes } => self.measured(number, &sizes),
             FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
@@ -507,6 +511,7 @@ impl Supervisor {
         deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
         self.kill_slow_starters();
         self.give_up_causes();
+        self.measure();
         self.grow();
         self.keep_spare();
         self.shrink();

@@ -100,6 +100,11 @@ impl Zygote {
         self.send(&ToZygote::Stacks { order, pid, request }, &[])
     }
 
+    /// Asks how much memory the workers have.
+    pub(crate) fn measure(&self) -> io::Result<()> {
+        self.send(&ToZygote::Measure, &[])
+    }
+
     /// Orders a profile of all workers; with a rate of 0, its end.
     pub(crate) fn profile(&self, order: u64, rate: u32, length: Duration) -> io::Result<()> {
         self.send(&ToZygote::Profile { order, rate, milliseconds: length.as_millis() as u64 }, &[])

@@ -25,7 +25,7 @@ pub struct Passwords {
 
 impl Passwords {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = howdah_budget::machine::processors();
         let permits = Arc::new(Semaphore::new((cores / 2).max(1)));
         Self { permits, places: Semaphore::new(MOST_WAITING), metrics }
     }

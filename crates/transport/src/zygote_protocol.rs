@@ -32,6 +32,8 @@ pub enum ToZygote {
         /// The request's number on its lane.
         request: u64,
     },
+    /// Say how much memory each worker has. Nothing of it is noticed in the workers.
+    Measure,
     /// Look at the PHP stacks of all workers, so many times a second, for so long. An order with the number of an earlier
     /// one takes its place; `rate` 0 ends it.
     Profile {
@@ -106,6 +108,11 @@ pub enum FromZygote {
         seen: Samples,
         /// No more will come.
         last: bool,
+    },
+    /// How much memory workers have.
+    Sizes {
+        /// Process ids and bytes; what workers share counts in parts.
+        sizes: Vec<(u32, u64)>,
     },
     /// A worker could not be forked.
     ForkFailed {

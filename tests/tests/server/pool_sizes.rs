@@ -1,6 +1,7 @@
 //! How many workers a pool has, as an operator sees it: none while there is no work, some that stand ready, and more while
 //! requests wait. What it costs to have none is measured by the server and shown.
 
+use howdah_tests::gate::{Gate, Held};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario, script_scenario};
 use serde_json::Value;
@@ -201,5 +202,38 @@ scenario!(
         assert!(eventually(PATIENCE, || numbers() == [0, 2, 1]), "{:?}", numbers());
         assert_eq!(site.get_ok("/calm/pid.php"), calm, "its worker stays for an hour");
         assert_eq!(pool_called(site, "calm")["cold_starts"]["requests"], 1);
+    },
+);
+
+script_scenario!(
+    workers_that_have_too_much_memory_together_go_after_their_requests,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| {
+        s.workers(1)
+            .grows_to(4)
+            .setting("start_workers", "4")
+            .setting("shrink_after", "\"1h\"")
+            .setting("max_pool_memory", "\"120M\"")
+            .php(
+                "fill.php",
+                "$held = str_repeat('x', 80 << 20); require 'gate.php'; gate($_GET['g']); echo strlen($held);",
+            )
+    },
+    |site| {
+        wait_for_workers(site, 4);
+        // Twice 80 MB are too much. Whoever goes has done its request.
+        let gates: Vec<_> = (0..2).map(|n| site.gate(&format!("g{n}"))).collect();
+        let mut busy: Vec<_> = (0..2).map(|n| send(site, &format!("/fill.php?g=g{n}"))).collect();
+        let held: Vec<_> = gates.iter().map(Gate::wait).collect();
+        let _ = site.wait_for_log(&["more than `max_pool_memory`: one of", "goes"]);
+        held.into_iter().for_each(Held::release);
+        for conn in &mut busy {
+            assert_eq!(conn.response("GET").expect(200).text(), (80 << 20).to_string());
+        }
+        let fewer = || workers(&pool(site)) < 4;
+        assert!(eventually(PATIENCE, fewer), "{}", site.log());
+        let metrics = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).text();
+        let memory = metrics.lines().find_map(|line| line.strip_prefix("howdah_pool_memory_bytes{pool=\"default\"} "));
+        assert!(memory.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap() > 1 << 20, "{}", metrics);
     },
 );

@@ -10,6 +10,7 @@ mod proving;
 mod reading;
 
 use crate::edition::{Edition, Unused};
+use crate::memory;
 use crate::pools::{self, Pools, Surroundings};
 use crate::service::Service;
 use crate::tls::Tls;
@@ -17,6 +18,7 @@ use crate::watch;
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, ReloadFlags, Settings};
+use howdah_observe::Metrics;
 use howdah_observe::log::LogHandle;
 use howdah_pool::program::Program;
 use howdah_protocol::Shared;
@@ -95,12 +97,19 @@ pub(crate) struct Tasks {
     _watchers: JoinSet<()>,
     _checks: Checks,
     _certificates: Option<JoinSet<()>>,
+    _memory: JoinSet<()>,
 }
 
 impl Tasks {
     /// Starts what an edition has running beside it.
-    pub(crate) fn start(edition: &Edition, watched: Vec<Option<watch::Watched>>, tls: Option<&mut Tls>) -> Self {
+    pub(crate) fn start(
+        edition: &Edition,
+        watched: Vec<Option<watch::Watched>>,
+        tls: Option<&mut Tls>,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         Self {
+            _memory: memory::start(edition.settings.memory_pressure, &edition.pools, metrics),
             _watchers: watch::start(watched, &edition.pools),
             _checks: health::start(&edition.proxies),
             _certificates: tls.map(Tls::install),
@@ -261,7 +270,7 @@ impl Server {
         let (settings, pools) = (edition.settings.clone(), edition.pools.clone());
         let old = self.edition();
         let metrics = &self.fixed.around.metrics;
-        let tasks = Tasks::start(&edition, watched, tls.as_mut());
+        let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);

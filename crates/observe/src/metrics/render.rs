@@ -62,6 +62,7 @@ impl Metrics {
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
+            Id::MemoryPressure => page.sample(&[], self.memory_pressure.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
             Id::SlowLogDropped => page.sample(&[], self.slow_log_dropped.get()),
             Id::CertificateExpiry => {
@@ -88,6 +89,10 @@ impl Metrics {
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
+            Id::PoolMemory => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.memory.get())),
+            Id::WorkersRelieved => {
+                pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get()))
+            }
             Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
             Id::PhpDuration => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.php_time)),
             Id::Restores => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.restores)),

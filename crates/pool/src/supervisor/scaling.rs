@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(5);
 
-/// How often a worker goes because more are idle than the most that are to be.
+/// How often a worker goes because more are idle than the most that are to be, or because memory is short; it has been idle
+/// for that long then.
 const SHRINK_STEP: Duration = Duration::from_secs(1);
 
 impl Supervisor {
@@ -17,7 +18,7 @@ impl Supervisor {
     /// does not wait for `GROW_AFTER`: nobody could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
-        let max = self.pool.config().max_workers;
+        let max = self.most_workers();
         let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
         let pool = self.pool.clone();
         let mut scheduler = pool.lock();
@@ -45,14 +46,14 @@ impl Supervisor {
         else {
             return;
         };
-        if config.spare.min == 0 || self.target >= config.max_workers {
+        if config.spare.min == 0 || self.target >= self.most_workers() || self.pool.memory_is_short() {
             return;
         }
         let scheduler = self.pool.lock();
         let coming = self.target.saturating_sub(scheduler.count(generation.number, WorkerState::is_serving));
         let missing = config.spare.min.saturating_sub(scheduler.spare() + coming);
         drop(scheduler);
-        let more = missing.min(config.max_workers - self.target);
+        let more = missing.min(self.most_workers() - self.target);
         if more > 0 {
             self.target += more;
             tracing::info!(pool = self.pool.name(), workers = self.target, "too few are idle: {more} more");
@@ -75,7 +76,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets the worker go that has been idle for longest, if that is long enough and others stand ready.
+    /// Lets the worker go that has been idle for longest, if that is long enough and others stand ready, or memory is short.
     pub(super) fn shrink(&mut self) {
         let config = self.pool.config();
         if self.target <= config.min_workers {
@@ -84,10 +85,13 @@ impl Supervisor {
         let mut scheduler = self.pool.lock();
         let Some((index, idle)) = scheduler.idle_longest() else { return };
         let spare = scheduler.spare();
-        let goes = match config.spare.max {
-            Some(most) => spare > most && self.shrunk_at.is_none_or(|last| last.elapsed() >= SHRINK_STEP),
+        let is_time = self.shrunk_at.is_none_or(|last| last.elapsed() >= SHRINK_STEP);
+        let usual = match config.spare.max {
+            Some(most) => spare > most && is_time,
             None => idle > config.shrink_after && spare > config.spare.min,
         };
+        let relieves = !usual && self.pool.memory_is_short() && idle >= SHRINK_STEP && is_time;
+        let goes = usual || relieves;
         if !goes {
             return;
         }
@@ -98,6 +102,12 @@ impl Supervisor {
             self.grow_at = Some(Instant::now());
         }
         scheduler.drain_lane(index, Instant::now());
-        tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
+        let (pool, workers) = (self.pool.name(), self.target);
+        if relieves {
+            self.pool.metrics().workers_relieved.inc();
+            tracing::info!(pool, workers, "memory is short and a worker was idle for {idle:?}: one less");
+        } else {
+            tracing::info!(pool, workers, "a worker was idle for {idle:?}: one less");
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The account at the authority: made once, kept in the directory, shared by all servers that use it.
+//! The account at the authority: made once, kept in the storage, shared by all servers that use it.
 
 use crate::acme::Options;
 use crate::acme::failure::Failure;
 use crate::acme::http_client::Client;
-use crate::state_dir::StateDir;
+use crate::acme::storage::Storage;
+use crate::acme::work::blocking;
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
@@ -13,19 +14,20 @@ const FILE: &str = "account.json";
 const LOCK: &str = "account.lock";
 
 /// The account, whose directory of addresses is fetched anew.
-pub(super) async fn open(dir: &StateDir, client: &Client, options: &Options) -> Result<Account, Failure> {
-    if let Some(credentials) = read(dir)? {
+pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) -> Result<Account, Failure> {
+    if let Some(credentials) = read(storage).await? {
         return restore(credentials, client).await;
     }
     let _lock = loop {
-        match dir.try_lock(LOCK) {
+        let locked = storage.clone();
+        match blocking(move || locked.try_lock(LOCK)).await? {
             Ok(Some(lock)) => break lock,
             Ok(None) => tokio::time::sleep(Duration::from_millis(100)).await,
             Err(error) => return Err(Failure::of_authority(format!("cannot lock the account: {error}"))),
         }
     };
     // Another server may have made it meanwhile.
-    if let Some(credentials) = read(dir)? {
+    if let Some(credentials) = read(storage).await? {
         return restore(credentials, client).await;
     }
     let contact = options.email.as_ref().map(|email| format!("mailto:{email}"));
@@ -39,14 +41,21 @@ pub(super) async fn open(dir: &StateDir, client: &Client, options: &Options) -> 
         Failure { whose: crate::acme::failure::Whose::Authority, ..failure }
     })?;
     let text = serde_json::to_vec(&credentials).map_err(|error| Failure::of_authority(error.to_string()))?;
-    dir.write(FILE, &text).map_err(|error| Failure::of_authority(format!("cannot keep the account: {error}")))?;
+    let kept = storage.clone();
+    let write = move || {
+        kept.keep_copy(FILE, &text);
+        kept.write(FILE, &text)
+    };
+    let written = blocking(write).await?;
+    written.map_err(|error| Failure::of_authority(format!("cannot keep the account: {error}")))?;
     tracing::info!("made an account at {}", options.directory);
     Ok(account)
 }
 
 /// Forgets an account that the authority does not know any more.
-pub(super) fn forget(dir: &StateDir) {
-    dir.remove(FILE);
+pub(super) async fn forget(storage: &Storage) {
+    let storage = storage.clone();
+    let _ = blocking(move || storage.remove(FILE)).await;
 }
 
 async fn restore(credentials: AccountCredentials, client: &Client) -> Result<Account, Failure> {
@@ -55,9 +64,11 @@ async fn restore(credentials: AccountCredentials, client: &Client) -> Result<Acc
     restored.map_err(|error| Failure::of("cannot reach the authority", &error, client.take_retry_after()))
 }
 
-fn read(dir: &StateDir) -> Result<Option<AccountCredentials>, Failure> {
-    let wrong = |why: String| Failure::of_authority(format!("cannot read {}: {why}", dir.path(FILE).display()));
-    let text = dir.read(FILE).map_err(|error| wrong(error.to_string()))?;
+async fn read(storage: &Storage) -> Result<Option<AccountCredentials>, Failure> {
+    let place = storage.place(FILE);
+    let wrong = |why: String| Failure::of_authority(format!("cannot read {place}: {why}"));
+    let storage = storage.clone();
+    let text = blocking(move || storage.read_kept(FILE)).await?.map_err(|error| wrong(error.to_string()))?;
     let parse = |text: Vec<u8>| serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()));
     text.map(parse).transpose()
 }

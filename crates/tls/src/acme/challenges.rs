@@ -1,8 +1,8 @@
 //! How an authority sees that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
 //! certificate that only it gets (TLS-ALPN-01, RFC 8737).
 
+use crate::acme::storage::Storage;
 use crate::provider::provider;
-use crate::state_dir::StateDir;
 use crate::store::Store;
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 /// Tokens are some forty characters of base64url.
 const LONGEST_TOKEN: usize = 128;
@@ -25,13 +26,13 @@ const STALE: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub struct Challenges {
     tokens: RwLock<HashMap<Box<str>, Bytes>>,
-    /// Where servers that share a directory leave theirs for each other: the authority comes to any of them.
-    shared: StateDir,
+    /// Where servers leave theirs for each other: the authority comes to any of them.
+    shared: Storage,
     looks: Semaphore,
 }
 
 impl Challenges {
-    pub(super) fn new(shared: StateDir) -> Arc<Self> {
+    pub(super) fn new(shared: Storage) -> Arc<Self> {
         Arc::new(Self { tokens: RwLock::default(), shared, looks: Semaphore::new(LOOKS) })
     }
 
@@ -41,7 +42,7 @@ impl Challenges {
         self.tokens.read().get(token).cloned()
     }
 
-    /// The same, and if it is not ours that of another server with the same directory.
+    /// The same, and if it is not ours that of another server with the same storage.
     pub async fn find(&self, token: &str) -> Option<Bytes> {
         if !is_token(token) {
             return None;
@@ -51,16 +52,18 @@ impl Challenges {
         }
         let _look = self.looks.try_acquire().ok()?;
         let (shared, token) = (self.shared.clone(), token.to_owned());
-        let read = tokio::task::spawn_blocking(move || shared.read(&token)).await;
+        let read = spawn_blocking(move || shared.read(&token)).await;
         read.ok()?.ok()?.map(Bytes::from)
     }
 
     /// Answers for a token until the value goes.
-    pub(super) fn publish_token(self: &Arc<Self>, token: &str, content: &str) -> Result<Published, String> {
+    pub(super) async fn publish_token(self: &Arc<Self>, token: &str, content: &str) -> Result<Published, String> {
         if !is_token(token) {
             return Err("the authority's token is not one".to_owned());
         }
-        let written = self.shared.write(token, content.as_bytes());
+        let (shared, name, text) = (self.shared.clone(), token.to_owned(), content.to_owned());
+        let written = spawn_blocking(move || shared.write_passing(&name, text.as_bytes())).await;
+        let written = written.map_err(|_| "the server ends".to_owned())?;
         written.map_err(|error| format!("cannot write a challenge: {error}"))?;
         self.tokens.write().insert(token.into(), Bytes::copy_from_slice(content.as_bytes()));
         Ok(Published::Token(self.clone(), token.to_owned()))
@@ -68,8 +71,10 @@ impl Challenges {
 
     /// Removes what was left behind.
     pub(super) fn sweep(&self) {
+        // A Redis does that by itself.
+        let Storage::Directory(dir) = &self.shared else { return };
         let now = SystemTime::now();
-        for token in std::fs::read_dir(self.shared.path("")).into_iter().flatten().flatten() {
+        for token in std::fs::read_dir(dir.path("")).into_iter().flatten().flatten() {
             let age = token.metadata().ok().and_then(|meta| now.duration_since(meta.modified().ok()?).ok());
             if age.is_some_and(|age| age > STALE) {
                 let _ = std::fs::remove_file(token.path());
@@ -95,7 +100,11 @@ impl Drop for Published {
         match self {
             Self::Token(challenges, token) => {
                 challenges.tokens.write().remove(token.as_str());
-                challenges.shared.remove(token);
+                let (shared, token) = (challenges.shared.clone(), std::mem::take(token));
+                match tokio::runtime::Handle::try_current() {
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || shared.remove(&token))),
+                    Err(_) => shared.remove(&token),
+                }
             }
             Self::Certificate(store, name) => store.remove_challenge(name),
         }

@@ -1,25 +1,31 @@
-//! What lies in the directory for each name: the certificate with its key, in one file so that nobody ever sees the one
+//! What lies in the storage for each name: the certificate with its key, in one file so that nobody ever sees the one
 //! without the other; what its last attempts came to; and a lock for whoever makes the next one.
 
+use crate::acme::storage::{Lock, Storage, Version};
 use crate::certificate::Certificate;
-use crate::state_dir::{Lock, StateDir};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Touched when something was written, so that other servers need to look at one file only.
+/// Written when something was written, so that other servers need to look at one file only.
 const CHANGED: &str = "changed";
 
-/// The directory of an authority's certificates.
+/// The certificates of an authority.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
-    dir: StateDir,
+    storage: Storage,
+    /// Names whose certificate a Redis does not have yet, as it could not be reached.
+    unshared: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// A certificate, and when its file was written.
+/// A certificate, and which one it is.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) certificate: Certificate,
-    pub(super) written: Option<SystemTime>,
+    pub(super) version: Option<Version>,
 }
 
 /// Attempts that failed. They are kept, so that a server that is started again and again does not order each time.
@@ -34,8 +40,8 @@ pub(super) struct Attempts {
 }
 
 impl Kept {
-    pub(super) fn new(dir: StateDir) -> Self {
-        Self { dir }
+    pub(super) fn new(storage: Storage) -> Self {
+        Self { storage, unshared: Arc::default() }
     }
 
     fn file(name: &str) -> String {
@@ -46,71 +52,134 @@ impl Kept {
         format!("{name}/attempts.json")
     }
 
-    /// The certificate of a name, if there is one that can be served.
+    /// The certificate of a name, if there is one that can be served: of what servers share and of an own copy the one that is
+    /// valid for longer. A Redis may have lost it, or have missed it while it was away; then it gets the copy.
     pub(super) fn load(&self, name: &str) -> Option<Found> {
         let file = Self::file(name);
-        let written = self.dir.written(&file)?;
-        let path = self.dir.path(&file);
-        let loaded = self.dir.read(&file).map_err(|error| error.to_string()).and_then(|pem| {
-            let pem = pem.unwrap_or_default();
-            Certificate::from_pem(&pem, &pem, &path, &path).map_err(|error| error.to_string())
-        });
-        match loaded {
+        let place = self.storage.place(&file);
+        let read = self.storage.read(&file);
+        let shared = match &read {
+            Ok(pem) => pem.as_ref().and_then(|pem| self.parse(name, &place, pem)),
+            Err(_) => None,
+        };
+        let Some(copies) = self.storage.copies() else {
+            if let Err(why) = read {
+                tracing::error!("{place}: {why}: it is not used");
+            }
+            return shared;
+        };
+        let copied = self.storage.copy(&file);
+        let copy_place = copies.path(&file).display().to_string();
+        let copy = copied.as_ref().and_then(|pem| self.parse(name, &copy_place, pem));
+        let later = |found: &Found| found.certificate.not_after;
+        match (read, shared, copy, copied) {
+            (Err(why), _, Some(copy), _) => {
+                tracing::warn!("{why}: {copy_place} is used instead");
+                Some(copy)
+            }
+            (Err(why), ..) => {
+                tracing::error!("no certificate for {name} is known: {why}");
+                None
+            }
+            (Ok(_), shared, Some(copy), Some(pem))
+                if shared.as_ref().is_none_or(|shared| later(shared) < later(&copy)) =>
+            {
+                self.share(name, &pem);
+                Some(copy)
+            }
+            (Ok(pem), shared, ..) => {
+                if let (Some(pem), Some(_)) = (pem, &shared) {
+                    self.storage.keep_copy(&file, &pem);
+                }
+                shared
+            }
+        }
+    }
+
+    fn parse(&self, name: &str, place: &str, pem: &[u8]) -> Option<Found> {
+        let path = PathBuf::from(place);
+        match Certificate::from_pem(pem, pem, &path, &path) {
             Ok(certificate) if certificate.names.iter().any(|own| **own == *name) => {
-                Some(Found { certificate, written: Some(written) })
+                Some(Found { certificate, version: self.storage.version_of(&Self::file(name), pem) })
             }
             Ok(_) => {
-                tracing::error!("{} is not for {name}: it is not used", path.display());
+                tracing::error!("{place} is not for {name}: it is not used");
                 None
             }
             Err(why) => {
-                tracing::error!("{}: {why}: it is not used", path.display());
+                tracing::error!("{place}: {why}: it is not used");
                 None
             }
         }
     }
 
-    /// Keeps a certificate.
+    /// Keeps a certificate. Where servers share a Redis that is away, it gets it later.
     pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
         let file = Self::file(name);
-        let path = self.dir.path(&file);
-        let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &path, &path);
+        let place = PathBuf::from(self.storage.place(&file));
+        let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &place, &place);
         let certificate = certificate.map_err(|error| format!("the authority's certificate is of no use: {error}"))?;
         if certificate.names.iter().all(|own| **own != *name) {
             return Err("the authority's certificate is for another name".to_owned());
         }
-        let written = self.dir.write(&file, pem.as_bytes());
-        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        self.dir.remove(&Self::attempts_file(name));
-        let _ = self.dir.write(CHANGED, b"");
-        Ok(Found { certificate, written: self.dir.written(&file) })
+        if self.storage.copies().is_some() {
+            self.storage.keep_copy(&file, pem.as_bytes());
+            self.share(name, pem.as_bytes());
+        } else {
+            let written = self.storage.write(&file, pem.as_bytes());
+            written.map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+            self.announce(name);
+        }
+        Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
     }
 
-    /// When a name's certificate was written.
-    pub(super) fn written(&self, name: &str) -> Option<SystemTime> {
-        self.dir.written(&Self::file(name))
+    /// Gives a certificate to the other servers, now or as soon as that can be.
+    fn share(&self, name: &str, pem: &[u8]) {
+        match self.storage.write(&Self::file(name), pem) {
+            Ok(()) => self.announce(name),
+            Err(error) => {
+                tracing::warn!("other servers get the certificate for {name} later: {error}");
+                self.unshared.lock().insert(name.to_owned());
+            }
+        }
     }
 
-    /// When the last certificate was written, of whatever name.
-    pub(super) fn changed(&self) -> Option<SystemTime> {
-        self.dir.written(CHANGED)
+    fn announce(&self, name: &str) {
+        self.storage.remove(&Self::attempts_file(name));
+        // Another text each time.
+        let _ = self.storage.write(CHANGED, format!("{:x}", fastrand::u128(..)).as_bytes());
+    }
+
+    /// Which certificate a name has.
+    pub(super) fn version(&self, name: &str) -> std::io::Result<Option<Version>> {
+        self.storage.version(&Self::file(name))
+    }
+
+    /// Another one when a certificate was written, of whatever name.
+    pub(super) fn changed(&self) -> std::io::Result<Option<Version>> {
+        let changed = self.storage.version(CHANGED)?;
+        // It can be reached again.
+        for name in std::mem::take(&mut *self.unshared.lock()) {
+            self.load(&name);
+        }
+        Ok(changed)
     }
 
     /// What earlier attempts came to.
     pub(super) fn attempts(&self, name: &str) -> Option<Attempts> {
-        serde_json::from_slice(&self.dir.read(&Self::attempts_file(name)).ok()??).ok()
+        serde_json::from_slice(&self.storage.read(&Self::attempts_file(name)).ok()??).ok()
     }
 
     pub(super) fn note(&self, name: &str, attempts: &Attempts) {
         let Ok(text) = serde_json::to_vec(attempts) else { return };
-        if let Err(error) = self.dir.write(&Self::attempts_file(name), &text) {
+        if let Err(error) = self.storage.write(&Self::attempts_file(name), &text) {
             tracing::warn!("cannot note a failed attempt for {name}: {error}");
         }
     }
 
     /// The lock of whoever orders for this name.
     pub(super) fn try_lock(&self, name: &str) -> std::io::Result<Option<Lock>> {
-        self.dir.try_lock(&format!("{name}/lock"))
+        self.storage.try_lock(&format!("{name}/lock"))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::acme::challenges::Challenges;
 use crate::acme::failure::{Failure, Whose};
 use crate::acme::kept::{Attempts, Found, Kept};
 use crate::acme::report::{NameReport, Report, seconds};
+use crate::acme::storage::{Storage, Version};
 use crate::acme::work::{Outcome, Shared, Task};
 use crate::acme::{Options, plan};
 use crate::names::{self, Reach};
@@ -71,9 +72,10 @@ impl Manager {
     /// # Errors
     /// The directory cannot be used.
     pub fn start(options: Options, state: &StateDir, store: Arc<Store>, report: Arc<Report>) -> std::io::Result<Self> {
-        let dir = state.below(&format!("acme/{}", directory_name(&options.directory)))?;
-        let challenges = Challenges::new(dir.below("challenges")?);
-        let kept = Kept::new(dir.below("certificates")?);
+        let place = format!("acme/{}", directory_name(&options.directory));
+        let storage = Storage::new(state.below(&place)?, options.redis.clone(), &place.replace('/', ":"));
+        let challenges = Challenges::new(storage.below("challenges")?);
+        let kept = Kept::new(storage.below("certificates")?);
         let (to, wanted) = mpsc::channel(MOST_WAITING);
         let demand = Demand { to, store: store.clone() };
         let shared = Shared {
@@ -82,7 +84,7 @@ impl Manager {
             kept,
             challenges: challenges.clone(),
             report: report.clone(),
-            dir,
+            storage,
             access: tokio::sync::Mutex::default(),
             client: tokio::sync::Mutex::default(),
         };
@@ -146,8 +148,9 @@ struct Entry {
 /// A certificate in the store.
 struct Served {
     leaf: CertificateDer<'static>,
+    from: SystemTime,
     until: SystemTime,
-    written: Option<SystemTime>,
+    version: Option<Version>,
     renew_at: SystemTime,
     /// When to ask the authority about that.
     ask_at: Option<SystemTime>,
@@ -169,7 +172,7 @@ struct Keeper {
     paused_until: SystemTime,
     authority_failures: u32,
     bounds: Bounds,
-    changed: Option<SystemTime>,
+    changed: Option<Version>,
     loading: mpsc::Sender<Vec<Loaded>>,
     loaded: mpsc::Receiver<Vec<Loaded>>,
 }
@@ -287,18 +290,19 @@ impl Keeper {
             return;
         }
         let kept = self.shared.kept.clone();
-        let Ok(changed) = spawn_blocking(move || kept.changed()).await else { return };
+        let Ok(Ok(changed)) = spawn_blocking(move || kept.changed()).await else { return };
         if changed == self.changed {
             return;
         }
         self.changed = changed;
         let idle = self.names.iter().filter(|(_, entry)| !entry.working);
-        let known: Vec<(String, Option<SystemTime>)> = idle
-            .map(|(name, entry)| (name.clone(), entry.certificate.as_ref().and_then(|served| served.written)))
+        let known: Vec<(String, Option<Version>)> = idle
+            .map(|(name, entry)| (name.clone(), entry.certificate.as_ref().and_then(|served| served.version)))
             .collect();
         let (kept, to) = (self.shared.kept.clone(), self.loading.clone());
         spawn_blocking(move || {
-            let newer = known.into_iter().filter(|(name, written)| kept.written(name) != *written);
+            let newer =
+                known.into_iter().filter(|(name, known)| kept.version(name).is_ok_and(|version| version != *known));
             let newer: Vec<Loaded> = newer
                 .filter_map(|(name, _)| Some(Loaded { found: Some(kept.load(&name)?), attempts: None, name }))
                 .collect();
@@ -320,8 +324,9 @@ impl Keeper {
         let now = SystemTime::now();
         let served = Served {
             leaf: leaf.clone(),
+            from,
             until,
-            written: found.written,
+            version: found.version,
             renew_at: plan::renewal(from, until),
             ask_at: Some(plan::within(now, now + spread)),
         };
@@ -379,7 +384,7 @@ impl Keeper {
         let Some(entry) = self.names.get(name) else { return };
         let served = entry.certificate.as_ref();
         let task = Task::Order {
-            known: served.and_then(|served| served.written),
+            known: served.and_then(|served| served.version),
             replaced: served.map(|served| served.leaf.clone()),
             failures: entry.failures,
             ask,
@@ -423,9 +428,7 @@ impl Keeper {
     fn set_window(&mut self, name: &str, renew_at: Option<SystemTime>, ask_at: Option<SystemTime>) {
         let Some(served) = self.names.get_mut(name).and_then(|entry| entry.certificate.as_mut()) else { return };
         if let Some(renew_at) = renew_at {
-            // Never so late that there is no time for a second attempt, whatever the authority says.
-            let life_left = served.until.duration_since(SystemTime::now()).unwrap_or_default();
-            served.renew_at = renew_at.min(served.until - life_left.mul_f64(0.05));
+            served.renew_at = plan::in_time(renew_at, served.from, served.until);
         }
         served.ask_at = ask_at;
         let next = next_of(served);

@@ -1,8 +1,8 @@
 //! Certificates from an authority that speaks ACME (RFC 8555): ordered, kept in a directory, renewed in time.
 //!
 //! Reading order: `manager` (the one task that knows every name and when it is due), `order` (one order from its beginning
-//! to a certificate), `challenges` (how the authority sees that a name is ours), `account`, `kept` (what lies in the
-//! directory), `work` (what is done for one name), `plan` (when), `allow` (whether a name that nobody listed may have a certificate), `http_client`, `report`
+//! to a certificate), `challenges` (how the authority sees that a name is ours), `account`, `kept` (what lies in
+//! the storage for a name), `storage` (a directory, or a Redis by `redis`), `work` (what is done for one name), `plan` (when), `allow` (whether a name that nobody listed may have a certificate), `http_client`, `report`
 //! (what is told to people).
 //!
 //! Everything runs on the main thread's runtime. I/O threads only look up: certificates in the store, tokens in a table.
@@ -16,12 +16,15 @@ mod kept;
 mod manager;
 mod order;
 mod plan;
+mod redis;
 mod report;
+mod storage;
 mod work;
 
 pub use challenges::Challenges;
 pub use manager::{Demand, Manager};
 pub use order::Kind;
+pub use redis::RedisAddress;
 pub use report::{NameReport, Report};
 
 use std::path::PathBuf;
@@ -48,6 +51,8 @@ pub struct Options {
     pub first_is_default: bool,
     /// Certificates for other names that clients ask for.
     pub on_demand: Option<OnDemand>,
+    /// Where servers share all that, instead of a directory.
+    pub redis: Option<RedisAddress>,
     /// The pause after a first failure, and the longest one.
     pub retry: Duration,
     /// Pauses do not grow beyond this.

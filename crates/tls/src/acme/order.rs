@@ -168,7 +168,10 @@ impl Needs<'_> {
                 let Some(mut challenge) = authorization.challenge(kind_of_proof.of_library()) else { continue };
                 let proof = challenge.key_authorization();
                 let made = match kind_of_proof {
-                    Kind::Http01 => self.challenges.publish_token(&challenge.token, proof.as_str()),
+                    Kind::Http01 => {
+                        let token = challenge.token.clone();
+                        self.challenges.publish_token(&token, proof.as_str()).await
+                    }
                     Kind::TlsAlpn01 => challenges::publish_certificate(self.store, &name, proof.digest().as_ref()),
                 };
                 published.push(made.map_err(Failure::of_name)?);

@@ -3,18 +3,31 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The share of its life after which a certificate is renewed where the authority has no opinion. Lives become shorter every
-/// year, so a number of days would be wrong for most.
+/// The share of its life after which a certificate is renewed where the authority has no opinion, as Let's Encrypt advises.
+/// Lives become shorter every year, so a number of days would be wrong for most.
 const RENEW_AT: f64 = 2.0 / 3.0;
+/// The same for a short life: a third of it would be too little for somebody to notice and to put right what is wrong.
+const RENEW_SHORT_AT: f64 = 0.5;
+const SHORT: Duration = Duration::from_secs(10 * 86400);
 /// By how much of its life that is moved at most.
 const SPREAD: f64 = 0.03;
+/// The share of its life that is left for a renewal whatever the authority says: for several attempts, of which each may
+/// have to wait for another server's or for the authority.
+const LEFT: f64 = 0.2;
 /// How far the growth of pauses is counted.
 const MOST_DOUBLINGS: u32 = 20;
 
 /// When to renew a certificate that is valid from then until then.
 pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
-    from + life.mul_f64(RENEW_AT + SPREAD * (2.0 * fastrand::f64() - 1.0))
+    let share = if life < SHORT { RENEW_SHORT_AT } else { RENEW_AT };
+    from + life.mul_f64(share + SPREAD * (2.0 * fastrand::f64() - 1.0))
+}
+
+/// When to renew it where the authority would have it then.
+pub(super) fn in_time(wanted: SystemTime, from: SystemTime, until: SystemTime) -> SystemTime {
+    let life = until.duration_since(from).unwrap_or_default();
+    wanted.min(until - life.mul_f64(LEFT))
 }
 
 /// A moment between these two.
@@ -33,15 +46,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renewal_is_at_two_thirds_of_any_life() {
-        for life in [10, 6 * 86400, 90 * 86400] {
+    fn renewal_is_at_two_thirds_of_a_life_and_in_the_middle_of_a_short_one() {
+        const DAY: u64 = 86400;
+        for (life, range) in [
+            (10, 0.46..0.54),
+            (6 * DAY, 0.46..0.54),
+            (10 * DAY, 0.63..0.70),
+            (45 * DAY, 0.63..0.70),
+            (90 * DAY, 0.63..0.70),
+        ] {
             let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
             let at = renewal(from, from + Duration::from_secs(life)).duration_since(from).unwrap().as_secs_f64();
             let share = at / life as f64;
-            assert!((0.63..0.70).contains(&share), "{share}");
+            assert!(range.contains(&share), "{life}: {share}");
         }
         let now = SystemTime::now();
         assert_eq!(renewal(now, now - Duration::from_secs(5)), now);
+    }
+
+    #[test]
+    fn a_fifth_of_its_life_is_left_for_a_renewal_whatever_the_authority_says() {
+        let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        for life in [20, 6 * 86400] {
+            let until = from + Duration::from_secs(life);
+            let latest = from + Duration::from_secs(life * 4 / 5);
+            assert_eq!(in_time(until - Duration::from_secs(1), from, until), latest);
+            assert_eq!(in_time(until + Duration::from_secs(999), from, until), latest);
+            assert_eq!(in_time(from, from, until), from);
+        }
     }
 
     #[test]

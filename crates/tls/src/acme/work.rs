@@ -7,8 +7,8 @@ use crate::acme::http_client::Client;
 use crate::acme::kept::{Attempts, Found, Kept};
 use crate::acme::order::Needs;
 use crate::acme::report::Report;
+use crate::acme::storage::{Storage, Version};
 use crate::acme::{Options, account, plan};
-use crate::state_dir::StateDir;
 use crate::store::Store;
 use instant_acme::{Account, CertificateIdentifier, Error};
 use rustls_pki_types::CertificateDer;
@@ -29,8 +29,8 @@ pub(super) struct Shared {
     pub(super) kept: Kept,
     pub(super) challenges: Arc<Challenges>,
     pub(super) report: Arc<Report>,
-    /// The authority's own directory, above that of the certificates.
-    pub(super) dir: StateDir,
+    /// All that is the authority's, the certificates among it.
+    pub(super) storage: Storage,
     /// The way to the authority, once it was needed.
     pub(super) access: Mutex<Option<(Client, Account)>>,
     pub(super) client: Mutex<Option<Client>>,
@@ -40,8 +40,8 @@ pub(super) struct Shared {
 pub(super) enum Task {
     /// Get a certificate, or the one that another server has got.
     Order {
-        /// When the file was written whose certificate is known.
-        known: Option<SystemTime>,
+        /// Which certificate is known.
+        known: Option<Version>,
         /// The certificate that is to be renewed.
         replaced: Option<CertificateDer<'static>>,
         failures: u32,
@@ -96,7 +96,7 @@ impl Shared {
     async fn order(
         &self,
         name: &str,
-        known: Option<SystemTime>,
+        known: Option<Version>,
         replaced: Option<CertificateDer<'static>>,
         failures: u32,
     ) -> Result<Outcome, Failure> {
@@ -104,7 +104,7 @@ impl Shared {
         let locked = blocking(move || match kept.try_lock(&owned) {
             // Who waited for the lock, or has not looked for a while, may find that it is done.
             Ok(Some(_))
-                if kept.written(&owned) != known
+                if kept.version(&owned).is_ok_and(|version| version != known)
                     && let Some(found) = kept.load(&owned) =>
             {
                 Ok(Err(Outcome::Have { found, ordered: false }))
@@ -192,7 +192,7 @@ impl Shared {
         if let Some(access) = &*access {
             return Ok(access.clone());
         }
-        let opened = account::open(&self.dir, &client, &self.options).await;
+        let opened = account::open(&self.storage, &client, &self.options).await;
         let account = match opened {
             Ok(account) => account,
             Err(failure) => {
@@ -210,13 +210,13 @@ impl Shared {
             Whose::Name => {}
             Whose::Authority => *self.access.lock().await = None,
             Whose::Account => {
-                account::forget(&self.dir);
+                account::forget(&self.storage).await;
                 *self.access.lock().await = None;
             }
         }
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     spawn_blocking(work).await.map_err(|_| Failure::of_name("the server ends"))
 }

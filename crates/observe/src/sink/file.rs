@@ -1,6 +1,6 @@
-//! Where log lines end: a standard stream, or a file that can be reopened after it was rotated away. Only the thread of a
-//! log's queue writes to one (`queue`): any write here may hang for as long as the disk or the reader of a pipe likes.
+//! A standard stream, or a file that can be reopened after it was rotated away.
 
+use super::Lost;
 use crate::log_file;
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,13 +11,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 /// A place for whole lines.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub(crate) struct FileSink {
     file: File,
+    /// The last line is there in part: the disk was full.
+    torn: bool,
     /// Where to open it anew; standard streams have no such place.
     path: Option<PathBuf>,
 }
 
-impl Sink {
+impl FileSink {
     pub(crate) fn stdout() -> io::Result<Self> {
         Self::stream(io::stdout())
     }
@@ -28,20 +30,34 @@ impl Sink {
 
     /// A standard stream by a descriptor of its own: a write that hangs must not hold the lock that `eprintln!` takes.
     fn stream(stream: impl AsFd) -> io::Result<Self> {
-        Ok(Self { file: File::from(stream.as_fd().try_clone_to_owned()?), path: None })
+        Ok(Self { file: File::from(stream.as_fd().try_clone_to_owned()?), torn: false, path: None })
     }
 
     /// A file, made if need be and written at its end.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: open(path)?, path: Some(path.to_owned()) })
+        Ok(Self { file: open(path)?, torn: false, path: Some(path.to_owned()) })
     }
 
     /// Writes whole lines in one go where the system allows.
-    pub(crate) fn write(&mut self, mut lines: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut lines: &[u8]) -> Result<(), Lost> {
+        // What is left of a line that had no room is not to be the beginning of another.
+        if self.torn {
+            self.put(&mut &b"\n"[..]).map_err(|error| Lost::all(lines, error))?;
+            self.torn = false;
+        }
+        let whole = lines.len();
+        self.put(&mut lines).map_err(|error| {
+            self.torn = lines.len() < whole && !lines.is_empty();
+            Lost::all(lines, error)
+        })
+    }
+
+    /// Writes, and leaves what could not be written.
+    fn put(&mut self, lines: &mut &[u8]) -> io::Result<()> {
         while !lines.is_empty() {
             match self.file.write(lines) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => lines = &lines[n..],
+                Ok(n) => *lines = &lines[n..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Whoever started us may have left the stream in non-blocking mode.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -57,6 +73,7 @@ impl Sink {
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
             self.file = open(path)?;
+            self.torn = false;
         }
         Ok(())
     }

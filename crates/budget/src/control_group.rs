@@ -1,0 +1,106 @@
+//! What the control groups of this process allow it, in cgroup v2 and v1: the least of its own group and of those above.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A limit, and the file that says so.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Allowed<T> {
+    pub(crate) amount: T,
+    pub(crate) by: PathBuf,
+}
+
+/// Bytes of memory. Above `memory.high` the kernel holds processes up: that is as much a limit as the one it kills at.
+pub(crate) fn memory(root: &Path) -> Option<Allowed<u64>> {
+    let files = |is_v2| if is_v2 { &["memory.max", "memory.high"][..] } else { &["memory.limit_in_bytes"] };
+    least(groups(root, "memory").into_iter().flat_map(|(directory, is_v2)| {
+        files(is_v2).iter().filter_map(move |file| {
+            let by = directory.join(file);
+            let amount = fs::read_to_string(&by).ok()?.trim().parse().ok()?;
+            Some(Allowed { amount, by })
+        })
+    }))
+}
+
+/// The groups of cgroup v2 that limit this process's memory, from its own up.
+pub(crate) fn limits_of_memory(root: &Path) -> Vec<PathBuf> {
+    let limits = |group: &Path| {
+        let is_set = |file| {
+            let text = fs::read_to_string(group.join(file)).ok();
+            text.is_some_and(|text| text.trim().parse::<u64>().is_ok())
+        };
+        ["memory.max", "memory.high"].into_iter().any(is_set)
+    };
+    let own = groups(root, "memory").into_iter().filter(|(_, is_v2)| *is_v2);
+    own.map(|(group, _)| group).filter(|group| limits(group)).collect()
+}
+
+/// Processors, by their time: 1.5 is one and a half.
+pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
+    let share = |(directory, is_v2): (PathBuf, bool)| {
+        let file = directory.join(if is_v2 { "cpu.max" } else { "cpu.cfs_quota_us" });
+        let text = fs::read_to_string(&file).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        // "max", or -1 in v1, is no limit.
+        let quota: f64 = words.next()?.parse().ok().filter(|quota| *quota > 0.0)?;
+        let period: f64 = match words.next() {
+            Some(period) => period.parse().ok()?,
+            None => fs::read_to_string(directory.join("cpu.cfs_period_us")).ok()?.trim().parse().ok()?,
+        };
+        (period > 0.0).then(|| Allowed { amount: quota / period, by: file })
+    };
+    least(groups(root, "cpu").into_iter().filter_map(share))
+}
+
+/// Processors, by their number.
+pub(crate) fn processors(root: &Path) -> Option<Allowed<usize>> {
+    let number = |(directory, is_v2): (PathBuf, bool)| {
+        let names =
+            if is_v2 { ["cpuset.cpus.effective", "cpuset.cpus"] } else { ["cpuset.effective_cpus", "cpuset.cpus"] };
+        names.iter().find_map(|name| {
+            let by = directory.join(name);
+            let amount = listed(&fs::read_to_string(&by).ok()?)?;
+            (amount > 0).then_some(Allowed { amount, by })
+        })
+    };
+    least(groups(root, "cpuset").into_iter().filter_map(number))
+}
+
+/// How many numbers a list such as `0-3,7` has.
+pub(crate) fn listed(list: &str) -> Option<usize> {
+    list.trim().split(',').filter(|part| !part.is_empty()).try_fold(0, |sum, part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(sum + (last + 1).checked_sub(first)?)
+    })
+}
+
+fn least<T: PartialOrd>(limits: impl Iterator<Item = Allowed<T>>) -> Option<Allowed<T>> {
+    limits.reduce(|one, other| if other.amount < one.amount { other } else { one })
+}
+
+/// The directories of this process's groups that have to do with a controller, from its own up to the mount, and whether
+/// they are cgroup v2's.
+fn groups(root: &Path, controller: &str) -> Vec<(PathBuf, bool)> {
+    let Ok(cgroup) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
+    let mounted = root.join("sys/fs/cgroup");
+    let of_line = |line: &str| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let (base, is_v2) = match controllers {
+            // Beside controllers of v1 it has a directory of its own.
+            "" if mounted.join("unified").is_dir() => (mounted.join("unified"), true),
+            "" => (mounted.clone(), true),
+            _ if controllers.split(',').any(|name| name == controller) => {
+                let together = mounted.join(controllers);
+                (if together.is_dir() { together } else { mounted.join(controller) }, false)
+            }
+            _ => return None,
+        };
+        let own = base.join(path.trim_start_matches('/'));
+        // In a container the path may be that of the host, which is not there: the mount itself is the group then.
+        let up = own.ancestors().take_while(|directory| directory.starts_with(&base));
+        Some(up.map(|directory| (directory.to_owned(), is_v2)).collect::<Vec<_>>())
+    };
+    cgroup.lines().filter_map(of_line).flatten().collect()
+}

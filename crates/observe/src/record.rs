@@ -1,0 +1,128 @@
+//! An entry of a log on its way to a service that keeps logs: what it says, how grave it is, and its fields. In the queue it is a
+//! line like any other, so values lose the bytes that lines and fields are told apart by.
+
+use std::time::SystemTime;
+
+/// Between the fields of an entry.
+const FIELD: char = '\u{1f}';
+/// In the place of a line's end within a value.
+const LINE: char = '\u{1e}';
+
+/// How grave an entry is, as syslog has it (RFC 5424 6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Priority {
+    Error = 3,
+    Warning = 4,
+    Info = 6,
+    Debug = 7,
+}
+
+impl Priority {
+    /// That of an event's level.
+    pub(crate) fn of(level: &str) -> Self {
+        match level {
+            "ERROR" => Self::Error,
+            "WARN" => Self::Warning,
+            "INFO" => Self::Info,
+            _ => Self::Debug,
+        }
+    }
+}
+
+/// Writes an entry as a line of the queue.
+#[derive(Debug)]
+pub(crate) struct Writing(String);
+
+impl Writing {
+    /// Begins one, about a part of the program.
+    pub(crate) fn new(time: SystemTime, priority: Priority, about: &str, message: &str) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut line = Self(format!("{}{FIELD}{}", priority as u8, since.as_micros()));
+        line.value(about);
+        line.value(message);
+        line
+    }
+
+    fn value(&mut self, value: &str) {
+        self.0.push(FIELD);
+        self.append(value);
+    }
+
+    fn append(&mut self, value: &str) {
+        self.0.extend(value.chars().filter_map(|character| match character {
+            '\n' => Some(LINE),
+            FIELD | LINE => None,
+            other => Some(other),
+        }));
+    }
+
+    /// Adds a field; its name gets the form that journald asks for.
+    pub(crate) fn field(&mut self, name: &str, value: &str) {
+        self.0.push(FIELD);
+        self.0.push_str("HOWDAH_");
+        let part = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        // Longer names are not taken.
+        self.0.extend(name.chars().map(part).take(48));
+        self.0.push('=');
+        self.append(value);
+    }
+
+    /// The line.
+    pub(crate) fn end(mut self) -> Vec<u8> {
+        self.0.push('\n');
+        self.0.into_bytes()
+    }
+}
+
+/// An entry as it lies in the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) priority: u8,
+    /// Microseconds since the epoch.
+    pub(crate) micros: u64,
+    pub(crate) about: &'a str,
+    message: &'a str,
+    fields: &'a str,
+}
+
+impl<'a> Record<'a> {
+    /// Reads a line of the queue, without its end.
+    pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
+        let line = std::str::from_utf8(line).ok()?;
+        let mut parts = line.splitn(5, FIELD);
+        let mut part = || parts.next();
+        let (priority, micros, about, message) = (part()?.parse().ok()?, part()?.parse().ok()?, part()?, part()?);
+        Some(Self { priority, micros, about, message, fields: part().unwrap_or_default() })
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.message.replace(LINE, "\n")
+    }
+
+    /// Names and values.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a str, String)> + use<'a> {
+        let pairs = self.fields.split(FIELD).filter_map(|field| field.split_once('='));
+        pairs.map(|(name, value)| (name, value.replace(LINE, "\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_line_and_comes_back_as_it_was() {
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(1_000_001);
+        let mut writing = Writing::new(time, Priority::Warning, "po\u{1f}ol", "a\nb\u{1e}c");
+        writing.field("worker.id", "3");
+        writing.field("path", "/x=1\n2");
+        let line = writing.end();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let record = Record::read(&line[..line.len() - 1]).unwrap();
+        assert_eq!((record.priority, record.micros, record.about), (4, 1_000_001, "pool"));
+        assert_eq!(record.message(), "a\nbc");
+        let fields: Vec<_> = record.fields().collect();
+        assert_eq!(fields, [("HOWDAH_WORKER_ID", "3".to_owned()), ("HOWDAH_PATH", "/x=1\n2".to_owned())]);
+        assert!(Record::read(b"no record").is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! Keeps the workers of a pool together below `max_pool_memory`: they are measured now and then, no more are started than have
+//! room, and the largest go after their requests.
+
+use super::Supervisor;
+use crate::lane::Lane;
+use std::time::{Duration, Instant};
+
+/// How often. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
+const RHYTHM: Duration = Duration::from_secs(5);
+
+/// A worker that is younger than this is not replaced for its size: the next one would have the same.
+const YOUNG: Duration = Duration::from_secs(60);
+
+const MIB: u64 = 1 << 20;
+
+/// What the last look at the workers' memory has shown.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    asked: Option<Instant>,
+    /// Workers that have room; `None`: as many as the pool may have.
+    workers: Option<usize>,
+    /// That the least number does not fit has been said.
+    complained: bool,
+}
+
+/// What follows from a look.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Workers that have room.
+    workers: usize,
+    /// Those that go, with their bytes, the largest first.
+    leave: Vec<(u32, u64)>,
+}
+
+/// `sizes`: workers and their bytes, at least one.
+fn plan(limit: u64, least: usize, mut sizes: Vec<(u32, u64)>) -> Plan {
+    let mut sum: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+    let each = (sum / sizes.len().max(1) as u64).max(1);
+    let workers = usize::try_from(limit / each).unwrap_or(usize::MAX).max(least).max(1);
+    sizes.sort_unstable_by_key(|&(worker, bytes)| (std::cmp::Reverse(bytes), worker));
+    let too_much = |&(_, bytes): &(u32, u64)| {
+        let is_over = sum > limit;
+        sum -= bytes;
+        is_over
+    };
+    Plan { workers, leave: sizes.into_iter().take_while(too_much).collect() }
+}
+
+impl Supervisor {
+    /// Asks for the workers' sizes, when it is time.
+    pub(super) fn measure(&mut self) {
+        let is_time = self.room.asked.is_none_or(|asked| asked.elapsed() >= RHYTHM);
+        if self.pool.config().max_pool_memory.is_none() || !is_time || self.stop.is_some() {
+            return;
+        }
+        self.room.asked = Some(Instant::now());
+        if let Some(generation) = self.current.as_ref().filter(|generation| generation.booted) {
+            // Should it be gone, that is told otherwise.
+            let _ = generation.zygote.measure();
+        }
+    }
+
+    /// The most workers that there may be now.
+    pub(super) fn most_workers(&self) -> usize {
+        let most = self.pool.config().max_workers;
+        self.room.workers.map_or(most, |room| room.min(most))
+    }
+
+    /// The zygote has measured its workers.
+    pub(super) fn measured(&mut self, number: u64, sizes: &[(u32, u64)]) {
+        let pool = self.pool.clone();
+        let Some(limit) = pool.config().max_pool_memory else { return };
+        if self.current.as_ref().is_none_or(|generation| generation.number != number) {
+            return;
+        }
+        let all: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+        pool.metrics().memory.set(i64::try_from(all).unwrap_or(i64::MAX));
+        let mut scheduler = pool.lock();
+        let is_ours = |lane: &&Lane| lane.generation == number && lane.state.is_serving();
+        let serving = scheduler.lanes.iter().flatten().filter(is_ours);
+        let known = serving.filter_map(|lane| {
+            let (_, bytes) = sizes.iter().find(|(pid, _)| *pid == lane.pid)?;
+            Some((lane.worker, *bytes))
+        });
+        let known: Vec<(u32, u64)> = known.collect();
+        if known.is_empty() {
+            return;
+        }
+        // Workers that still finish a request go anyway; the template of a snapshot stays.
+        let least = pool.config().min_workers.max(1);
+        let plan = plan(limit, least, known);
+        let young: Vec<u32> = scheduler
+            .lanes
+            .iter()
+            .flatten()
+            .filter(|lane| lane.started.elapsed() < YOUNG)
+            .map(|lane| lane.worker)
+            .collect();
+        let is_young = |worker| young.contains(&worker);
+        self.room.workers = Some(plan.workers);
+        self.room.complained &= !plan.leave.is_empty();
+        for (worker, bytes) in plan.leave {
+            let (name, mib, all) = (pool.name(), bytes / MIB, all / MIB);
+            if self.target > least {
+                self.target -= 1;
+                tracing::info!(
+                    pool = name,
+                    workers = self.target,
+                    "the workers have {all} MiB together, more than `max_pool_memory`: one of {mib} MiB goes"
+                );
+            } else if bytes > limit / least as u64 && !is_young(worker) {
+                tracing::info!(
+                    pool = name,
+                    "the workers have {all} MiB together, more than `max_pool_memory`: one of {mib} MiB is replaced"
+                );
+            } else {
+                if !std::mem::replace(&mut self.room.complained, true) {
+                    tracing::warn!(
+                        pool = name,
+                        workers = self.target,
+                        "the workers have {all} MiB together, more than `max_pool_memory`, and there are as few as may be"
+                    );
+                }
+                return;
+            }
+            scheduler.drain_lane(worker as usize, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_go_until_the_rest_fits() {
+        let sizes = vec![(0, 30), (1, 80), (2, 50), (3, 40)];
+        assert_eq!(plan(200, 1, sizes.clone()), Plan { workers: 4, leave: Vec::new() });
+        assert_eq!(plan(199, 1, sizes.clone()), Plan { workers: 3, leave: vec![(1, 80)] });
+        assert_eq!(plan(100, 1, sizes.clone()), Plan { workers: 2, leave: vec![(1, 80), (2, 50)] });
+        assert_eq!(plan(1, 3, sizes).workers, 3, "as few as may be");
+        assert_eq!(plan(100, 0, vec![(0, 500)]), Plan { workers: 1, leave: vec![(0, 500)] });
+    }
+}

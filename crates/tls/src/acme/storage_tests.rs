@@ -1,0 +1,124 @@
+//! What servers share, in a real Redis: whose a lock is, when it ends, and what becomes of what Redis has lost.
+
+use super::*;
+use howdah_skip::skip;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// A Redis of the test's own.
+struct Server {
+    process: Child,
+    address: RedisAddress,
+}
+
+impl Server {
+    /// None if there is no such program.
+    fn start(dir: &Path) -> Option<Self> {
+        // Somebody else may take the port between the two.
+        (0..10).find_map(|_| {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"]);
+            command.arg(dir).args(["--port", &port.to_string()]);
+            let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+            let address = RedisAddress::parse(&format!("redis://127.0.0.1:{port}"), None).unwrap();
+            let mut server = Self { process, address };
+            let until = Instant::now() + Duration::from_secs(60);
+            while Instant::now() < until && server.process.try_wait().is_ok_and(|ended| ended.is_none()) {
+                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                    return Some(server);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            None
+        })
+    }
+
+    fn storage(&self, dir: &Path) -> Storage {
+        Storage::new(StateDir::open(dir).unwrap(), Some(self.address.clone()), "acme:test")
+    }
+
+    fn says(&self, words: &[&str]) -> Value {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        Redis::new(self.address.clone()).run(&words).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+macro_rules! redis {
+    ($dir:expr) => {
+        match Server::start($dir.path()) {
+            Some(server) => server,
+            None => skip!("redis-server", "it is not installed"),
+        }
+    };
+}
+
+const KEY: &str = "howdah:acme:test:l";
+
+#[test]
+fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
+    let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let server = redis!(dirs[0]);
+    let (one, two) = (server.storage(dirs[1].path()), server.storage(dirs[2].path()));
+    let held = one.try_lock("l").unwrap().unwrap();
+    assert!(two.try_lock("l").unwrap().is_none() && one.try_lock("l").unwrap().is_none());
+    assert!(two.try_lock("other").unwrap().is_some());
+    // Should this server be killed now, it would end by itself.
+    let Value::Number(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
+    assert!(left > 0 && left <= LOCK_LIFE.as_millis() as i64, "{left}");
+    drop(held);
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.says(&["EXISTS", KEY]) == Value::Number(1) {
+        assert!(Instant::now() < until, "the lock stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(two.try_lock("l").unwrap().is_some());
+}
+
+#[test]
+fn a_lock_that_another_server_has_taken_over_is_left_alone() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let server = redis!(dirs[0]);
+    let Storage::Redis { redis, .. } = server.storage(dirs[1].path()) else { panic!("no Redis") };
+    assert!(take_lock(&redis, KEY, "own").unwrap() && extend_lock(&redis, KEY, "own"));
+    assert!(!take_lock(&redis, KEY, "other").unwrap());
+    // It had ended, and nobody has it: it is ours again.
+    server.says(&["DEL", KEY]);
+    assert!(extend_lock(&redis, KEY, "own"));
+    assert_eq!(server.says(&["GET", KEY]), Value::Bytes(b"own".to_vec()));
+    server.says(&["SET", KEY, "other"]);
+    assert!(!extend_lock(&redis, KEY, "own"));
+    let removed = redis.run(&[b"EVAL", REMOVE_OWN, b"1", KEY.as_bytes(), b"own"]).unwrap();
+    assert_eq!((removed, server.says(&["GET", KEY])), (Value::Number(0), Value::Bytes(b"other".to_vec())));
+}
+
+#[test]
+fn what_a_redis_has_lost_comes_back_and_what_it_has_is_newer_than_a_copy() {
+    let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let server = redis!(dirs[0]);
+    let (one, two) = (server.storage(dirs[1].path()), server.storage(dirs[2].path()));
+    one.write("a", b"first").unwrap();
+    for storage in [&one, &two] {
+        assert_eq!(storage.read_kept("a").unwrap().unwrap(), b"first");
+    }
+    two.write("a", b"second").unwrap();
+    assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
+    server.says(&["FLUSHALL"]);
+    assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
+    assert_eq!(two.read("a").unwrap().unwrap(), b"second");
+    // What was removed on purpose does not come back from here.
+    one.remove("a");
+    assert_eq!(one.read_kept("a").unwrap(), None);
+    drop(server);
+    assert!(one.read_kept("a").is_err() && one.try_lock("l").is_err());
+    assert_eq!(two.read_kept("a").unwrap().unwrap(), b"first", "the last that it had read");
+}
