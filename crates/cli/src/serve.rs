@@ -8,7 +8,7 @@ use crate::edition::{Edition, Front as Fronts, OnThread};
 use crate::pools::{self, Pools, Surroundings};
 use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::tls::{self, Tls};
-use crate::{certificates, identity, recipes, traces, watch};
+use crate::{certificates, identity, recipes, traces, watch, ways};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
@@ -214,7 +214,7 @@ async fn begin(
         configs,
         launcher,
     } = start;
-    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+    let shared = Arc::new(Shared::new(&settings.http, ways::change_protocols(settings), budgets, metrics.clone()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());

@@ -8,6 +8,7 @@ use crate::informational::Sink;
 use crate::panics;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Weak;
 use std::task::{Context, Poll, ready};
@@ -200,8 +201,8 @@ impl Drop for Outgoing<'_> {
 
 /// How long a response waits for its client, which has the same time for each stream as for a connection. A timer is armed
 /// only when there is something to wait for.
-pub(crate) struct Patience<'a> {
-    connection: &'a Connection,
+pub(crate) struct Patience<C> {
+    connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Since when the client is being waited for.
     began: Option<Instant>,
@@ -215,8 +216,8 @@ pub(crate) struct Patience<'a> {
 /// `write_timeout`.
 const TURNS: u32 = 10;
 
-impl<'a> Patience<'a> {
-    pub(crate) fn new(connection: &'a Connection) -> Self {
+impl<C: Deref<Target = Connection>> Patience<C> {
+    pub(crate) fn new(connection: C) -> Self {
         let before = connection.state.taken_of_bodies();
         Self { connection, timer: None, began: None, waited: Duration::ZERO, taken: 0, before }
     }

@@ -11,7 +11,7 @@ mod reading;
 use crate::edition::{Edition, Unused};
 use crate::pools::{self, Pools, Surroundings};
 use crate::tls::Tls;
-use crate::watch;
+use crate::{watch, ways};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, Settings};
@@ -222,7 +222,8 @@ impl Server {
         self.introduce(&edition);
         edition.sites.server.go_on_from(&old.sites.server);
         let tasks = Tasks::start(&edition, watched, tls.as_mut());
-        let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
+        let shared =
+            Shared::new(&settings.http, ways::change_protocols(&settings), self.fixed.budgets, metrics.clone());
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);
         self.others.lock().push(old.pools.clone());

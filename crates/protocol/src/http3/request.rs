@@ -112,7 +112,7 @@ async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(
     complete(&mut headers, status, &Body::empty());
     let mut bytes = BytesMut::new();
     head::put_response(&mut bytes, status, &headers);
-    write(out, &mut [bytes.freeze()], &mut Patience::new(&link.connection)).await?;
+    write(out, &mut [bytes.freeze()], &mut Patience::new(&*link.connection)).await?;
     out.finish();
     Ok(())
 }
@@ -256,7 +256,7 @@ fn cut(why: &'static str) -> Fault {
 }
 
 /// Writes all parts as the client takes them, if it does.
-async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<'_>) -> Result<(), Fault> {
+async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<&Connection>) -> Result<(), Fault> {
     poll_fn(|cx| {
         loop {
             match out.poll_write(cx, parts)? {
