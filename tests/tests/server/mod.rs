@@ -31,6 +31,7 @@ mod pool_sizes;
 mod profile;
 mod protocol;
 mod proxy;
+mod proxy_connect;
 mod proxy_failures;
 mod proxy_real;
 mod proxy_upgrade;
