@@ -293,17 +293,16 @@ async fn upgrade(
 }
 
 /// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
-/// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
-/// an error, as it must not look complete, and none of what is too much is sent.
+/// nothing does not hold a share of the connection's window. One that breaks off ends the stream with an error.
 ///
 /// No more goes into the stream than the client has room for: there it would wait unseen.
 async fn send(
     mut stream: SendStream<Bytes>,
     body: Body,
-    mut length: Option<u64>,
+    length: Option<u64>,
     connection: &Connection,
 ) -> Result<(), h2::Error> {
-    let mut body = Outgoing::new(body, connection);
+    let mut body = Outgoing::new(body, length, connection);
     let mut patience = Patience::new(connection);
     loop {
         let ended = body.is_at_end();
@@ -314,13 +313,7 @@ async fn send(
         })
         .await?;
         let mut data = match part {
-            None => {
-                if length.is_some_and(|left| left > 0) {
-                    cut(&mut stream, "the body is shorter than its Content-Length");
-                    return Ok(());
-                }
-                return stream.send_data(Bytes::new(), true);
-            }
+            None => return stream.send_data(Bytes::new(), true),
             Some(Ok(data)) => data,
             Some(Err(error)) => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
@@ -328,16 +321,7 @@ async fn send(
                 return Ok(());
             }
         };
-        if let Some(left) = &mut length {
-            match left.checked_sub(data.len() as u64) {
-                Some(rest) => *left = rest,
-                None => {
-                    cut(&mut stream, "the body is longer than its Content-Length");
-                    return Ok(());
-                }
-            }
-        }
-        let last = body.is_at_end() && length.is_none_or(|left| left == 0);
+        let last = body.is_at_end();
         if data.is_empty() && last {
             return stream.send_data(data, true);
         }
@@ -366,11 +350,6 @@ async fn send(
             return Ok(());
         }
     }
-}
-
-fn cut(stream: &mut SendStream<Bytes>, why: &str) {
-    stream.send_reset(Reason::INTERNAL_ERROR);
-    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
 }
 
 /// What became of waiting for a client.
