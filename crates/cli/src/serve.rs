@@ -214,7 +214,8 @@ async fn begin(
         configs,
         launcher,
     } = start;
-    let shared = Arc::new(Shared::new(&settings.http, ways::change_protocols(settings), budgets, metrics.clone()));
+    let shared = Shared::new(&settings.http, budgets, metrics.clone());
+    let shared = Arc::new(shared.with_extended_connect(ways::change_protocols(settings)));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());

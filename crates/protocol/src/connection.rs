@@ -42,13 +42,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// What the settings say, and whether there is anything behind them that speaks other protocols.
+    /// What the settings say.
     #[must_use]
-    pub fn new(settings: &HttpSettings, extended_connect: bool, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
+    pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
         Self {
             h2: settings.h2,
-            extended_connect,
+            extended_connect: false,
             max_connections: settings.max_connections,
             timeouts: Timeouts::new(settings),
             head_buffer: head.saturating_add(4096).max(MIN_HEAD_BUFFER),
@@ -57,6 +57,12 @@ impl Shared {
             metrics,
             demand: OnceLock::new(),
         }
+    }
+
+    /// Says whether there is anything behind the handler that speaks other protocols.
+    #[must_use]
+    pub fn with_extended_connect(self, extended_connect: bool) -> Self {
+        Self { extended_connect, ..self }
     }
 
     /// Has handshakes ask for certificates that are missing.

@@ -44,7 +44,7 @@ impl Upstream for Kept {
 /// Says what becomes of the request instead.
 pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
     let metrics = Metrics::new();
-    let shared = Arc::new(Shared::new(&settings.http, false, *BUDGETS, metrics.clone()));
+    let shared = Arc::new(Shared::new(&settings.http, *BUDGETS, metrics.clone()));
     let sites = Sites::new(settings.clone(), metrics, &AccessLogs::default(), *BUDGETS)?;
     let maker = Maker { sites: Arc::new(sites), shared };
     let mut instead = None;

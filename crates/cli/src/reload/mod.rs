@@ -222,8 +222,8 @@ impl Server {
         self.introduce(&edition);
         edition.sites.server.go_on_from(&old.sites.server);
         let tasks = Tasks::start(&edition, watched, tls.as_mut());
-        let shared =
-            Shared::new(&settings.http, ways::change_protocols(&settings), self.fixed.budgets, metrics.clone());
+        let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
+        let shared = shared.with_extended_connect(ways::change_protocols(&settings));
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);
         self.others.lock().push(old.pools.clone());

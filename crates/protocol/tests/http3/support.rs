@@ -171,7 +171,7 @@ impl Server {
         let listener = Listener::bind_quic(local, Config::new(tls, retry_above).unwrap()).unwrap();
         let howdah_config::ListenAddr::Https(addr) = listener.local_addr() else { unreachable!() };
         let budgets = howdah_budget::Budgets::new(1 << 30, 1 << 30);
-        let shared = Arc::new(Shared::new(&settings, false, budgets, howdah_observe::Metrics::new()));
+        let shared = Arc::new(Shared::new(&settings, budgets, howdah_observe::Metrics::new()));
         let seen = Arc::new(Seen::default());
         let handler = |_| Tester(seen.clone());
         // Two threads: connections live on another one than the socket.

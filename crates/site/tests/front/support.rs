@@ -270,7 +270,7 @@ impl Server {
         let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
         let sites = Arc::new(Sites::new(Arc::new(settings), metrics.clone(), &logs, budgets).unwrap());
         let stand = Arc::new(Stand::default());
-        let shared = Arc::new(Shared::new(&sites.server.settings.http, false, budgets, metrics.clone()));
+        let shared = Arc::new(Shared::new(&sites.server.settings.http, budgets, metrics.clone()));
         let service = |_| Faulty(Service::new(sites.clone(), stand.clone()));
         let front =
             Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes(2).unwrap()).unwrap();
