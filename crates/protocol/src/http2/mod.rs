@@ -9,6 +9,7 @@ use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody
 use crate::informational::{self, Allowance, Informational, Sink, Taken};
 use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
 use crate::socket::Socket;
+use crate::state::Verdict;
 use crate::talk;
 use crate::target::Target;
 use crate::upgrade::Upgraded;
@@ -38,8 +39,9 @@ pub(crate) struct Driven<H: Handler> {
     connection: Arc<Connection>,
     /// The connection is to end with the requests that are there.
     finishing: bool,
-    /// Told of that: upgraded streams, which have tasks of their own.
+    /// Upgraded streams, which have tasks of their own and have to know when they are to end; whether they were told.
     upgraded: Arc<Notify>,
+    told: bool,
 }
 
 enum Stage {
@@ -64,7 +66,7 @@ impl<H: Handler> Driven<H> {
             builder.enable_connect_protocol();
         }
         let stage = Stage::Handshake(builder.handshake(Noted::new(socket, connection.clone(), ahead)));
-        Self { stage, handler, connection, finishing: false, upgraded: Arc::default() }
+        Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false }
     }
 
     /// No further requests; the connection ends when the present ones are answered.
@@ -73,11 +75,15 @@ impl<H: Handler> Driven<H> {
         if let Stage::Serving(connection) = &mut self.stage {
             connection.graceful_shutdown();
         }
-        self.upgraded.notify_waiters();
     }
 
     /// Ready when the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        // A verdict wakes this task alone.
+        if !self.told && self.connection.state.verdict() >= Verdict::Finish {
+            self.told = true;
+            self.upgraded.notify_waiters();
+        }
         loop {
             match &mut self.stage {
                 Stage::Handshake(handshake) => {
