@@ -64,8 +64,8 @@ test-tiny: setup-test build ## The scenarios of classic mode again, with rings s
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
 
 # The same scenarios must not notice that bytes are encrypted.
-test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS
-	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets --skip ::reference
+test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
+	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic HOWDAH_TESTSSL_ALL=1 $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::tls_scanned --skip ::reference
 
 # Nor that another version of HTTP carries them. What is about HTTP/1.1's bytes says so (`Setup::http1`) and is told as skipped.
 HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::compression server::sessions \

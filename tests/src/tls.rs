@@ -1,14 +1,14 @@
 //! TLS for the harness: certificates for servers under test, and a client that takes every one. It is told when a connection
 //! was cut: only a `close_notify` is an end.
 
+use howdah_trusting::Trusting;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, SerialNumber,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::fs;
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -122,46 +122,8 @@ static CONFIG: LazyLock<ClientConfig> = LazyLock::new(|| {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let builder = builder.unwrap_or_else(|e| panic!("{e}")).dangerous();
-    builder.with_custom_certificate_verifier(Arc::new(TakesAll(provider))).with_no_client_auth()
+    builder.with_custom_certificate_verifier(Trusting::new(provider)).with_no_client_auth()
 });
-
-#[derive(Debug)]
-struct TakesAll(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TakesAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
 
 /// An authority with the certificate of one of its clients, whose names are `CN=Ann,O=Smith\, Sons`.
 #[derive(Debug)]

@@ -2,6 +2,9 @@
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest as _, Sha1};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -214,6 +217,17 @@ impl Peer {
             self.buffer.clear();
         }
     }
+}
+
+/// The head of a response that changes to WebSocket, as the head of the request wants it (RFC 6455 4.2.2).
+#[must_use]
+pub fn switched(request: &str) -> String {
+    let key = field(request, "sec-websocket-key").unwrap_or_else(|| panic!("no handshake: {request}"));
+    let digest = Sha1::new().chain_update(key).chain_update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11").finalize();
+    let accept = STANDARD.encode(digest);
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n"
+    )
 }
 
 /// The value of a field in a head.

@@ -61,10 +61,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "howdah-transport",
         ],
     ),
-    ("howdah-lab", &[]),
+    ("howdah-lab", &["howdah-trusting"]),
     ("howdah-skip", &[]),
+    ("howdah-trusting", &[]),
     ("howdah-fuzz-driver", &[]),
-    ("howdah-tests", &["howdah-skip"]),
+    ("howdah-tests", &["howdah-skip", "howdah-trusting"]),
 ];
 
 /// Folders and files in which `unsafe` may stand.

@@ -13,7 +13,7 @@ use crate::service::Service;
 use crate::socket_files::Files;
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
-use crate::{certificates, identity, recipes, traces, watch};
+use crate::{certificates, identity, recipes, traces, watch, ways};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
@@ -302,7 +302,8 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     } = start;
     let (program, mut taking_over) = (start.program, start.taking_over);
     let Listening { listeners, admin, access, files, .. } = listening;
-    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+    let shared = Shared::new(&settings.http, budgets, metrics.clone());
+    let shared = Arc::new(shared.with_extended_connect(ways::change_protocols(settings)));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());

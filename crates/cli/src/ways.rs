@@ -5,9 +5,9 @@ use crate::pools::Pools;
 use howdah_config::Settings;
 use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
-use howdah_protocol::Response;
+use howdah_protocol::{Outbound, Response};
 use howdah_proxy::{Client, Group};
-use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
+use howdah_site::upstream::{PoolPage, PoolPageText, Unreachable, Upstream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,11 @@ pub(crate) fn proxies(
         None => Group::new(proxy, metrics).map(Arc::new),
     };
     settings.proxies.iter().map(group).collect()
+}
+
+/// Whether some proxy lets connections change to another protocol.
+pub(crate) fn change_protocols(settings: &Settings) -> bool {
+    settings.proxies.iter().any(|proxy| !proxy.upgrade.is_empty())
 }
 
 /// Open as long as something is served by an edition.
@@ -68,9 +73,6 @@ impl Upstream for Ways {
     }
 
     async fn forward(&self, proxy: usize, outbound: Outbound) -> Result<Response, Unreachable> {
-        let Outbound { method, target, headers, body, upgrade, full_duplex, informational, charge } = outbound;
-        let outbound =
-            howdah_proxy::Outbound { method, target, headers, body, upgrade, full_duplex, informational, charge };
         self.servers.send(proxy, outbound).await.map_err(|fault| Unreachable {
             status: fault.kind.status(),
             proxy: self.names.get(proxy).cloned().unwrap_or_default(),

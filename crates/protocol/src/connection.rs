@@ -22,6 +22,8 @@ const MOST_LINES: usize = 512;
 pub struct Shared {
     /// Speak HTTP/2 to clients that begin with it.
     pub h2: bool,
+    /// Let clients of HTTP/2 ask for other protocols (RFC 8441).
+    pub extended_connect: bool,
     /// The largest number of connections; 0 for no limit.
     pub max_connections: usize,
     /// The timeouts while nothing is scarce.
@@ -46,6 +48,7 @@ impl Shared {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
         Self {
             h2: settings.h2,
+            extended_connect: false,
             max_connections: settings.max_connections,
             timeouts: Timeouts::new(settings),
             head_buffer: head.saturating_add(4096).max(MIN_HEAD_BUFFER),
@@ -54,6 +57,12 @@ impl Shared {
             metrics,
             demand: OnceLock::new(),
         }
+    }
+
+    /// Says whether there is anything behind the handler that speaks other protocols.
+    #[must_use]
+    pub fn with_extended_connect(self, extended_connect: bool) -> Self {
+        Self { extended_connect, ..self }
     }
 
     /// Has handshakes ask for certificates that are missing.

@@ -13,7 +13,7 @@
 //! - **The response's body is pulled as well**, as fast as the client takes it. Each kind of body goes out the cheapest way that
 //!   the connection has: files by `sendfile`, memory held elsewhere directly from there.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** in the place of a body, which then talks over the
-//!   connection; see [`Head::asks_to_upgrade`] for who may get one. In other protocols than HTTP/1.1 there is none.
+//!   connection, or in HTTP/2 over the request's stream; see [`Head::asks_to_upgrade`] for who may get one.
 //! - **The response's end is told** to the [`Ending`] that its body carries: how many bytes of body have been handed
 //!   over, and whether these were all.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
@@ -78,9 +78,13 @@ pub struct Head {
 }
 
 impl Head {
-    /// The protocols that the client offers to change to, if it may: HTTP/1.1, and both fields that say so (RFC 9110 7.8).
+    /// The protocols that the client offers to change to, if it may: HTTP/1.1 with both fields that say so (RFC 9110 7.8), or
+    /// an extended CONNECT.
     #[must_use]
-    pub fn asks_to_upgrade(&self) -> Option<&HeaderValue> {
+    pub fn asks_to_upgrade(&self) -> Option<Offer> {
+        if self.is_extended_connect() {
+            return self.headers.get(header::UPGRADE).map(|protocol| Offer { protocol: protocol.clone(), bare: true });
+        }
         if self.version != Version::HTTP_11 {
             return None;
         }
@@ -89,10 +93,27 @@ impl Head {
         let said = words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
         let mut offers = self.headers.get_all(header::UPGRADE).iter();
         match (offers.next(), offers.next()) {
-            (Some(offer), None) if said => Some(offer),
+            (Some(offer), None) if said => Some(Offer { protocol: offer.clone(), bare: false }),
             _ => None,
         }
     }
+
+    /// Whether it came as CONNECT with `:protocol` (RFC 8441). For whoever looks at it, it is the `GET` that it would be over
+    /// HTTP/1.1, and `Upgrade` has its protocol: no client can send that field over HTTP/2, where it makes a request malformed.
+    /// But a response with a status of 2xx would mean that the stream speaks that protocol now.
+    #[must_use]
+    pub fn is_extended_connect(&self) -> bool {
+        self.version == Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
+    }
+}
+
+/// What a client offers to change to.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// The protocols, as `Upgrade` has them.
+    pub protocol: HeaderValue,
+    /// The client has said no more than that: what HTTP/1.1 has of the protocol's own handshake is up to whoever speaks it.
+    pub bare: bool,
 }
 
 /// A response. Its head may have a [`Reason`] among its extensions.

@@ -8,6 +8,7 @@ use crate::informational::Sink;
 use crate::panics;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Weak;
 use std::task::{Context, Poll, ready};
@@ -108,28 +109,33 @@ pub(crate) fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body)
     }
 }
 
-/// A response's body, and whether it waits for its source: that is not the client's fault.
+/// A response's body, which is as long as its head has said or breaks off, as it must not look complete; and whether it waits for
+/// its source: that is not the client's fault.
 pub(crate) struct Outgoing<'a> {
     kind: Kind,
     delivery: Delivery,
+    /// What is missing of the length that it has to have.
+    left: Option<u64>,
     waits: bool,
     connection: &'a Connection,
 }
 
 impl<'a> Outgoing<'a> {
-    pub(crate) fn new(body: Body, connection: &'a Connection) -> Self {
+    /// See [`length_to_keep`] for its length.
+    pub(crate) fn new(body: Body, left: Option<u64>, connection: &'a Connection) -> Self {
         let (kind, delivery) = body.open();
-        Self { kind, delivery, waits: false, connection }
+        Self { kind, delivery, left, waits: false, connection }
     }
 
-    /// Nothing more will come.
+    /// It is complete.
     pub(crate) fn is_at_end(&self) -> bool {
-        match &self.kind {
-            Kind::Empty | Kind::Upgrade(_) => true,
-            Kind::Whole(_) => false,
-            Kind::Stream(stream) => stream.remaining() == Some(0),
-            Kind::Files(files) => files.remaining() == 0,
-        }
+        self.left.unwrap_or(0) == 0
+            && match &self.kind {
+                Kind::Empty | Kind::Upgrade(_) => true,
+                Kind::Whole(_) => false,
+                Kind::Stream(stream) => stream.remaining() == Some(0),
+                Kind::Files(files) => files.remaining() == 0,
+            }
     }
 
     /// The next part; `None` at the end.
@@ -141,7 +147,27 @@ impl<'a> Outgoing<'a> {
             Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
         });
         self.note(part.is_pending());
-        part
+        part.map(|part| self.keep_length(part))
+    }
+
+    /// Holds a part to the length that was announced: none of what is too much goes out.
+    fn keep_length(&mut self, part: Option<std::io::Result<Bytes>>) -> Option<std::io::Result<Bytes>> {
+        let why = match (&part, &mut self.left) {
+            (Some(Ok(data)), Some(left)) => match left.checked_sub(data.len() as u64) {
+                Some(rest) => {
+                    *left = rest;
+                    return part;
+                }
+                None => "the body is longer than its Content-Length",
+            },
+            (None, Some(left)) if *left > 0 => "the body is shorter than its Content-Length",
+            _ => {
+                self.delivery.complete |= part.is_none();
+                return part;
+            }
+        };
+        tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
+        Some(Err(std::io::Error::other(why)))
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
@@ -170,10 +196,7 @@ impl<'a> Outgoing<'a> {
         match &part {
             Some(Ok(data)) => self.delivery.sent += data.len() as u64,
             Some(Err(_)) => {}
-            None => {
-                self.kind = Kind::Empty;
-                self.delivery.complete = true;
-            }
+            None => self.kind = Kind::Empty,
         }
         Poll::Ready(part)
     }
@@ -200,8 +223,8 @@ impl Drop for Outgoing<'_> {
 
 /// How long a response waits for its client, which has the same time for each stream as for a connection. A timer is armed
 /// only when there is something to wait for.
-pub(crate) struct Patience<'a> {
-    connection: &'a Connection,
+pub(crate) struct Patience<C> {
+    connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Since when the client is being waited for.
     began: Option<Instant>,
@@ -215,8 +238,8 @@ pub(crate) struct Patience<'a> {
 /// `write_timeout`.
 const TURNS: u32 = 10;
 
-impl<'a> Patience<'a> {
-    pub(crate) fn new(connection: &'a Connection) -> Self {
+impl<C: Deref<Target = Connection>> Patience<C> {
+    pub(crate) fn new(connection: C) -> Self {
         let before = connection.state.taken_of_bodies();
         Self { connection, timer: None, began: None, waited: Duration::ZERO, taken: 0, before }
     }

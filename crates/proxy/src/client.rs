@@ -4,6 +4,7 @@
 use crate::connect::connect;
 use crate::fault::{Fault, FaultKind, in_words};
 use crate::group::{Group, Place, Server, Turn};
+use crate::handshake::Handshake;
 use crate::idle::Idle;
 use crate::link::Link;
 use crate::request::{self, Outgoing};
@@ -12,7 +13,7 @@ use crate::tunnel::Tunnel;
 use bytes::Bytes;
 use howdah_budget::Charge;
 use howdah_config::ProxyHost;
-use howdah_protocol::{Body, Informational, RequestBody, Response, hop_by_hop};
+use howdah_protocol::{Body, Informational, Offer, Outbound, RequestBody, Response, hop_by_hop};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Incoming};
@@ -21,25 +22,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-
-/// A request for another server.
-#[derive(Debug)]
-pub struct Outbound {
-    pub method: Method,
-    /// Path and query, as they go out.
-    pub target: Bytes,
-    /// The client's fields without those about its connection, and those that say who it is.
-    pub headers: HeaderMap,
-    pub body: RequestBody,
-    /// What the client offers to change the connection to.
-    pub upgrade: Option<HeaderValue>,
-    /// Whether the client still sends its body once the response has begun.
-    pub full_duplex: bool,
-    /// The way back for informational responses.
-    pub informational: Option<Informational>,
-    /// What is under way to the client is charged beside it.
-    pub charge: Charge,
-}
 
 /// See above.
 #[derive(Debug)]
@@ -87,6 +69,8 @@ struct Sending<'a> {
     method: Method,
     headers: HeaderMap,
     upgrade: Option<HeaderValue>,
+    /// Where the client has made none.
+    handshake: Option<Handshake>,
     full_duplex: bool,
     informational: Option<Informational>,
     charge: Charge,
@@ -108,26 +92,28 @@ impl<'a> Sending<'a> {
     fn new(way: &'a Way, outbound: Outbound) -> Result<Self, Fault> {
         let Outbound { method, target, mut headers, body, upgrade, full_duplex, informational, charge } = outbound;
         let settings = &way.group.settings;
+        let fault =
+            |why: &str| Fault { kind: FaultKind::Body, server: way.group.name().to_owned(), why: why.to_owned() };
         headers.remove(header::EXPECT);
         request::frame(&mut headers, &body);
-        let allowed = |offer: &HeaderValue| {
-            settings.upgrade.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(offer.as_bytes().trim_ascii()))
-        };
-        let upgrade = upgrade.filter(|offer| body.is_none() && method == Method::GET && allowed(offer));
-        if let Some(offer) = &upgrade {
-            headers.insert(header::UPGRADE, offer.clone());
+        let may_change = body.is_none() && method == Method::GET;
+        let upgrade = upgrade.filter(|offer| may_change && settings.may_change_to(offer.protocol.as_bytes()));
+        let mut handshake = None;
+        if let Some(Offer { protocol, bare }) = &upgrade {
+            headers.insert(header::UPGRADE, protocol.clone());
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            if *bare && protocol.as_bytes().eq_ignore_ascii_case(b"websocket") {
+                let made = Handshake::new().inspect(|made| made.ask(&mut headers));
+                handshake = Some(made.ok_or_else(|| fault("there are no random bytes for its handshake"))?);
+            }
         }
+        let upgrade = upgrade.map(|offer| offer.protocol);
         // What a second run of does no more than the first (RFC 9110 9.2.2).
         let idempotent = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
         let repeatable = idempotent && body.is_none();
-        let uri = request::uri(&target).ok_or_else(|| Fault {
-            kind: FaultKind::Body,
-            server: way.group.name().to_owned(),
-            why: "the request's target cannot be sent on".to_owned(),
-        })?;
+        let uri = request::uri(&target).ok_or_else(|| fault("the request's target cannot be sent on"))?;
         let body = Some(Outgoing::new(body));
-        Ok(Self { way, uri, method, headers, upgrade, full_duplex, informational, charge, body, repeatable })
+        Ok(Self { way, uri, method, headers, upgrade, handshake, full_duplex, informational, charge, body, repeatable })
     }
 
     async fn run(mut self) -> Result<Response, Fault> {
@@ -278,6 +264,9 @@ impl<'a> Sending<'a> {
         }) else {
             return Err(broken("it changes to a protocol that nobody asked for"));
         };
+        if self.handshake.as_ref().is_some_and(|handshake| !handshake.is_right(&mut headers)) {
+            return Err(broken("it does not answer for the handshake of WebSocket"));
+        }
         hop_by_hop::strip(&mut headers);
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::UPGRADE, named);

@@ -76,7 +76,8 @@ impl<U: Upstream> Handler for Service<U> {
 impl<U: Upstream> Service<U> {
     /// The response as it goes out.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
-        let (mut response, refused) = match self.respond(exchange, body).await {
+        let made = self.respond(exchange, body).await;
+        let (mut response, refused) = match made.and_then(|response| limits::check_response(exchange, response)) {
             Ok(response) => (response, false),
             Err(refusal) => (self.refuse(exchange, refusal).await, true),
         };

@@ -1,31 +1,10 @@
 //! The border to PHP and to other servers: what the phases need of the pools and of proxies, so that tests can put something else
 //! in their place.
 
-use bytes::Bytes;
-use howdah_budget::Charge;
 use howdah_pool::{Fault, Request};
-use howdah_protocol::{Informational, RequestBody, Response};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use howdah_protocol::{Outbound, Response};
+use http::StatusCode;
 use std::time::Duration;
-
-/// A request that is handed on to another server.
-#[derive(Debug)]
-pub struct Outbound {
-    pub method: Method,
-    /// Path and query, as they go out.
-    pub target: Bytes,
-    /// The client's fields without those about its connection, and those that say who it is.
-    pub headers: HeaderMap,
-    pub body: RequestBody,
-    /// The protocols that the client offers to change to.
-    pub upgrade: Option<HeaderValue>,
-    /// Whether the body can still be read once the response has begun.
-    pub full_duplex: bool,
-    /// The way back for informational responses.
-    pub informational: Option<Informational>,
-    /// What is under way to the client is charged beside it.
-    pub charge: Charge,
-}
 
 /// Why another server has not responded.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::proxy::behind;
 use howdah_skip::skip;
 use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::site::Port;
-use howdah_tests::upstream::field;
+use howdah_tests::upstream::{field, switched};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, Upstream, run};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
@@ -12,24 +12,24 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Debian's, which has Debian's packages.
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const PYTHON: &str = "/usr/bin/python3";
 
-fn script(name: &str) -> PathBuf {
+pub(super) fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/server/websocket").join(name)
 }
 
-fn has_websockets() -> bool {
+pub(super) fn has_websockets() -> bool {
     Command::new(PYTHON).args(["-c", "import websockets"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
 /// An echo server that ends with the test.
-struct Echo {
+pub(super) struct Echo {
     process: Child,
-    port: Port,
+    pub(super) port: Port,
 }
 
 impl Echo {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let port = Port::hold();
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", PYTHON]).arg(script("echo.py")).arg(port.number.to_string());
@@ -48,7 +48,7 @@ impl Drop for Echo {
     }
 }
 
-fn upgraded(site: &Site) -> u64 {
+pub(super) fn upgraded(site: &Site) -> u64 {
     let output = site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     status["connections"]["upgraded"].as_u64().unwrap()
@@ -88,13 +88,13 @@ fn talk(set: impl FnOnce(Setup) -> Setup, url: impl FnOnce(&Site) -> String) {
 const ASK: &str = "GET /p/x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
-const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+pub(super) const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
 /// A server that changes the protocol, says something at once, sends back each line, and ends at `bye`.
-fn lines() -> Upstream {
+pub(super) fn lines() -> Upstream {
     Upstream::start(|peer| {
-        if peer.head().is_some() {
-            peer.send(format!("{SWITCH}welcome\n"));
+        if let Some(head) = peer.head() {
+            peer.send(format!("{}welcome\n", switched(&head)));
             loop {
                 let line = peer.until("\n");
                 if line.is_empty() || line == "bye\n" || !line.ends_with('\n') {

@@ -14,7 +14,7 @@ use crate::memory;
 use crate::pools::{self, Pools, Surroundings};
 use crate::service::Service;
 use crate::tls::Tls;
-use crate::watch;
+use crate::{watch, ways};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, ReloadFlags, Settings};
@@ -272,6 +272,7 @@ impl Server {
         let metrics = &self.fixed.around.metrics;
         let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
+        let shared = shared.with_extended_connect(ways::change_protocols(&settings));
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);
         self.others.lock().push(old.pools.clone());

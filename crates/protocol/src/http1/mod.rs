@@ -21,6 +21,8 @@ use crate::panics;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream::Stream;
+use crate::talk;
+use crate::upgrade::Upgraded;
 use bytes::BytesMut;
 use head_out::{Asked, Framing};
 use http::{Method, Version};
@@ -28,7 +30,6 @@ use io::{Incoming, Io, Next, lock};
 use std::future::poll_fn;
 use std::io::Result;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
@@ -152,34 +153,13 @@ async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: 
 
 /// Hands the connection over to whoever talks over it now. Returns when that has come to its end.
 async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
-    let (kind, mut delivery) = body.open();
+    let (kind, delivery) = body.open();
     flush(io).await?;
-    let Kind::Upgrade(upgrade) = kind else { return Ok(()) };
-    let (sent, metrics) = (Arc::new(AtomicU64::new(0)), lock(io).connection.shared.metrics.clone());
-    let _counted = metrics.connections_upgraded.hold();
-    let told = Told { delivery: &mut delivery, sent: sent.clone() };
-    let mut talking = upgrade.run(Box::new(Client::new(io.clone(), sent)));
-    let ended = poll_fn(|cx| match panics::call(|| talking.as_mut().poll(cx)) {
-        Ok(polled) => polled.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic)),
-    });
-    match ended.await {
-        Ok(()) => told.delivery.complete = true,
-        Err(panic) => panic.note(&metrics),
-    }
+    let metrics = lock(io).connection.shared.metrics.clone();
+    let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(io.clone(), sent)) };
+    // The connection's task is this one, and is woken as ever.
+    talk::run(kind, delivery, &metrics, client, std::future::pending()).await;
     Ok(())
-}
-
-/// Notes what an upgraded connection has sent, however it ends.
-struct Told<'a> {
-    delivery: &'a mut Delivery,
-    sent: Arc<AtomicU64>,
-}
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        self.delivery.sent = self.sent.load(Relaxed);
-    }
 }
 
 /// Sends a body as it is framed. Its end is told when this returns, or is dropped.

@@ -5,10 +5,11 @@
 
 use super::io::{Io, lock};
 use crate::state::Verdict;
+use crate::talk::Sent;
 use crate::upgrade::Upgraded;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -16,12 +17,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// See above.
 pub(super) struct Client {
     io: Arc<Mutex<Io>>,
-    /// Bytes written, for the log.
-    sent: Arc<AtomicU64>,
+    /// For the log.
+    sent: Sent,
 }
 
 impl Client {
-    pub(super) fn new(io: Arc<Mutex<Io>>, sent: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(io: Arc<Mutex<Io>>, sent: Sent) -> Self {
         Self { io, sent }
     }
 }

@@ -15,29 +15,57 @@ pub(super) struct Noted {
     socket: Socket,
     connection: Arc<Connection>,
     ahead: Bytes,
+    /// Bytes up to the head of the first frame that have not been read yet.
+    before_frames: usize,
 }
+
+/// The client's preface and its first frame's length; the frame's kind and flags follow.
+const BEFORE_KIND: usize = 24 + 3;
+const SETTINGS: u8 = 4;
+const ACK: u8 = 1;
 
 impl Noted {
     pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: Bytes) -> Self {
-        Self { socket, connection, ahead }
+        Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2 }
+    }
+
+    /// Whether what comes in may be the beginning of a connection: a client whose first frame is no SETTINGS speaks another
+    /// protocol (RFC 9113 3.4), and h2 does not look.
+    fn is_preface(&mut self, bytes: &[u8]) -> bool {
+        let at = BEFORE_KIND + 2 - self.before_frames;
+        self.before_frames = self.before_frames.saturating_sub(bytes.len());
+        let byte = |place: usize| place.checked_sub(at).and_then(|place| bytes.get(place));
+        byte(BEFORE_KIND).is_none_or(|kind| *kind == SETTINGS)
+            && byte(BEFORE_KIND + 1).is_none_or(|flags| flags & ACK == 0)
     }
 }
 
 impl AsyncRead for Noted {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.ahead.is_empty() {
-            let n = this.ahead.len().min(buf.remaining());
-            buf.put_slice(&this.ahead[..n]);
-            this.ahead.advance(n);
-            if this.ahead.is_empty() {
+        let before = buf.filled().len();
+        ready!(this.poll_bytes(cx, buf))?;
+        match this.before_frames == 0 || this.is_preface(&buf.filled()[before..]) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it does not begin with SETTINGS"))),
+        }
+    }
+}
+
+impl Noted {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let n = self.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.ahead[..n]);
+            self.ahead.advance(n);
+            if self.ahead.is_empty() {
                 // Gives the memory back.
-                this.ahead = Bytes::new();
+                self.ahead = Bytes::new();
             }
             return Poll::Ready(Ok(()));
         }
-        match this.connection.state.verdict() {
-            Verdict::None | Verdict::LastResponse | Verdict::Finish => this.socket.poll_read(cx, buf),
+        match self.connection.state.verdict() {
+            Verdict::None | Verdict::LastResponse | Verdict::Finish => self.socket.poll_read(cx, buf),
             // The end of the stream, as far as h2 can see.
             Verdict::Idle | Verdict::HeaderTimeout | Verdict::Drop => Poll::Ready(Ok(())),
         }

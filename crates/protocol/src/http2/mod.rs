@@ -1,25 +1,33 @@
 //! A connection that speaks HTTP/2, with `h2`. One task for the connection and one for each request.
 
 mod io;
+mod upgraded;
 
-use crate::body::Body;
+use crate::body::{Body, Kind};
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
 use crate::informational::{self, Allowance, Informational, Sink, Taken};
 use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
 use crate::socket::Socket;
+use crate::state::Verdict;
+use crate::talk;
 use crate::target::Target;
+use crate::upgrade::Upgraded;
 use bytes::Bytes;
+use h2::ext::Protocol;
 use h2::server::{Builder, Connection as H2, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use howdah_budget::Share;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use io::Noted;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
+use tokio::sync::Notify;
+use upgraded::Client;
 
 /// How much of one response waits for the socket here, once the client has made room for it. The rest stays where it comes from.
 const SEND_BUFFER: usize = 128 << 10;
@@ -31,6 +39,9 @@ pub(crate) struct Driven<H: Handler> {
     connection: Arc<Connection>,
     /// The connection is to end with the requests that are there.
     finishing: bool,
+    /// Upgraded streams, which have tasks of their own and have to know when they are to end; whether they were told.
+    upgraded: Arc<Notify>,
+    told: bool,
 }
 
 enum Stage {
@@ -51,8 +62,11 @@ impl<H: Handler> Driven<H> {
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .max_send_buffer_size(SEND_BUFFER);
+        if connection.shared.extended_connect {
+            builder.enable_connect_protocol();
+        }
         let stage = Stage::Handshake(builder.handshake(Noted::new(socket, connection.clone(), ahead)));
-        Self { stage, handler, connection, finishing: false }
+        Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false }
     }
 
     /// No further requests; the connection ends when the present ones are answered.
@@ -65,6 +79,11 @@ impl<H: Handler> Driven<H> {
 
     /// Ready when the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        // A verdict wakes this task alone.
+        if !self.told && self.connection.state.verdict() >= Verdict::Finish {
+            self.told = true;
+            self.upgraded.notify_waiters();
+        }
         loop {
             match &mut self.stage {
                 Stage::Handshake(handshake) => {
@@ -77,7 +96,8 @@ impl<H: Handler> Driven<H> {
                 Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
                     Some(accepted) => {
                         let (request, respond) = accepted?;
-                        tokio::spawn(serve(self.handler.clone(), self.connection.clone(), request, respond));
+                        let upgraded = self.upgraded.clone();
+                        tokio::spawn(serve(self.handler.clone(), self.connection.clone(), request, respond, upgraded));
                     }
                     None => return connection.poll_closed(cx),
                 },
@@ -168,11 +188,12 @@ async fn serve<H: Handler>(
     connection: Arc<Connection>,
     request: http::Request<RecvStream>,
     respond: SendResponse<Bytes>,
+    ends: Arc<Notify>,
 ) {
     let _in_flight = InFlight::begin(&connection);
     let back = Mutex::new(Back { send: respond, open: true, allowance: Allowance::default() });
     let respond = Arc::new(Respond { connection: connection.clone(), back });
-    let (request, method) = made_of(request, &connection, &respond);
+    let Made { request, method, stream } = Made::of(request, &connection, &respond);
     let response = {
         let mut handling = pin!(handler.handle(request));
         std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
@@ -185,6 +206,11 @@ async fn serve<H: Handler>(
     respond.lock().open = false;
     let Some(response) = response else { return };
     let (mut head, body) = response.into_parts();
+    if let Some(stream) = stream
+        && (head.status == StatusCode::SWITCHING_PROTOCOLS || head.status.is_success())
+    {
+        return upgrade(&connection, &respond, stream, Response::from_parts(head, body), &ends).await;
+    }
     complete(&mut head.headers, head.status, &body);
     let length = length_to_keep(&method, head.status, &head.headers);
     let ended = body.length() == Some(0) && length.is_none_or(|length| length == 0);
@@ -208,38 +234,81 @@ async fn serve<H: Handler>(
     }
 }
 
-/// The request as handlers know it, and its method.
-fn made_of(
-    request: http::Request<RecvStream>,
+/// The request as handlers know it.
+struct Made {
+    request: Request,
+    method: Method,
+    /// Of an extended CONNECT: what the client sends is no body.
+    stream: Option<RecvStream>,
+}
+
+impl Made {
+    fn of(request: http::Request<RecvStream>, connection: &Arc<Connection>, respond: &Arc<Respond>) -> Self {
+        let (mut parts, body) = request.into_parts();
+        let sink: Weak<Respond> = Arc::downgrade(respond);
+        let (body, stream) = if let Some(protocol) = parts.extensions.get::<Protocol>() {
+            // See `Head::is_extended_connect`. What can be no field's value is nobody's protocol.
+            let offer = HeaderValue::from_str(protocol.as_str()).unwrap_or(HeaderValue::from_static(""));
+            parts.method = Method::GET;
+            parts.headers.remove(header::CONTENT_LENGTH);
+            parts.headers.insert(header::UPGRADE, offer);
+            (RequestBody::none(), Some(body))
+        } else if body.is_end_stream() {
+            (RequestBody::none(), None)
+        } else {
+            (request_body(Incoming(body), &parts.headers, &sink), None)
+        };
+        let target = Target::from_uri(&parts.uri);
+        let method = parts.method.clone();
+        let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
+        let informational = Some(Informational::of_stream(sink));
+        let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
+        Self { request: Request { head, body, informational, connection, received, time }, method, stream }
+    }
+}
+
+/// Lets the stream of an extended CONNECT change its protocol (RFC 8441 5). A status of 2xx says that it has changed, so a
+/// response which only happens to have one must not get there.
+async fn upgrade(
     connection: &Arc<Connection>,
-    respond: &Arc<Respond>,
-) -> (Request, Method) {
-    let (parts, body) = request.into_parts();
-    let sink: Weak<Respond> = Arc::downgrade(respond);
-    let body = match body.is_end_stream() {
-        true => RequestBody::none(),
-        false => request_body(Incoming(body), &parts.headers, &sink),
+    respond: &Respond,
+    incoming: RecvStream,
+    response: crate::exchange::Response,
+    ends: &Notify,
+) {
+    let (mut head, body) = response.into_parts();
+    let (kind, delivery) = body.open();
+    if !matches!(kind, Kind::Upgrade(_)) {
+        respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
+        return;
+    }
+    complete(&mut head.headers, StatusCode::NO_CONTENT, &Body::empty());
+    head.status = StatusCode::OK;
+    let outgoing = match respond.lock().send.send_response(Response::from_parts(head, ()), false) {
+        Ok(outgoing) => outgoing,
+        Err(error) => {
+            tracing::debug!(target: "howdah::conn", %error, "a stream could not change its protocol");
+            return;
+        }
     };
-    let target = Target::from_uri(&parts.uri);
-    let method = parts.method.clone();
-    let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
-    let informational = Some(Informational::of_stream(sink));
-    let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
-    (Request { head, body, informational, connection, received, time }, method)
+    let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(connection, incoming, outgoing, sent)) };
+    let mut ending = pin!(ends.notified());
+    // Who is told later than it has looked must not be missed.
+    ending.as_mut().enable();
+    talk::run(kind, delivery, &connection.shared.metrics, client, ending).await;
 }
 
 /// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
-/// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
-/// an error, as it must not look complete, and none of what is too much is sent.
+/// nothing does not hold a share of the connection's window. One that breaks off ends the stream with an error.
 ///
 /// No more goes into the stream than the client has room for: there it would wait unseen.
 async fn send(
     mut stream: SendStream<Bytes>,
     body: Body,
-    mut length: Option<u64>,
+    length: Option<u64>,
     connection: &Connection,
 ) -> Result<(), h2::Error> {
-    let mut body = Outgoing::new(body, connection);
+    let mut body = Outgoing::new(body, length, connection);
     let mut patience = Patience::new(connection);
     loop {
         let ended = body.is_at_end();
@@ -250,13 +319,7 @@ async fn send(
         })
         .await?;
         let mut data = match part {
-            None => {
-                if length.is_some_and(|left| left > 0) {
-                    cut(&mut stream, "the body is shorter than its Content-Length");
-                    return Ok(());
-                }
-                return stream.send_data(Bytes::new(), true);
-            }
+            None => return stream.send_data(Bytes::new(), true),
             Some(Ok(data)) => data,
             Some(Err(error)) => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
@@ -264,23 +327,14 @@ async fn send(
                 return Ok(());
             }
         };
-        if let Some(left) = &mut length {
-            match left.checked_sub(data.len() as u64) {
-                Some(rest) => *left = rest,
-                None => {
-                    cut(&mut stream, "the body is longer than its Content-Length");
-                    return Ok(());
-                }
-            }
-        }
-        let last = body.is_at_end() && length.is_none_or(|left| left == 0);
+        let last = body.is_at_end();
         if data.is_empty() && last {
             return stream.send_data(data, true);
         }
         while !data.is_empty() {
             stream.reserve_capacity(data.len());
             if stream.capacity() == 0 {
-                match room(&mut stream, &mut patience).await? {
+                match std::future::poll_fn(|cx| poll_room(&mut stream, &mut patience, cx)).await? {
                     Room::Some => {}
                     Room::Never => return Ok(()),
                     Room::TooLate => {
@@ -304,11 +358,6 @@ async fn send(
     }
 }
 
-fn cut(stream: &mut SendStream<Bytes>, why: &str) {
-    stream.send_reset(Reason::INTERNAL_ERROR);
-    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
-}
-
 /// What became of waiting for a client.
 enum Room {
     /// There is some.
@@ -319,23 +368,24 @@ enum Room {
     TooLate,
 }
 
-/// Waits until the client has room.
-async fn room(stream: &mut SendStream<Bytes>, patience: &mut Patience<'_>) -> Result<Room, h2::Error> {
-    std::future::poll_fn(|cx| {
-        if let Poll::Ready(reason) = stream.poll_reset(cx)? {
-            return Poll::Ready(Err(h2::Error::from(reason)));
+/// Ready when the client has room.
+fn poll_room(
+    stream: &mut SendStream<Bytes>,
+    patience: &mut Patience<impl Deref<Target = Connection>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Room, h2::Error>> {
+    if let Poll::Ready(reason) = stream.poll_reset(cx)? {
+        return Poll::Ready(Err(h2::Error::from(reason)));
+    }
+    loop {
+        match stream.poll_capacity(cx) {
+            Poll::Pending => break,
+            // It was told of room that others have taken; only what is pending is told again.
+            Poll::Ready(Some(Ok(0))) => {}
+            Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+            Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
         }
-        loop {
-            match stream.poll_capacity(cx) {
-                Poll::Pending => break,
-                // It was told of room that others have taken; only what is pending is told again.
-                Poll::Ready(Some(Ok(0))) => {}
-                Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
-            }
-        }
-        patience.poll_end(cx).map(|()| Ok(Room::TooLate))
-    })
-    .await
+    }
+    patience.poll_end(cx).map(|()| Ok(Room::TooLate))
 }

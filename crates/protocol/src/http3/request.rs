@@ -112,7 +112,7 @@ async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(
     complete(&mut headers, status, &Body::empty());
     let mut bytes = BytesMut::new();
     head::put_response(&mut bytes, status, &headers);
-    write(out, &mut [bytes.freeze()], &mut Patience::new(&link.connection)).await?;
+    write(out, &mut [bytes.freeze()], &mut Patience::new(&*link.connection)).await?;
     out.finish();
     Ok(())
 }
@@ -189,8 +189,7 @@ async fn respond<H: Handler>(
 const CANCELLED: Fault = Fault::Stream(Code::REQUEST_CANCELLED, "the client has cancelled the request");
 
 /// Sends a response: what is left of the informational ones, the head, and the body as the client takes it. A part is fetched
-/// first and then waits for the client. A body that is not as long as was announced is cut off, as it must not look complete,
-/// and none of what is too much is sent.
+/// first and then waits for the client.
 async fn send(
     link: &Link,
     response: Response,
@@ -202,11 +201,11 @@ async fn send(
     let connection: &Connection = &link.connection;
     let (mut head, body) = response.into_parts();
     complete(&mut head.headers, head.status, &body);
-    let mut left = length_to_keep(method, head.status, &head.headers);
+    let length = length_to_keep(method, head.status, &head.headers);
     let mut first = BytesMut::new();
     head::put_response(&mut first, head.status, &head.headers);
     let mut patience = Patience::new(connection);
-    let mut body = multiplexed::Outgoing::new(body, connection);
+    let mut body = multiplexed::Outgoing::new(body, length, connection);
     let mut parts = [early, rest, first.freeze(), Bytes::new()];
     if body.is_at_end() {
         write(out, &mut parts, &mut patience).await?;
@@ -224,11 +223,15 @@ async fn send(
             stopped.as_mut().poll(cx).map(|()| Some(Err(CANCELLED)))
         })
         .await;
-        let Some(data) = part.transpose()? else { break };
-        if let Some(left) = &mut left {
-            let length = data.len() as u64;
-            *left = left.checked_sub(length).ok_or_else(|| cut("the body is longer than its Content-Length"))?;
-        }
+        let data = match part {
+            Some(Ok(data)) => data,
+            None => break,
+            Some(Err(fault)) => {
+                // The head at least, where the body has nothing of what it should have.
+                write(out, &mut parts, &mut patience).await?;
+                return Err(fault);
+            }
+        };
         link.set_window(data.len());
         write(out, &mut parts, &mut patience).await?;
         let mut frame = BytesMut::with_capacity(16);
@@ -236,11 +239,7 @@ async fn send(
         parts = [frame.freeze(), data, Bytes::new(), Bytes::new()];
         write(out, &mut parts, &mut patience).await?;
     }
-    write(out, &mut parts, &mut patience).await?;
-    match left {
-        Some(left) if left > 0 => Err(cut("the body is shorter than its Content-Length")),
-        _ => Ok(()),
-    }
+    write(out, &mut parts, &mut patience).await
 }
 
 /// A response whose body has no further parts though it should.
@@ -249,14 +248,8 @@ fn broken(error: &std::io::Error) -> Fault {
     Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
 }
 
-/// A response that does not keep its word.
-fn cut(why: &'static str) -> Fault {
-    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
-    Fault::Stream(Code::INTERNAL_ERROR, why)
-}
-
 /// Writes all parts as the client takes them, if it does.
-async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<'_>) -> Result<(), Fault> {
+async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<&Connection>) -> Result<(), Fault> {
     poll_fn(|cx| {
         loop {
             match out.poll_write(cx, parts)? {

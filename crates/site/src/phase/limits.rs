@@ -4,10 +4,12 @@
 //! narrower and is checked here. The body's size is checked twice:
 //! by `Content-Length` here and while it is read (`php::spool`).
 
+use crate::exchange::Exchange;
 use crate::host::is_host;
 use crate::refusal::Refusal;
 use crate::site::Limits;
-use howdah_protocol::Head;
+use howdah_observe::Front;
+use howdah_protocol::{Head, Response};
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
 /// No method that anyone uses is longer.
@@ -27,10 +29,29 @@ pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
         return Err(Refusal::bad_request("the method is too long"));
     }
     if head.method == Method::CONNECT || head.method == Method::TRACE {
-        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        return Err(not_allowed());
     }
     check_host(head)?;
     check_coding(head)
+}
+
+fn not_allowed() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+}
+
+/// The refusal of an extended CONNECT to what speaks HTTP alone.
+pub(crate) fn no_other_protocol() -> Refusal {
+    not_allowed().because("nothing here speaks another protocol")
+}
+
+/// A response to an extended CONNECT, whose client would take a status of 2xx for the protocol that it has asked for.
+pub(crate) fn check_response(exchange: &Exchange, response: Response) -> Result<Response, Refusal> {
+    match exchange.head.is_extended_connect() && response.status().is_success() {
+        // The server behind was asked, and has not understood.
+        true if exchange.front == Front::Proxy => Err(Refusal::new(StatusCode::NOT_IMPLEMENTED)),
+        true => Err(no_other_protocol()),
+        false => Ok(response),
+    }
 }
 
 /// Checks the announced length of a body, of which rules may have their own opinion.

@@ -4,12 +4,12 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use howdah_trusting::Trusting;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::cases::{Connections, Protocol};
 use crate::certificate::NAME;
@@ -36,10 +36,12 @@ pub(super) fn name() -> io::Result<ServerName<'static>> {
 
 /// For one client: what it resumes is its own.
 pub(super) fn of_load(protocol: Protocol, connections: Connections) -> Result<ClientConfig, rustls::Error> {
-    let mut config = ClientConfig::builder_with_provider(provider())
+    let provider = provider();
+    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting))
+        // Under load it is not the client that is measured.
+        .with_custom_certificate_verifier(Trusting::blind(provider))
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.alpn().to_vec()];
     config.resumption = match connections {
@@ -61,43 +63,4 @@ pub fn checked(tls: &Tls, stream: TcpStream) -> io::Result<Checked> {
         .with_no_client_auth();
     let client = ClientConnection::new(Arc::new(config), name()?).map_err(io::Error::other)?;
     Ok(StreamOwned::new(client, stream))
-}
-
-/// Takes every certificate: under load it is not the client that is measured.
-#[derive(Debug)]
-struct Trusting;
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
-    }
 }

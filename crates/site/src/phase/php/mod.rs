@@ -9,6 +9,7 @@ pub(in crate::phase) mod spool;
 mod variables;
 
 use crate::exchange::Exchange;
+use crate::phase::limits;
 use crate::phase::route::Script;
 use crate::refusal::Refusal;
 use crate::upstream::Upstream;
@@ -29,6 +30,10 @@ pub(crate) async fn run<U: Upstream>(
     script: &Script,
     body: RequestBody,
 ) -> Result<Response, Refusal> {
+    // PHP speaks HTTP alone; but a page for an error may be a script's.
+    if exchange.head.is_extended_connect() && exchange.error_status.is_none() {
+        return Err(limits::no_other_protocol());
+    }
     let site = &*exchange.site;
     // Before anything of it is read: PHP must not run for a response that could not be kept.
     if site.server.budgets.memory.is_full() {

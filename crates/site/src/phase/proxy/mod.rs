@@ -8,10 +8,10 @@ mod spooled;
 use crate::exchange::Exchange;
 use crate::phase::php::spool;
 use crate::refusal::Refusal;
-use crate::upstream::{Outbound, Unreachable, Upstream};
+use crate::upstream::{Unreachable, Upstream};
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_protocol::{RequestBody, Response};
+use howdah_protocol::{Outbound, RequestBody, Response};
 use http::{StatusCode, Version};
 use inbound::{Inbound, Trouble};
 use std::time::Instant;
@@ -39,6 +39,10 @@ pub(crate) async fn run<U: Upstream>(
         tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "508: the request goes in a circle");
         return Err(Refusal::new(StatusCode::LOOP_DETECTED));
     }
+    let upgrade = exchange.head.asks_to_upgrade();
+    if upgrade.as_ref().is_some_and(|offer| offer.bare && !settings.may_change_to(offer.protocol.as_bytes())) {
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
+    }
     let body = if settings.buffer && !body.is_none() {
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         spooled::body(spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?)
@@ -52,7 +56,7 @@ pub(crate) async fn run<U: Upstream>(
         target,
         headers: fields::fields(exchange, settings),
         body,
-        upgrade: head.asks_to_upgrade().cloned(),
+        upgrade,
         // HTTP/1 stops reading a request when its response begins.
         full_duplex: head.version >= Version::HTTP_2,
         informational: exchange.informational.clone(),

@@ -1,0 +1,124 @@
+//! A stream that has left HTTP for another protocol (RFC 8441): its DATA frames, for whoever talks over it now.
+//!
+//! It stays one request under way for the timeouts and the shutdown, as in HTTP/1. A client that makes no room for what it is
+//! sent is given up as with a response's body.
+
+use super::{Room, poll_room};
+use crate::connection::Connection;
+use crate::multiplexed::Patience;
+use crate::state::Verdict;
+use crate::talk::Sent;
+use crate::upgrade::Upgraded;
+use bytes::{Buf, Bytes};
+use h2::{Reason, RecvStream, SendStream};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// See above.
+pub(super) struct Client {
+    connection: Arc<Connection>,
+    patience: Patience<Arc<Connection>>,
+    incoming: RecvStream,
+    /// What has come in and nobody has read. The client may send as much again only once it is read.
+    ahead: Bytes,
+    outgoing: SendStream<Bytes>,
+    /// The end of what goes out was sent.
+    ended: bool,
+    sent: Sent,
+}
+
+impl Client {
+    pub(super) fn new(
+        connection: &Arc<Connection>,
+        incoming: RecvStream,
+        outgoing: SendStream<Bytes>,
+        sent: Sent,
+    ) -> Self {
+        let patience = Patience::new(connection.clone());
+        let (connection, ahead) = (connection.clone(), Bytes::new());
+        Self { connection, patience, incoming, ahead, outgoing, ended: false, sent }
+    }
+}
+
+impl Drop for Client {
+    /// Whoever stops in the middle tells it as a connection of its own would, by a reset (RFC 8441 5).
+    fn drop(&mut self) {
+        if !self.ended {
+            self.outgoing.send_reset(Reason::CANCEL);
+        }
+    }
+}
+
+impl Upgraded for Client {
+    fn is_to_end(&self) -> bool {
+        self.connection.state.verdict() >= Verdict::Finish
+    }
+}
+
+fn broken(error: h2::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, error)
+}
+
+impl AsyncRead for Client {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.ahead.is_empty() {
+            match ready!(this.incoming.poll_data(cx)) {
+                Some(Ok(data)) => this.ahead = data,
+                Some(Err(error)) => return Poll::Ready(Err(broken(error))),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let bytes = this.ahead.len().min(buf.remaining());
+        buf.put_slice(&this.ahead[..bytes]);
+        this.ahead.advance(bytes);
+        // This fails only once the stream is gone.
+        let _ = this.incoming.flow_control().release_capacity(bytes);
+        if this.ahead.is_empty() {
+            // Gives the memory back.
+            this.ahead = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Client {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Self { connection, patience, outgoing, sent, .. } = self.get_mut();
+        outgoing.reserve_capacity(bytes.len());
+        if outgoing.capacity() == 0 {
+            match ready!(poll_room(outgoing, patience, cx)).map_err(broken)? {
+                Room::Some => {}
+                Room::Never => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                Room::TooLate => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            }
+        }
+        let bytes = &bytes[..bytes.len().min(outgoing.capacity())];
+        let mut charge = connection.charge();
+        if !charge.grow(bytes.len() as u64) {
+            return Poll::Ready(Err(io::Error::other("there is no room for it in `http.memory`")));
+        }
+        outgoing.send_data(charge.cover(Bytes::copy_from_slice(bytes)), false).map_err(broken)?;
+        patience.took(bytes.len());
+        sent.fetch_add(bytes.len() as u64, Relaxed);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    /// The connection's task writes what there is.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.ended {
+            this.outgoing.send_data(Bytes::new(), true).map_err(broken)?;
+            this.ended = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,66 @@
+//! The handshake of WebSocket (RFC 6455 4), where this server makes it itself: HTTP/2 has none (RFC 8441 5).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use rustls::crypto::aws_lc_rs;
+use sha1::{Digest as _, Sha1};
+use std::sync::LazyLock;
+
+const KEY: HeaderName = http::header::SEC_WEBSOCKET_KEY;
+const ACCEPT: HeaderName = http::header::SEC_WEBSOCKET_ACCEPT;
+
+/// What a server proves by that it means WebSocket.
+const MEANS_IT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// What one was asked, and has to respond.
+pub(crate) struct Handshake {
+    key: HeaderValue,
+    accept: String,
+}
+
+impl Handshake {
+    /// A new one, if the system has random bytes.
+    pub(crate) fn new() -> Option<Self> {
+        static PROVIDER: LazyLock<rustls::crypto::CryptoProvider> = LazyLock::new(aws_lc_rs::default_provider);
+        let mut random = [0; 16];
+        PROVIDER.secure_random.fill(&mut random).ok()?;
+        Self::of(&STANDARD.encode(random))
+    }
+
+    fn of(key: &str) -> Option<Self> {
+        let accept = STANDARD.encode(Sha1::new().chain_update(key).chain_update(MEANS_IT).finalize());
+        Some(Self { key: HeaderValue::from_str(key).ok()?, accept })
+    }
+
+    /// Begins it, in the fields of a request.
+    pub(crate) fn ask(&self, headers: &mut HeaderMap) {
+        headers.insert(KEY, self.key.clone());
+    }
+
+    /// Takes the server's word for it out of the fields of a response. False: that is not it.
+    pub(crate) fn is_right(&self, headers: &mut HeaderMap) -> bool {
+        headers.remove(ACCEPT).is_some_and(|said| said.as_bytes().trim_ascii() == self.accept.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_believed_that_answers_for_the_key_it_was_asked_with() {
+        // The example of RFC 6455 1.3.
+        let handshake = Handshake::of("dGhlIHNhbXBsZSBub25jZQ==").unwrap();
+        let said = |accept: Option<&'static str>| {
+            accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect::<HeaderMap>()
+        };
+        assert!(handshake.is_right(&mut said(Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
+        assert!(!handshake.is_right(&mut said(Some("S3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
+        assert!(!handshake.is_right(&mut said(None)));
+        let mut asked = HeaderMap::new();
+        Handshake::new().unwrap().ask(&mut asked);
+        assert_eq!(STANDARD.decode(&asked[KEY]).unwrap().len(), 16);
+        assert_ne!(Handshake::new().unwrap().key, asked[KEY]);
+    }
+}
