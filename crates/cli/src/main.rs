@@ -10,6 +10,7 @@ mod admin_reload;
 mod certificates;
 mod checks;
 mod dev;
+mod doctor;
 mod edition;
 mod explain;
 mod fpm_status;
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
         },
         Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(flags) => return doctor::run(&flags),
         Command::Recipes => print(recipes::list().as_bytes()),
         Command::Reload { server, dry_run } => match admin_address(&server) {
             Ok(addr) => admin_client::reload(&addr, dry_run),
