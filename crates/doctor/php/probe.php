@@ -391,8 +391,12 @@ final class Probe
         foreach (get_defined_constants(true)['user'] ?? [] as $name => $value) {
             $put('constant', (string) $name, $value);
         }
-        foreach (getenv(null, true) as $name => $value) {
-            $put('env', (string) $name, $value);
+        // The list has the request's variables too, which are not the process's.
+        foreach (array_keys(getenv()) as $name) {
+            $own = getenv((string) $name, true);
+            if ($own !== false) {
+                $put('env', (string) $name, $own);
+            }
         }
         foreach ($_ENV as $name => $value) {
             $put('env', "\$_ENV[$name]", $value);
