@@ -217,8 +217,10 @@ fn judged(change: &Change, again: bool) -> Option<(Severity, &'static str)> {
         };
     }
     if change.comes_with_code() {
-        let is_more = again && !matches!(change.kind.as_str(), "constant" | "code");
-        return Some(if is_more { (Severity::Leak, "changes with each request") } else { (Severity::Note, "is set once") });
+        if change.kind == "constant" {
+            return None;
+        }
+        return Some(if again { (Severity::Leak, "changes with each request") } else { (Severity::Note, "is set once") });
     }
     Some((Severity::Leak, "stays changed"))
 }

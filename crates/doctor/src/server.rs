@@ -43,7 +43,14 @@ impl Server {
         let room = config.parent().unwrap_or(Path::new("/"));
         let log = room.join("server.log");
         let output = File::create(&log)?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        // The settings have been read already, those of the environment among them.
+        std::env::vars_os()
+            .filter(|(name, _)| name.to_string_lossy().starts_with("HOWDAH_") && name != "HOWDAH_TINY_RINGS")
+            .for_each(|(name, _)| {
+                command.env_remove(name);
+            });
+        let child = command
             .arg("serve")
             .arg("--config")
             .arg(config)
