@@ -37,6 +37,9 @@ final class Probe
     /** Classes and functions that were looked at, with what they have that can change. */
     private static array $classes = [];
     private static array $functions = [];
+    /** What classes and functions begin with: code that was loaded has changed nothing. */
+    private static array $defaults = [];
+    private const EMPTY = ['NULL' => 1, 'false' => 1, '0' => 1, '0.0' => 1, '""' => 1, 'array(0)' => 1];
     private static bool $cut = false;
 
     /** Where to write to. */
@@ -96,8 +99,10 @@ final class Probe
     {
         $changes = [];
         foreach ($now as $path => $value) {
-            $was = $before[$path] ?? null;
-            if ($was !== $value) {
+            $was = $before[$path] ?? self::$defaults[$path] ?? null;
+            // What a function began with is not to be had any more; most begin with nothing.
+            $is_new_function = $was === null && str_starts_with($path, "function\n") && isset(self::EMPTY[$value]);
+            if ($was !== $value && !$is_new_function) {
                 $changes[] = self::change((string) $path, $was, $value);
             }
         }
@@ -203,6 +208,7 @@ final class Probe
                 foreach ($reflection->getProperties(\ReflectionProperty::IS_STATIC) as $property) {
                     if ($property->getDeclaringClass()->name === $reflection->name) {
                         $own[] = $property;
+                        self::begins_with("static\n$property->class::\$$property->name", $property->getDefaultValue());
                     }
                 }
                 foreach ($reflection->getMethods() as $method) {
@@ -217,6 +223,15 @@ final class Probe
             if ($property->isInitialized()) {
                 yield "static\n$property->class::\$$property->name" => $property->getValue();
             }
+        }
+    }
+
+    private static function begins_with(string $path, mixed $value): void
+    {
+        $queue = [[$path, $value, 0]];
+        $seen = [];
+        for ($at = 0; $at < count($queue); $at++) {
+            self::visit($queue[$at][0], $queue[$at][1], $queue[$at][2], $queue, $seen, self::$defaults);
         }
     }
 

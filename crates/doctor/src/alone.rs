@@ -59,10 +59,11 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     }
     ids.push(subject.look(page));
     let mut later = Vec::new();
-    for _ in 0..REPEATS {
-        later.push(subject.visit(&mut visitors[0], page, Look::Memory).0);
+    // What a request allocates goes with it where the process goes back to its boot.
+    if subject.mode != Mode::Snapshot {
+        later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, Look::Memory).0));
+        later.push(subject.look(page));
     }
-    later.push(subject.look(page));
     let records = subject.records()?;
     let by_id = |id: &u64| records.iter().find(|record| record.id == id.to_string());
     seen.left = ids.windows(2).map(|pair| left_between(by_id(&pair[0]), by_id(&pair[1]))).collect();
@@ -86,27 +87,26 @@ fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
     places(&changes).into_iter().map(|change| (change.key(), change)).collect()
 }
 
-/// Tries a page in a mode. `before` and `again` are what classic mode says.
+/// Tries a page in a mode. `samples` are what classic mode has said; what it says now is added.
 pub(crate) fn examine(
     classic: &mut Subject<'_>,
     subject: &mut Subject<'_>,
     other: &Page,
     page: &Page,
-    before: &[Words],
+    samples: &mut Vec<Vec<Words>>,
 ) -> Result<Vec<Finding>> {
-    let mut samples = vec![before.to_vec()];
     let mut here = seen(subject, other, page)?;
     samples.push(expected(classic, other, page));
-    let mut differences = differences(&samples, &here.words);
+    let mut differences = differences(samples, &here.words);
     if differences.iter().any(Option::is_some) {
         // Once more: what was a chance is not there again.
         here = seen(subject, other, page)?;
         samples.push(expected(classic, other, page));
-        differences = self::differences(&samples, &here.words);
+        differences = self::differences(samples, &here.words);
     }
     let mut findings = of_responses(classic, subject, other, page, &differences)?;
     if findings.is_empty() {
-        findings.extend(shared_token(subject.mode, page, &samples, &here.words));
+        findings.extend(shared_token(subject.mode, page, samples, &here.words));
     }
     findings.extend(of_state(subject, other, page, &here)?);
     findings.extend(of_growth(subject.mode, page, &here));

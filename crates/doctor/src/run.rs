@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::cost::{self, Cost};
 use crate::findings::Finding;
 use crate::mode::Mode;
+use crate::noise::{Difference, Words};
 use crate::pages::{self, Page};
 use crate::place::Place;
 use crate::server::{Server, free_port};
@@ -72,8 +73,9 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut classic = run.start(Mode::Classic, "classic", false)?;
     let pages = run.find_pages(&mut classic)?;
     let mut modes = Vec::new();
+    let mut samples = vec![Vec::new(); pages.len()];
     for mode in &options.modes {
-        modes.push(run.try_mode(*mode, &mut classic, &pages)?);
+        modes.push(run.try_mode(*mode, &mut classic, &pages, &mut samples)?);
     }
     drop(classic);
     run.complete(pages, modes)
@@ -122,7 +124,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn try_mode(&self, mode: Mode, classic: &mut Subject<'_>, pages: &[Page]) -> Result<ModeReport> {
+    /// `samples` are what classic mode has said to each page so far.
+    fn try_mode(
+        &self,
+        mode: Mode,
+        classic: &mut Subject<'_>,
+        pages: &[Page],
+        samples: &mut [Vec<Vec<Words>>],
+    ) -> Result<ModeReport> {
         let routes: Vec<String> = pages.iter().map(Page::name).collect();
         let mut report = ModeReport {
             mode,
@@ -148,8 +157,10 @@ impl<'a> Run<'a> {
         for (at, page) in pages.iter().enumerate() {
             (self.options.progress)(&format!("{mode}: {} of {}: {}", at + 1, pages.len(), page.name()));
             let other = if at == 0 { pages.get(1).unwrap_or(page) } else { &pages[0] };
-            let before = alone::expected(classic, other, page);
-            findings.extend(alone::examine(classic, &mut subject, other, page, &before)?);
+            if samples[at].is_empty() {
+                samples[at].push(alone::expected(classic, other, page));
+            }
+            findings.extend(alone::examine(classic, &mut subject, other, page, &mut samples[at])?);
         }
         (self.options.progress)(&format!("{mode}: all pages by {} visitors in turn", self.options.visitors));
         findings.extend(self.try_together(classic, &mut subject, pages, &findings)?);
@@ -178,10 +189,22 @@ impl<'a> Run<'a> {
             known.iter().filter(|found| found.is_leak() && found.seen_on.is_none()).filter(is_response).map(|f| f.route.as_str()).collect();
         let differing = plan.differing(&[before, after], &here);
         let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
+        // What looks alike has one cause: a setting that every page shows.
+        let mut alike: Vec<(usize, &(Difference, Vec<usize>), usize)> = Vec::new();
+        for (page, seen) in victims {
+            match alike.iter_mut().find(|(_, other, _)| other.0 == seen.0) {
+                Some((_, _, more)) => *more += 1,
+                None => alike.push((*page, seen, 0)),
+            }
+        }
         let leaking: BTreeSet<&str> = known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
-        for (page, (difference, before)) in victims.take(MOST_VICTIMS) {
-            (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[*page].name()));
-            findings.extend(together::causes(classic, subject, pages, *page, (difference, before), &leaking));
+        for (page, (difference, before), more) in alike.into_iter().take(MOST_VICTIMS) {
+            (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
+            let mut causes = together::causes(classic, subject, pages, page, (difference, before), &leaking);
+            if more > 0 {
+                causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
+            }
+            findings.extend(causes);
         }
         Ok(findings)
     }

@@ -33,7 +33,7 @@ pub(crate) struct Change {
 impl Change {
     /// Whether it is about values of the application's code, where what stays may be meant to stay.
     pub(crate) fn is_value(&self) -> bool {
-        matches!(self.kind.as_str(), "static" | "function" | "loop")
+        matches!(self.kind.as_str(), "static" | "function" | "loop" | "object")
     }
 
     /// Whether it may well happen once, when code is loaded.
@@ -94,7 +94,9 @@ pub(crate) fn places(changes: &[Change]) -> Vec<Change> {
         if is_inside || change.kind == "code" {
             continue;
         }
-        let told = Change { name: change.place(), ..change.clone() };
+        // Wherever it was found: it is a property of that object's class.
+        let kind = if change.owner.is_some() { "object".to_owned() } else { change.kind.clone() };
+        let told = Change { kind, name: change.place(), ..change.clone() };
         found.entry(told.key()).or_insert(told);
     }
     found.into_values().collect()

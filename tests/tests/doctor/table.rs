@@ -38,9 +38,9 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("names", "function", r"app\visitors() $names", r"App\visitors(App\who());"),
     Leak("method", "function", "$times", r"(new App\Counter())->count();"),
     // Services that live on.
-    Leak("service", "static", r"App\Service->items", r"App\Container::get('cart')->items[] = 1;"),
-    Leak("service-user", "static", r"App\Service->current", r"App\Container::get('user')->current = App\who();"),
-    Leak("service-private", "static", r"App\Service->uses", r"App\Container::get('uses')->use();"),
+    Leak("service", "object", r"App\Service->items", r"App\Container::get('cart')->items[] = 1;"),
+    Leak("service-user", "object", r"App\Service->current", r"App\Container::get('user')->current = App\who();"),
+    Leak("service-private", "object", r"App\Service->uses", r"App\Container::get('uses')->use();"),
     // Globals.
     Leak("global", "global", "$theme", r"$GLOBALS['theme'] = 'dark';"),
     Leak("global-list", "global", "$events", r"$GLOBALS['events'][] = App\who();"),
@@ -135,6 +135,6 @@ pub(crate) const HARMLESS: &[(&str, &str)] = &[
     ("committed", r"$p = new PDO('sqlite::memory:'); $p->beginTransaction(); $p->commit(); echo 'ok';"),
     ("loads", r"echo count(require __DIR__ . '/../../src/settings.php');"),
     ("warning", r"echo @$undefined, error_get_last()['message'] ?? 'none';"),
-    ("not-found", r"http_response_code(404); echo 'no such thing';"),
+    ("gone", r"http_response_code(410); echo 'no such thing any more';"),
     ("server", r"echo $_SERVER['REQUEST_URI'], ' ', $_SERVER['REQUEST_METHOD'], ' ', PHP_SAPI, ' ', $_SERVER['SCRIPT_NAME'];"),
 ];
