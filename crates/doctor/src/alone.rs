@@ -241,7 +241,7 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
     let (one, same, other) = (by(1)?, by(1)?, by(2)?);
     // All that is inside counts, and not only what is told.
     let inside = |changes: &[Change], place: &Change| {
-        let within = changes.iter().filter(|change| places(std::slice::from_ref(*change)).iter().any(|p| p.key() == place.key()));
+        let within = changes.iter().filter(|change| change.lies_in(place));
         within.map(|change| (change.name.clone(), change.after.clone())).collect::<BTreeSet<_>>()
     };
     let judge = |change: &Change| {

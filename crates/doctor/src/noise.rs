@@ -170,14 +170,17 @@ fn cut(text: &str) -> String {
     }
 }
 
+/// What stands before a word on its line.
 fn before(list: &[String], at: usize) -> String {
-    let text = list[at.saturating_sub(24)..at].concat().replace('\n', " ");
+    let text = list[at.saturating_sub(24)..at].concat();
+    let text = text.rsplit('\n').next().unwrap_or_default();
     let skipped = text.chars().count().saturating_sub(SHOWN);
     text.chars().skip(skipped).collect()
 }
 
 fn around(list: &[String], at: usize) -> String {
-    let rest = list.get(at..list.len().min(at + 24)).map(<[String]>::concat).unwrap_or_default().replace('\n', " ");
+    let rest = list.get(at..list.len().min(at + 24)).map(<[String]>::concat).unwrap_or_default();
+    let rest = rest.strip_prefix('\n').unwrap_or(&rest).split('\n').next().unwrap_or_default();
     let rest: String = rest.chars().take(SHOWN).collect();
     let before = before(list, at.min(list.len()));
     format!("{}{rest}", before.chars().rev().take(SHOWN / 2).collect::<String>().chars().rev().collect::<String>())

@@ -64,6 +64,12 @@ impl Change {
         self.name[..end].to_owned()
     }
 
+    /// Whether it is in what is told as this place.
+    pub(crate) fn lies_in(&self, place: &Self) -> bool {
+        let rest = self.name.strip_prefix(&place.name).filter(|_| self.kind == place.kind);
+        self.owner.as_ref() == Some(&place.name) || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '{', '-']))
+    }
+
     /// Its value before and after, as far as they say anything.
     pub(crate) fn values(&self) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());

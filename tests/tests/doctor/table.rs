@@ -102,7 +102,7 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("limits", "process", "limits", r"posix_setrlimit(POSIX_RLIMIT_CORE, 0, 0);"),
     // Connections.
     Leak("transaction", "connection", r"App\Db::$pdo", r"App\Db::get()->inTransaction() || App\Db::get()->beginTransaction();"),
-    Leak("error-mode", "connection", r"App\Db::$pdo", r"App\Db::get()->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_SILENT);"),
+    Leak("letter-case", "connection", r"App\Db::$pdo", r"App\Db::get()->setAttribute(PDO::ATTR_CASE, (App\Db::get()->getAttribute(PDO::ATTR_CASE) + 1) % 3);"),
     // Memory alone.
     Leak("memory", "memory", "memory", r"App\Bag::$hooks[0] = ($GLOBALS['chain'] = [$GLOBALS['chain'] ?? null, random_bytes(512)]);"),
     // What a later visitor is shown.
