@@ -185,10 +185,11 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
     let keys: BTreeSet<&(String, String)> = here.left.iter().flat_map(Left::keys).collect();
     let mut kept = Vec::new();
     for key in keys {
-        let again = later.iter().find_map(|left| left.get(key));
-        let change = again.or_else(|| first.get(key));
-        let Some(change) = change else { continue };
-        let (severity, why) = match judged(change, again.is_some()) {
+        let again: Vec<&Change> = later.iter().filter_map(|left| left.get(key)).collect();
+        let Some(&change) = again.first().or(first.get(key).as_ref()) else { continue };
+        let always_grows = again.len() == later.len() && again.iter().all(|change| change.grows());
+        let repeated = Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
+        let (severity, why) = match judged(change, &repeated) {
             Some(judged) => judged,
             None => {
                 kept.push(change.clone());
@@ -203,17 +204,27 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
     Ok(findings)
 }
 
+/// What later visits did to a value.
+struct Repeated {
+    /// One of them changed it.
+    again: bool,
+    always_grows: bool,
+    /// The application's own code has it. Libraries keep the last request until the next one replaces it; that code was
+    /// written for it.
+    is_own: bool,
+}
+
 /// None: it was set once, and that may be meant.
-fn judged(change: &Change, again: bool) -> Option<(Severity, &'static str)> {
-    let of_library = change.file.as_deref().is_some_and(|file| file.contains("/vendor/"));
+fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static str)> {
+    let again = repeated.again;
     if change.is_value() {
-        return match (again, change.grows()) {
-            (true, true) => Some((Severity::Leak, "grows with each request")),
-            (true, false) if of_library || change.kind == "loop" => {
-                Some((Severity::Note, "is another one after each request"))
+        return match () {
+            () if !again => None,
+            () if repeated.always_grows || (repeated.is_own && change.grows()) => {
+                Some((Severity::Leak, "grows with each request"))
             }
-            (true, false) => Some((Severity::Leak, "changes with each request")),
-            (false, _) => None,
+            () if !repeated.is_own || change.kind == "loop" => Some((Severity::Note, "is another one after each request")),
+            () => Some((Severity::Leak, "changes with each request")),
         };
     }
     if change.comes_with_code() {

@@ -60,6 +60,11 @@ impl Place {
         Ok(room)
     }
 
+    /// Where the servers find the application.
+    pub(crate) fn application(&self) -> &Path {
+        self.copy.as_deref().unwrap_or(&self.project)
+    }
+
     /// The path of something in the application, where the servers find it.
     pub(crate) fn moved(&self, text: &str) -> String {
         match (&self.copy, text.find(&*self.project.to_string_lossy())) {

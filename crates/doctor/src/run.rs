@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         let port = free_port()?;
         let config = self.settings.write(&Wanted { mode, port, room: &room, probed }, &self.place)?;
         let server = Server::start(&self.options.program, &config, port)?;
-        Subject::new(mode, server, self.client, &self.host, &room)
+        Subject::new(mode, server, self.client, &self.host, &room, self.place.application())
     }
 
     fn find_pages(&self, classic: &mut Subject<'_>) -> Result<Vec<Page>> {

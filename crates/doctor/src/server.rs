@@ -85,7 +85,7 @@ impl Server {
     /// The last lines of its log that tell of something wrong, or the last ones.
     pub(crate) fn last_words(&self) -> String {
         let text = fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
-        let is_bad = |line: &&str| line.contains(" ERROR ") || line.contains("PHP ") || line.contains("Fatal");
+        let is_bad = |line: &&str| line.contains(" ERROR ");
         let bad: Vec<&str> = text.lines().filter(is_bad).collect();
         let lines = if bad.is_empty() { text.lines().collect() } else { bad };
         lines[lines.len().saturating_sub(5)..].join("\n")

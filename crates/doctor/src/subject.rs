@@ -29,6 +29,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) server: Server,
     client: &'a Client,
     host: String,
+    /// Where the application lies.
+    project: PathBuf,
     report: PathBuf,
     /// How much of the report has been read.
     read: u64,
@@ -36,11 +38,18 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn new(mode: Mode, server: Server, client: &'a Client, host: &str, room: &Path) -> Result<Self> {
+    pub(crate) fn new(mode: Mode, server: Server, client: &'a Client, host: &str, room: &Path, project: &Path) -> Result<Self> {
         let report = room.join("report.jsonl");
         // PHP may run as another user.
         File::create(&report)?.set_permissions(std::fs::Permissions::from_mode(0o666))?;
-        Ok(Self { mode, server, client, host: host.to_owned(), report, read: 0, requests: 0 })
+        Ok(Self { mode, server, client, host: host.to_owned(), project: project.to_owned(), report, read: 0, requests: 0 })
+    }
+
+    /// Whether a file is the application's, and no library's or what was generated.
+    pub(crate) fn is_own(&self, file: Option<&str>) -> bool {
+        let inside = file.and_then(|file| Path::new(file).strip_prefix(&self.project).ok());
+        let is_other = |name: &std::ffi::OsStr| name == "vendor" || name == "cache";
+        inside.is_some_and(|file| !file.iter().any(is_other))
     }
 
     fn tag(&mut self, what: &str) -> (u64, String) {

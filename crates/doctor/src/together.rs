@@ -94,8 +94,8 @@ impl<'a> Plan<'a> {
                 let is_text = |value: &Option<String>| {
                     value.as_deref().is_some_and(|value| value.starts_with('"') && value != "\"\"")
                 };
-                let of_library = change.file.as_deref().is_some_and(|file| file.contains("/vendor/"));
-                if matches!(change.kind.as_str(), "static" | "function") && !of_library && is_text(&change.before) && is_text(&change.after) {
+                let is_own = subject.is_own(change.file.as_deref());
+                if matches!(change.kind.as_str(), "static" | "function") && is_own && is_text(&change.before) && is_text(&change.after) {
                     let route = self.pages[page].name();
                     found.entry((route.clone(), change.kind.clone(), change.name.clone())).or_insert_with(|| Finding {
                         mode: subject.mode,
