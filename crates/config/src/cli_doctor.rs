@@ -51,7 +51,8 @@ pub(crate) fn doctor_args(config: Arg) -> clap::Command {
         let parser = clap::value_parser!(u64).range(range);
         Arg::new(name).long(name).value_name("N").default_value(default).value_parser(parser)
     };
-    let switch = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     clap::Command::new("doctor")
         .about("Find out which mode is safe for which route of an application, and what it brings")
         .arg(

@@ -111,10 +111,22 @@ pub(crate) fn examine(
     findings.extend(of_state(subject, other, page, &here)?);
     findings.extend(of_growth(subject.mode, page, &here));
     if here.restarted {
-        findings.push(note(subject.mode, page, "restart", "the worker ends", "ends its process (exit(), a fatal error): the next request boots"));
+        findings.push(note(
+            subject.mode,
+            page,
+            "restart",
+            "the worker ends",
+            "ends its process (exit(), a fatal error): the next request boots",
+        ));
     }
     if here.cut {
-        findings.push(note(subject.mode, page, "probe", "not everything was looked at", "has more state than the probe looks at"));
+        findings.push(note(
+            subject.mode,
+            page,
+            "probe",
+            "not everything was looked at",
+            "has more state than the probe looks at",
+        ));
     }
     Ok(findings)
 }
@@ -146,7 +158,10 @@ fn of_responses(
         return Ok(vec![Finding { seen_on: Some(route), ..blamed }]);
     }
     let later = at(1).or_else(|| at(2)).or_else(|| at(3));
-    Ok(later.map(|found| Finding::response(mode, &route, "response", found, "shows what an earlier visit left")).into_iter().collect())
+    Ok(later
+        .map(|found| Finding::response(mode, &route, "response", found, "shows what an earlier visit left"))
+        .into_iter()
+        .collect())
 }
 
 /// Classic mode gives each visitor a token; here two have the same.
@@ -188,7 +203,8 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
         let again: Vec<&Change> = later.iter().filter_map(|left| left.get(key)).collect();
         let Some(&change) = again.first().or(first.get(key).as_ref()) else { continue };
         let always_grows = again.len() == later.len() && again.iter().all(|change| change.grows());
-        let repeated = Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
+        let repeated =
+            Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
         let (severity, why) = match judged(change, &repeated) {
             Some(judged) => judged,
             None => {
@@ -223,7 +239,9 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
             () if repeated.always_grows || (repeated.is_own && change.grows()) => {
                 Some((Severity::Leak, "grows with each request"))
             }
-            () if !repeated.is_own || change.kind == "loop" => Some((Severity::Note, "is another one after each request")),
+            () if !repeated.is_own || change.kind == "loop" => {
+                Some((Severity::Note, "is another one after each request"))
+            }
             () => Some((Severity::Leak, "changes with each request")),
         };
     }
@@ -231,7 +249,11 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
         if change.kind == "constant" {
             return None;
         }
-        return Some(if again { (Severity::Leak, "changes with each request") } else { (Severity::Note, "is set once") });
+        return Some(if again {
+            (Severity::Leak, "changes with each request")
+        } else {
+            (Severity::Note, "is set once")
+        });
     }
     Some((Severity::Leak, "stays changed"))
 }

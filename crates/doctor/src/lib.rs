@@ -17,6 +17,7 @@ mod alone;
 mod client;
 mod cost;
 mod findings;
+mod interrupted;
 mod mode;
 mod noise;
 mod pages;

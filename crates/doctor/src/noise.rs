@@ -4,8 +4,17 @@
 use crate::client::Response;
 
 /// Fields that are the server's or follow from the body.
-const NOT_COMPARED: &[&str] =
-    &["date", "content-length", "connection", "keep-alive", "transfer-encoding", "etag", "last-modified", "server", "age"];
+const NOT_COMPARED: &[&str] = &[
+    "date",
+    "content-length",
+    "connection",
+    "keep-alive",
+    "transfer-encoding",
+    "etag",
+    "last-modified",
+    "server",
+    "age",
+];
 
 /// The shortest text that is taken for drawn by lot: a token, a session's identity.
 const TOKEN: usize = 12;
@@ -106,7 +115,8 @@ impl Expected {
             let classic = &lists[..lists.len() - 2];
             (0..length).find(|&at| {
                 let word = &of(mine)[at];
-                let is_new_each_time = (1..classic.len()).all(|n| !classic[..n].iter().any(|list| list[at] == classic[n][at]));
+                let is_new_each_time =
+                    (1..classic.len()).all(|n| !classic[..n].iter().any(|list| list[at] == classic[n][at]));
                 *word == of(other)[at] && looks_drawn(word) && is_new_each_time
             })
         };
@@ -121,7 +131,9 @@ impl Expected {
 }
 
 fn looks_drawn(word: &str) -> bool {
-    word.len() >= TOKEN && word.bytes().any(|byte| byte.is_ascii_digit()) && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+    word.len() >= TOKEN
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// The first place at which a list of words is not what all samples agree on.
@@ -132,7 +144,8 @@ fn difference(samples: &[&[String]], other: &[String]) -> Option<(String, String
     }
     if samples.iter().all(|sample| sample.len() == first.len()) {
         if other.len() == first.len() {
-            let differs = |at: &usize| other[*at] != first[*at] && samples.iter().all(|sample| sample[*at] == first[*at]);
+            let differs =
+                |at: &usize| other[*at] != first[*at] && samples.iter().all(|sample| sample[*at] == first[*at]);
             return (0..first.len()).find(differs).map(|at| (around(first, at), around(other, at)));
         }
         let at = first.iter().zip(other).position(|(one, two)| one != two && samples.iter().all(|s| s.contains(one)));
@@ -148,7 +161,8 @@ fn difference_of_lines(samples: &[&[String]], other: &[String]) -> Option<(Strin
     let lines = |list: &[String]| list.concat().lines().map(without_digits).collect::<Vec<_>>();
     let samples: Vec<Vec<String>> = samples.iter().map(|sample| lines(sample)).collect();
     let other = lines(other);
-    let missing = samples.first()?.iter().find(|line| samples.iter().all(|s| s.contains(line)) && !other.contains(line));
+    let missing =
+        samples.first()?.iter().find(|line| samples.iter().all(|s| s.contains(line)) && !other.contains(line));
     if let Some(line) = missing {
         return Some((cut(line), "(missing)".to_owned()));
     }
@@ -201,7 +215,10 @@ mod tests {
 
     #[test]
     fn what_changes_by_itself_is_no_difference() {
-        let expected = Expected::of(vec![page("at 12:00:01 by port 8080, token a1b2"), page("at 12:00:02 by port 8080, token c3d4")]);
+        let expected = Expected::of(vec![
+            page("at 12:00:01 by port 8080, token a1b2"),
+            page("at 12:00:02 by port 8080, token c3d4"),
+        ]);
         assert_eq!(expected.difference(&page("at 12:00:59 by port 8080, token zzzz")), None);
         let found = expected.difference(&page("at 12:30:01 by port 8080, token a1b2")).unwrap();
         assert_eq!(found.what, "body");

@@ -14,8 +14,8 @@ const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "dest
 
 /// Files that the server sends without PHP.
 const FILES: &[&str] = &[
-    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf", "pdf",
-    "zip", "gz", "mp4", "webm", "mp3",
+    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
+    "pdf", "zip", "gz", "mp4", "webm", "mp3",
 ];
 
 /// A page: what is asked for.
@@ -42,7 +42,8 @@ impl Page {
 
     /// What pages of its kind have in common.
     fn kind(&self) -> String {
-        let path: String = self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
+        let path: String =
+            self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
         format!("{} {path}", self.method)
     }
 }
@@ -161,7 +162,8 @@ impl Links {
             found.extend(self.link.captures_iter(&text).map(|link| link[1].replace("&amp;", "&")));
         }
         let ours = found.iter().filter_map(|link| self.path(page, link));
-        ours.filter(|path| !is_file(path) && !ENDS_SOMETHING.iter().any(|word| path.to_lowercase().contains(word))).collect()
+        ours.filter(|path| !is_file(path) && !ENDS_SOMETHING.iter().any(|word| path.to_lowercase().contains(word)))
+            .collect()
     }
 
     /// The path of a link, if it stays here.
@@ -214,7 +216,10 @@ mod tests {
     fn lines_of_lists_and_logs_are_pages() {
         assert_eq!(page("/a?b=1"), Some(Page::get("/a?b=1")));
         assert_eq!(page("https://shop.example/a#top"), Some(Page::get("/a")));
-        assert_eq!(page("POST /a x=1 y"), Some(Page { method: "POST".into(), path: "/a".into(), body: "x=1 y".into() }));
+        assert_eq!(
+            page("POST /a x=1 y"),
+            Some(Page { method: "POST".into(), path: "/a".into(), body: "x=1 y".into() })
+        );
         let logged = r#"192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /cart?x=1 HTTP/1.1" 200 17 "-" "x""#;
         assert_eq!(page(logged), Some(Page::get("/cart?x=1")));
         assert_eq!(page(&logged.replace("200", "404")), None);

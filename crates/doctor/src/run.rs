@@ -4,6 +4,7 @@ use crate::alone;
 use crate::client::Client;
 use crate::cost::{self, Cost};
 use crate::findings::Finding;
+use crate::interrupted;
 use crate::mode::Mode;
 use crate::noise::{Difference, Words};
 use crate::pages::{self, Page};
@@ -65,6 +66,7 @@ pub fn run(options: &Options) -> Result<Report> {
     if options.visitors < 2 {
         bail!("leaks are what one visitor sees of another: at least two are needed");
     }
+    interrupted::watch()?;
     let client = Client::new()?;
     let settings = Settings::read(&options.settings)?;
     let host = settings.host();
@@ -101,9 +103,15 @@ impl<'a> Run<'a> {
                 pages::crawled(&self.host, most, |page| classic.response(&mut visitor, page, Look::Memory).1)?
             }
         };
-        let (_, first) = classic.response(&mut Visitor::new(1), &pages[0], Look::Memory);
-        if first.status == 0 || first.status == 503 {
-            bail!("the application does not run in classic mode:\n{}", classic.server.last_words());
+        let mut visitor = Visitor::new(1);
+        let mut fail = 0;
+        for page in &pages {
+            interrupted::check()?;
+            let (_, response) = classic.response(&mut visitor, page, Look::Memory);
+            fail += usize::from(response.status == 0 || response.status >= 500);
+        }
+        if fail == pages.len() {
+            bail!("no page works in classic mode; the server says:\n{}", classic.server.last_words());
         }
         Ok(pages)
     }
@@ -157,6 +165,7 @@ impl<'a> Run<'a> {
         for (at, page) in pages.iter().enumerate() {
             (self.options.progress)(&format!("{mode}: {} of {}: {}", at + 1, pages.len(), page.name()));
             let other = if at == 0 { pages.get(1).unwrap_or(page) } else { &pages[0] };
+            interrupted::check()?;
             if samples[at].is_empty() {
                 samples[at].push(alone::expected(classic, other, page));
             }
@@ -185,8 +194,12 @@ impl<'a> Run<'a> {
         let here = plan.run(subject);
         let mut findings = plan.overwritten(subject)?;
         let after = plan.run(classic);
-        let of_themselves: BTreeSet<&str> =
-            known.iter().filter(|found| found.is_leak() && found.seen_on.is_none()).filter(is_response).map(|f| f.route.as_str()).collect();
+        let of_themselves: BTreeSet<&str> = known
+            .iter()
+            .filter(|found| found.is_leak() && found.seen_on.is_none())
+            .filter(is_response)
+            .map(|f| f.route.as_str())
+            .collect();
         let differing = plan.differing(&[before, after], &here);
         let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
         // What looks alike has one cause: a setting that every page shows.
@@ -197,9 +210,12 @@ impl<'a> Run<'a> {
                 None => alike.push((*page, seen, 0)),
             }
         }
-        let leaking: BTreeSet<&str> = known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
+        let leaking: BTreeSet<&str> =
+            known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
+        interrupted::check()?;
         for (page, (difference, before), more) in alike.into_iter().take(MOST_VICTIMS) {
             (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
+            interrupted::check()?;
             let mut causes = together::causes(classic, subject, pages, page, (difference, before), &leaking);
             if more > 0 {
                 causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
@@ -210,6 +226,7 @@ impl<'a> Run<'a> {
     }
 
     fn costs(&self, mode: Mode, pages: &[Page]) -> Result<Vec<Cost>> {
+        interrupted::check()?;
         let mut subject = self.start(mode, &format!("{mode}-cost"), false)?;
         Ok(cost::measure(&mut subject, pages))
     }
@@ -220,7 +237,10 @@ impl<'a> Run<'a> {
         for mut finding in findings {
             finding.file = finding.file.map(|file| self.place.original(&file));
             finding.what = self.place.original(&finding.what);
-            match kept.iter_mut().find(|other| other.same() == finding.same()) {
+            let is_same = |other: &&mut Finding| {
+                other.same() == finding.same() || other.kind == "probe" && finding.kind == "probe"
+            };
+            match kept.iter_mut().find(is_same) {
                 Some(other) if finding.severity < other.severity => *other = finding,
                 Some(_) => {}
                 None => kept.push(finding),
@@ -262,14 +282,15 @@ impl<'a> Run<'a> {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.settings.script().is_none() {
+        let tried = |mode: Mode| self.options.modes.contains(&mode);
+        if self.settings.script().is_none() && (tried(Mode::Worker) || tried(Mode::Async)) {
             remarks.push(
                 "The application has no worker script: worker and async mode were tried with a loop that runs the \
                  application's scripts one after the other; `--loop FILE` writes it."
                     .to_owned(),
             );
         }
-        if self.settings.script().is_none() && self.settings.boot().is_none() {
+        if self.settings.script().is_none() && self.settings.boot().is_none() && tried(Mode::Snapshot) {
             remarks.push(
                 "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is one, \
                  was booted, so most of what that mode can bring is not seen here."

@@ -85,7 +85,7 @@ impl Settings {
         let quiet = "
             admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []\nadmin_json = false
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nstart_workers = 0\nspare_workers = 0\nmax_requests = 0
-            max_memory = 0\nwarmup = []\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
+            max_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\nsandbox.profile = 'off'\ncompression.enabled = false\ntelemetry.enabled = false
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
@@ -108,7 +108,10 @@ impl Settings {
     /// The default pool runs in the mode; another pool too if it has a script for it, else in classic mode.
     fn choose_mode(&self, table: &mut Table, wanted: &Wanted<'_>, place: &Place) -> Result<()> {
         if let Some(Value::Table(pools)) = table.get_mut("pool") {
-            pools.iter_mut().filter_map(|(_, pool)| pool.as_table_mut()).for_each(|pool| another_pool(pool, wanted.mode));
+            pools
+                .iter_mut()
+                .filter_map(|(_, pool)| pool.as_table_mut())
+                .for_each(|pool| another_pool(pool, wanted.mode));
         }
         for site in table.get_mut("site").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(site) = site.as_table_mut() else { continue };
@@ -188,7 +191,6 @@ fn another_pool(pool: &mut Table, mode: Mode) {
         pool.insert("mode".to_owned(), mode.name().into());
     }
     pool.insert("workers".to_owned(), 1.into());
-    pool.insert("warmup".to_owned(), Value::Array(Vec::new()));
     pool.insert("watch".to_owned(), Value::Array(Vec::new()));
 }
 
@@ -207,7 +209,8 @@ fn probe(table: &mut Table, room: &Path) -> Result<()> {
     std::fs::write(room.join("probe.php"), PROBE)?;
     ini.insert("auto_prepend_file".to_owned(), path.to_string_lossy().into_owned().into());
     let disabled = ini.get("disable_functions").and_then(Value::as_str).unwrap_or_default();
-    let disabled = [disabled, "frankenphp_handle_request"].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
+    let disabled =
+        [disabled, "frankenphp_handle_request"].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
     let disabled = disabled.join(",");
     ini.insert("disable_functions".to_owned(), disabled.into());
     Ok(())

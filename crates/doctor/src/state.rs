@@ -33,7 +33,15 @@ pub(crate) struct Change {
 impl Change {
     /// Whether it is about values of the application's code, where what stays may be meant to stay.
     pub(crate) fn is_value(&self) -> bool {
-        matches!(self.kind.as_str(), "static" | "function" | "loop" | "object")
+        match self.kind.as_str() {
+            "static" | "function" | "loop" | "object" => true,
+            // A variable of the worker script that holds another object than before.
+            "global" => {
+                self.before.as_deref().is_some_and(is_object)
+                    || self.after.as_deref().is_some_and(is_object) && self.before.is_some()
+            }
+            _ => false,
+        }
     }
 
     /// Whether it may well happen once, when code is loaded.
@@ -67,7 +75,8 @@ impl Change {
     /// Whether it is in what is told as this place.
     pub(crate) fn lies_in(&self, place: &Self) -> bool {
         let rest = self.name.strip_prefix(&place.name).filter(|_| self.kind == place.kind);
-        self.owner.as_ref() == Some(&place.name) || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '{', '-']))
+        self.owner.as_ref() == Some(&place.name)
+            || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '{', '-']))
     }
 
     /// Its value before and after, as far as they say anything.
@@ -90,12 +99,20 @@ impl Change {
     }
 }
 
+/// Whether a value is told by its class.
+fn is_object(value: &str) -> bool {
+    let is_plain = value.starts_with(['"', '-']) || value.starts_with(|first: char| first.is_ascii_digit());
+    !is_plain && !value.starts_with("array(") && !matches!(value, "NULL" | "true" | "false")
+}
+
 /// Changes told once for each place that has changed: what is in a thing that has changed is not told beside it.
 pub(crate) fn places(changes: &[Change]) -> Vec<Change> {
-    let names: BTreeSet<(&str, &str)> = changes.iter().map(|change| (change.kind.as_str(), change.name.as_str())).collect();
+    let names: BTreeSet<(&str, &str)> =
+        changes.iter().map(|change| (change.kind.as_str(), change.name.as_str())).collect();
     let mut found: BTreeMap<(String, String), Change> = BTreeMap::new();
     for change in changes {
-        let ends = change.name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '[' | '{' | '-')).map(|(at, _)| at);
+        let ends =
+            change.name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '[' | '{' | '-')).map(|(at, _)| at);
         let is_inside = ends.into_iter().any(|end| names.contains(&(change.kind.as_str(), &change.name[..end])));
         if is_inside || change.kind == "code" {
             continue;
@@ -114,7 +131,14 @@ mod tests {
 
     fn change(kind: &str, name: &str, before: Option<&str>, after: Option<&str>) -> Change {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        Change { kind: kind.into(), name: name.into(), before: owned(before), after: owned(after), owner: None, file: None }
+        Change {
+            kind: kind.into(),
+            name: name.into(),
+            before: owned(before),
+            after: owned(after),
+            owner: None,
+            file: None,
+        }
     }
 
     #[test]
@@ -125,7 +149,10 @@ mod tests {
             change("static", r"App\Cart::$owners[1]", Some("1"), Some("7")),
         ];
         let told = places(&changes);
-        assert_eq!(told.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), [r"App\Cart::$items", r"App\Cart::$owners"]);
+        assert_eq!(
+            told.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+            [r"App\Cart::$items", r"App\Cart::$owners"]
+        );
         assert!(told[0].grows() && !told[1].grows());
     }
 }

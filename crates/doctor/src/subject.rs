@@ -38,11 +38,27 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn new(mode: Mode, server: Server, client: &'a Client, host: &str, room: &Path, project: &Path) -> Result<Self> {
+    pub(crate) fn new(
+        mode: Mode,
+        server: Server,
+        client: &'a Client,
+        host: &str,
+        room: &Path,
+        project: &Path,
+    ) -> Result<Self> {
         let report = room.join("report.jsonl");
         // PHP may run as another user.
         File::create(&report)?.set_permissions(std::fs::Permissions::from_mode(0o666))?;
-        Ok(Self { mode, server, client, host: host.to_owned(), project: project.to_owned(), report, read: 0, requests: 0 })
+        Ok(Self {
+            mode,
+            server,
+            client,
+            host: host.to_owned(),
+            project: project.to_owned(),
+            report,
+            read: 0,
+            requests: 0,
+        })
     }
 
     /// Whether a file is the application's, and no library's or what was generated.

@@ -53,7 +53,8 @@ impl<'a> Plan<'a> {
             let count = self.steps[at..].iter().take_while(|(who, _)| busy.insert(*who)).count();
             let chunk: BTreeMap<usize, usize> = self.steps[at..at + count].iter().copied().collect();
             let visits = visitors.iter_mut().enumerate().filter_map(|(who, v)| Some((who, v, *chunk.get(&who)?)));
-            let (order, visits): (Vec<usize>, Vec<_>) = visits.map(|(who, v, page)| (who, (v, &self.pages[page]))).unzip();
+            let (order, visits): (Vec<usize>, Vec<_>) =
+                visits.map(|(who, v, page)| (who, (v, &self.pages[page]))).unzip();
             let mut by: BTreeMap<usize, Words> = order.into_iter().zip(subject.visit_at_once(visits)).collect();
             words.extend(self.steps[at..at + count].iter().filter_map(|(who, _)| by.remove(who)));
             at += count;
@@ -62,7 +63,11 @@ impl<'a> Plan<'a> {
     }
 
     /// The pages that differ from classic mode, each with the first difference and the pages that were asked for before it.
-    pub(crate) fn differing(&self, classic: &[Vec<Words>], here: &[Words]) -> BTreeMap<usize, (Difference, Vec<usize>)> {
+    pub(crate) fn differing(
+        &self,
+        classic: &[Vec<Words>],
+        here: &[Words],
+    ) -> BTreeMap<usize, (Difference, Vec<usize>)> {
         let mut found = BTreeMap::new();
         for (at, &(_, page)) in self.steps.iter().enumerate() {
             let expected = Expected::of(classic.iter().filter_map(|run| run.get(at).cloned()).collect());
@@ -84,7 +89,8 @@ impl<'a> Plan<'a> {
         let mut found: BTreeMap<(String, String, String), Finding> = BTreeMap::new();
         let records = subject.records()?;
         // The first look is that of the first step.
-        let first_id = records.iter().filter(|record| record.after.is_none()).filter_map(|record| record.id.parse().ok());
+        let first_id =
+            records.iter().filter(|record| record.after.is_none()).filter_map(|record| record.id.parse().ok());
         let first_id: u64 = first_id.max().unwrap_or(u64::MAX);
         for record in records {
             let Some(before) = record.after.as_ref().and_then(|id| id.parse::<u64>().ok()) else { continue };
@@ -95,7 +101,11 @@ impl<'a> Plan<'a> {
                     value.as_deref().is_some_and(|value| value.starts_with('"') && value != "\"\"")
                 };
                 let is_own = subject.is_own(change.file.as_deref());
-                if matches!(change.kind.as_str(), "static" | "function") && is_own && is_text(&change.before) && is_text(&change.after) {
+                if matches!(change.kind.as_str(), "static" | "function")
+                    && is_own
+                    && is_text(&change.before)
+                    && is_text(&change.after)
+                {
                     let route = self.pages[page].name();
                     found.entry((route.clone(), change.kind.clone(), change.name.clone())).or_insert_with(|| Finding {
                         mode: subject.mode,
@@ -159,7 +169,10 @@ pub(crate) fn causes(
     let mode = subject.mode;
     let told = |(cause, found, help): (usize, Difference, &str)| {
         let what = format!("changes what {route} shows{help}");
-        Finding { seen_on: Some(route.clone()), ..Finding::response(mode, &pages[cause].name(), "response", &found, &what) }
+        Finding {
+            seen_on: Some(route.clone()),
+            ..Finding::response(mode, &pages[cause].name(), "response", &found, &what)
+        }
     };
     if findings.is_empty() {
         // Seen once, and not again: somebody should know, and nobody can be blamed.

@@ -42,7 +42,13 @@ fn harmless() -> Vec<(String, String)> {
 /// `howdah doctor` with nothing of the test's surroundings.
 fn doctor(top: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program()).arg("doctor").args(arguments).current_dir(top).env_clear();
+    command
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(program())
+        .arg("doctor")
+        .args(arguments)
+        .current_dir(top)
+        .env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("TMPDIR", top).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
     command.output().unwrap()
@@ -96,7 +102,17 @@ fn a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
 /// One or two of each kind, in the modes in which less stays.
 #[test]
 fn what_stays_is_found_in_every_mode_in_which_it_stays() {
-    let chosen = ["array", "first-visitor", "service", "names", "directory", "transaction", "environment", "shown-name", "token"];
+    let chosen = [
+        "array",
+        "first-visitor",
+        "service",
+        "names",
+        "directory",
+        "transaction",
+        "environment",
+        "shown-name",
+        "token",
+    ];
     let own = ["precision", "time-zone", "error-handler", "global", "mb-encoding"];
     let is_chosen = |leak: &&Leak| chosen.contains(&leak.0) || own.contains(&leak.0);
     let (top, dir) = application(&leaking(&LEAKS.iter().filter(is_chosen).collect::<Vec<_>>()));
@@ -142,7 +158,8 @@ fn who_shows_what_another_page_has_left_is_not_blamed() {
     let report = report(top.path(), &dir, &["--modes", "worker"]);
     let worker = mode(&report, "worker");
     assert!(leaks(worker).iter().all(|(route, _, _)| route == "GET /b-tokyo.php"), "{worker:#}");
-    let shown: Vec<&Value> = worker["findings"].as_array().unwrap().iter().filter(|f| !f["seen_on"].is_null()).collect();
+    let shown: Vec<&Value> =
+        worker["findings"].as_array().unwrap().iter().filter(|f| !f["seen_on"].is_null()).collect();
     let seen: Vec<&str> = shown.iter().map(|finding| finding["seen_on"].as_str().unwrap()).collect();
     assert_eq!(seen, ["GET /a-date.php", "GET /d-date.php"], "{worker:#}");
     let safe: Vec<bool> = worker["safe"].as_array().unwrap().iter().map(|safe| safe.as_bool().unwrap()).collect();
@@ -182,7 +199,8 @@ fn a_release_that_leaks_more_than_the_last_is_an_error() {
 #[test]
 fn pages_of_a_list_are_asked_for_and_writing_ones_only_if_allowed() {
     let (top, dir) = application(&harmless());
-    fs::write(top.path().join("urls.txt"), "/ok/nothing.php\nPOST /ok/who.php a=1\nhttps://shop.example/ok/time.php\n").unwrap();
+    fs::write(top.path().join("urls.txt"), "/ok/nothing.php\nPOST /ok/who.php a=1\nhttps://shop.example/ok/time.php\n")
+        .unwrap();
     let log = "192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] \"GET /ok/cache.php HTTP/1.1\" 200 17 \"-\" \"x\"\n";
     fs::write(top.path().join("access.log"), log.repeat(3)).unwrap();
     let routes = |arguments: &[&str]| {
@@ -201,7 +219,8 @@ fn pages_of_a_list_are_asked_for_and_writing_ones_only_if_allowed() {
 fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copied() {
     let (top, dir) = application(&[]);
     fs::write(dir.join("worker.php"), include_str!("php/worker.php")).unwrap();
-    fs::write(dir.join("howdah.toml"), "root = \"public\"\nmode = \"worker\"\nscript = \"worker.php\"\nworkers = 7\n").unwrap();
+    fs::write(dir.join("howdah.toml"), "root = \"public\"\nmode = \"worker\"\nscript = \"worker.php\"\nworkers = 7\n")
+        .unwrap();
     fs::write(dir.join("public/index.php"), include_str!("php/front.php")).unwrap();
     let made = Command::new("sqlite3").arg(dir.join("visits.sqlite")).arg("create table visit (at)").status();
     assert!(made.unwrap().success());
@@ -211,8 +230,14 @@ fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copi
     for name in ["worker", "async"] {
         let found = leaks(mode(&report, name));
         let expected = [r"App\Basket->items", "memory"];
-        assert!(found.iter().all(|(route, _, n)| route == "GET /basket" && expected.contains(&&**n) || n == "body"), "{found:#?}");
-        assert!(found.iter().any(|(_, kind, name)| kind == "object" && name == r"App\Basket->items"), "{name}: {found:#?}");
+        assert!(
+            found.iter().all(|(route, _, n)| route == "GET /basket" && expected.contains(&&**n) || n == "body"),
+            "{found:#?}"
+        );
+        assert!(
+            found.iter().any(|(_, kind, name)| kind == "object" && name == r"App\Basket->items"),
+            "{name}: {found:#?}"
+        );
     }
     assert_eq!(leaks(mode(&report, "snapshot")), []);
     let script = mode(&report, "worker")["script"].as_str().unwrap();

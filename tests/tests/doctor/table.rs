@@ -1,7 +1,12 @@
 //! Ways to leak: each is a script of its own, and what the doctor must say of it.
 
 /// A script that leaks, and the finding that must name it: its kind, and what its name has in it.
-pub(crate) struct Leak(pub(crate) &'static str, pub(crate) &'static str, pub(crate) &'static str, pub(crate) &'static str);
+pub(crate) struct Leak(
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+);
 
 /// `App\` is imported where it is needed by its full name, so that each line stands alone.
 pub(crate) const LEAKS: &[Leak] = &[
@@ -19,19 +24,59 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("child", "static", r"App\Child::$own", r"App\Child::$own++;"),
     Leak("trait", "static", r"App\Counter::$counted", r"App\Counter::tick();"),
     Leak("last-visitor", "static", r"App\Cart::$theme", r"App\Cart::$theme = App\who();"),
-    Leak("enum", "static", r"App\Bag::$level", r"App\Bag::$level = App\Bag::$level === App\Level::Low ? App\Level::High : App\Level::Low;"),
+    Leak(
+        "enum",
+        "static",
+        r"App\Bag::$level",
+        r"App\Bag::$level = App\Bag::$level === App\Level::Low ? App\Level::High : App\Level::Low;",
+    ),
     // What classes of PHP hold.
-    Leak("array-object", "static", r"App\Bag::$list", r"App\Bag::$list ??= new ArrayObject(); App\Bag::$list->append(1);"),
-    Leak("storage", "static", r"App\Bag::$objects", r"App\Bag::$objects ??= new SplObjectStorage(); App\Bag::$objects->attach(new stdClass());"),
+    Leak(
+        "array-object",
+        "static",
+        r"App\Bag::$list",
+        r"App\Bag::$list ??= new ArrayObject(); App\Bag::$list->append(1);",
+    ),
+    Leak(
+        "storage",
+        "static",
+        r"App\Bag::$objects",
+        r"App\Bag::$objects ??= new SplObjectStorage(); App\Bag::$objects->attach(new stdClass());",
+    ),
     Leak("queue", "static", r"App\Bag::$queue", r"App\Bag::$queue ??= new SplQueue(); App\Bag::$queue->push(1);"),
-    Leak("priorities", "static", r"App\Bag::$priorities", r"App\Bag::$priorities ??= new SplPriorityQueue(); App\Bag::$priorities->insert(1, 1);"),
+    Leak(
+        "priorities",
+        "static",
+        r"App\Bag::$priorities",
+        r"App\Bag::$priorities ??= new SplPriorityQueue(); App\Bag::$priorities->insert(1, 1);",
+    ),
     Leak("heap", "static", r"App\Bag::$heap", r"App\Bag::$heap ??= new SplMinHeap(); App\Bag::$heap->insert(1);"),
-    Leak("fixed", "static", r"App\Bag::$fixed", r"App\Bag::$fixed = SplFixedArray::fromArray(range(0, App\Bag::$fixed?->getSize() ?? 0));"),
-    Leak("weak", "static", r"App\Bag::$weak", r"App\Bag::$weak ??= new WeakMap(); App\Bag::$keys[] = $o = new stdClass(); App\Bag::$weak[$o] = 1;"),
+    Leak(
+        "fixed",
+        "static",
+        r"App\Bag::$fixed",
+        r"App\Bag::$fixed = SplFixedArray::fromArray(range(0, App\Bag::$fixed?->getSize() ?? 0));",
+    ),
+    Leak(
+        "weak",
+        "static",
+        r"App\Bag::$weak",
+        r"App\Bag::$weak ??= new WeakMap(); App\Bag::$keys[] = $o = new stdClass(); App\Bag::$weak[$o] = 1;",
+    ),
     Leak("keys", "static", r"App\Bag::$keys", r"App\Bag::$keys[] = new stdClass();"),
-    Leak("day", "static", r"App\Bag::$day", r"App\Bag::$day = (App\Bag::$day ?? new DateTimeImmutable('2026-01-01'))->modify('+1 day');"),
+    Leak(
+        "day",
+        "static",
+        r"App\Bag::$day",
+        r"App\Bag::$day = (App\Bag::$day ?? new DateTimeImmutable('2026-01-01'))->modify('+1 day');",
+    ),
     Leak("hooks", "static", r"App\Bag::$hooks", r"App\Bag::$hooks[] = static fn() => 1;"),
-    Leak("closure", "static", r"App\Bag::$counter", r"App\Bag::$counter ??= static function () { static $n = 0; return ++$n; }; (App\Bag::$counter)();"),
+    Leak(
+        "closure",
+        "static",
+        r"App\Bag::$counter",
+        r"App\Bag::$counter ??= static function () { static $n = 0; return ++$n; }; (App\Bag::$counter)();",
+    ),
     Leak("curl", "static", r"App\Bag::$handles", r"App\Bag::$handles[] = curl_init();"),
     // Variables of functions and methods.
     Leak("function", "function", r"app\visits() $visits", r"App\visits();"),
@@ -61,19 +106,34 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("backtrack", "ini", "pcre.backtrack_limit", r"ini_set('pcre.backtrack_limit', '1234');"),
     Leak("error-log", "ini", "error_log", r"ini_set('error_log', '/tmp/doctor-error.log');"),
     Leak("display", "ini", "html_errors", r"ini_set('html_errors', ini_get('html_errors') ? '0' : '1');"),
-    Leak("assertions", "ini", "assert.exception", r"ini_set('assert.exception', ini_get('assert.exception') ? '0' : '1');"),
+    Leak(
+        "assertions",
+        "ini",
+        "assert.exception",
+        r"ini_set('assert.exception', ini_get('assert.exception') ? '0' : '1');",
+    ),
     Leak("no-collector", "ini", "zend.enable_gc", r"gc_disable();"),
     Leak("user-abort", "ini", "ignore_user_abort", r"ignore_user_abort(true);"),
     Leak("reporting", "reporting", "error_reporting()", r"error_reporting(E_ERROR);"),
     // Handlers.
     Leak("error-handler", "handler", "error handler", r"set_error_handler(static fn() => true);"),
     Leak("exception-handler", "handler", "exception handler", r"set_exception_handler(static fn() => null);"),
-    Leak("entity-loader", "handler", "external entity loader", r"libxml_set_external_entity_loader(static fn() => null);"),
+    Leak(
+        "entity-loader",
+        "handler",
+        "external entity loader",
+        r"libxml_set_external_entity_loader(static fn() => null);",
+    ),
     Leak("autoloaders", "autoloader", "number of autoloaders", r"spl_autoload_register(static function () {});"),
     Leak("shutdown", "memory", "memory", r"register_shutdown_function(static fn() => 1);"),
     // The process.
     Leak("time-zone", "timezone", "time zone", r"date_default_timezone_set('Asia/Tokyo');"),
-    Leak("locale", "locale", "locale", r"setlocale(LC_CTYPE, 'C.UTF-8', 'C.utf8') === 'C' ?: setlocale(LC_ALL, 'C.UTF-8');"),
+    Leak(
+        "locale",
+        "locale",
+        "locale",
+        r"setlocale(LC_CTYPE, 'C.UTF-8', 'C.utf8') === 'C' ?: setlocale(LC_ALL, 'C.UTF-8');",
+    ),
     Leak("directory", "directory", "current directory", r"chdir('/tmp');"),
     Leak("umask", "umask", "umask", r"umask(0077);"),
     Leak("environment", "env", "APP_TENANT", r"putenv('APP_TENANT=acme');"),
@@ -83,14 +143,24 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("descriptors", "resource", "open descriptors", r"App\Bag::$files[] = tmpfile();"),
     Leak("directories", "resource", "stream", r"App\Bag::$files[] = opendir('/');"),
     Leak("wrapper", "wrapper", "stream wrappers", r"@stream_wrapper_unregister('glob');"),
-    Leak("context", "wrapper", "default stream context", r"stream_context_set_default(['http' => ['header' => 'X-User: ' . App\who()]]);"),
+    Leak(
+        "context",
+        "wrapper",
+        "default stream context",
+        r"stream_context_set_default(['http' => ['header' => 'X-User: ' . App\who()]]);",
+    ),
     // Extensions.
     Leak("mb-encoding", "setting", "mb_internal_encoding()", r"mb_internal_encoding('ISO-8859-1');"),
     Leak("mb-substitute", "setting", "mb_substitute_character()", r"mb_substitute_character(0x3f + 1);"),
     Leak("mb-order", "setting", "mb_detect_order()", r"mb_detect_order(['ISO-8859-1', 'UTF-8']);"),
     Leak("mb-language", "setting", "mb_language()", r"mb_language('ja');"),
     Leak("libxml-errors", "setting", "libxml_use_internal_errors()", r"libxml_use_internal_errors(true);"),
-    Leak("libxml-kept", "setting", "errors kept by libxml", r"libxml_use_internal_errors(true); simplexml_load_string('<a');"),
+    Leak(
+        "libxml-kept",
+        "setting",
+        "errors kept by libxml",
+        r"libxml_use_internal_errors(true); simplexml_load_string('<a');",
+    ),
     Leak("session-name", "setting", "session_name()", r"session_name('OTHER');"),
     Leak("session-cookie", "setting", "session_get_cookie_params()", r"session_set_cookie_params(['lifetime' => 77]);"),
     Leak("session-cache", "setting", "session_cache_limiter()", r"session_cache_limiter('public');"),
@@ -101,10 +171,25 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("autoload-endings", "setting", "spl_autoload_extensions()", r"spl_autoload_extensions('.class.php');"),
     Leak("limits", "process", "limits", r"posix_setrlimit(POSIX_RLIMIT_CORE, 0, 0);"),
     // Connections.
-    Leak("transaction", "connection", r"App\Db::$pdo", r"App\Db::get()->inTransaction() || App\Db::get()->beginTransaction();"),
-    Leak("letter-case", "connection", r"App\Db::$pdo", r"App\Db::get()->setAttribute(PDO::ATTR_CASE, (App\Db::get()->getAttribute(PDO::ATTR_CASE) + 1) % 3);"),
+    Leak(
+        "transaction",
+        "connection",
+        r"App\Db::$pdo",
+        r"App\Db::get()->inTransaction() || App\Db::get()->beginTransaction();",
+    ),
+    Leak(
+        "letter-case",
+        "connection",
+        r"App\Db::$pdo",
+        r"App\Db::get()->setAttribute(PDO::ATTR_CASE, (App\Db::get()->getAttribute(PDO::ATTR_CASE) + 1) % 3);",
+    ),
     // Memory alone.
-    Leak("memory", "memory", "memory", r"App\Bag::$hooks[0] = ($GLOBALS['chain'] = [$GLOBALS['chain'] ?? null, random_bytes(512)]);"),
+    Leak(
+        "memory",
+        "memory",
+        "memory",
+        r"App\Bag::$hooks[0] = ($GLOBALS['chain'] = [$GLOBALS['chain'] ?? null, random_bytes(512)]);",
+    ),
     // What a later visitor is shown.
     Leak("shown", "response", "body", r"echo 'visit ', ++App\Cart::$shown;"),
     Leak("shown-name", "response", "body", r"echo 'hello ', App\Container::get('greeter')->current ??= App\who();"),
@@ -112,8 +197,18 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("header", "response", "header", r"header('X-Visits: ' . App\visits());"),
     Leak("redeclared-function", "response", "status", r"function declared_again() {}"),
     Leak("redeclared-class", "response", "status", r"class DeclaredAgain {}"),
-    Leak("constant-shown", "response", "body", r"echo defined('SHOWN') ? 'again' : 'first'; defined('SHOWN') || define('SHOWN', 1);"),
-    Leak("once", "response", "body", r"echo is_array(require_once __DIR__ . '/../../src/settings.php') ? 'settings' : 'none';"),
+    Leak(
+        "constant-shown",
+        "response",
+        "body",
+        r"echo defined('SHOWN') ? 'again' : 'first'; defined('SHOWN') || define('SHOWN', 1);",
+    ),
+    Leak(
+        "once",
+        "response",
+        "body",
+        r"echo is_array(require_once __DIR__ . '/../../src/settings.php') ? 'settings' : 'none';",
+    ),
     Leak("token", "token", "token", r"echo '<input name=token value=', App\Cart::token(), '>';"),
 ];
 
@@ -123,7 +218,10 @@ pub(crate) const HARMLESS: &[(&str, &str)] = &[
     ("cache", r"echo App\cached();"),
     ("time", r"echo date('H:i:s'), ' ', hrtime(true), ' ', microtime(true);"),
     ("random", r"echo bin2hex(random_bytes(20)), ' ', mt_rand(), ' ', uniqid();"),
-    ("session", r"session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; echo $_SESSION['n'], ' ', session_id();"),
+    (
+        "session",
+        r"session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; echo $_SESSION['n'], ' ', session_id();",
+    ),
     ("buffers", r"ob_start(); ob_start(); echo 'left open';"),
     ("headers", r"header('X-Name: value'); http_response_code(418);"),
     ("cookie", r"setcookie('seen', '1'); echo $_COOKIE['seen'] ?? 'new';"),
@@ -136,5 +234,8 @@ pub(crate) const HARMLESS: &[(&str, &str)] = &[
     ("loads", r"echo count(require __DIR__ . '/../../src/settings.php');"),
     ("warning", r"echo @$undefined, error_get_last()['message'] ?? 'none';"),
     ("gone", r"http_response_code(410); echo 'no such thing any more';"),
-    ("server", r"echo $_SERVER['REQUEST_URI'], ' ', $_SERVER['REQUEST_METHOD'], ' ', PHP_SAPI, ' ', $_SERVER['SCRIPT_NAME'];"),
+    (
+        "server",
+        r"echo $_SERVER['REQUEST_URI'], ' ', $_SERVER['REQUEST_METHOD'], ' ', PHP_SAPI, ' ', $_SERVER['SCRIPT_NAME'];",
+    ),
 ];

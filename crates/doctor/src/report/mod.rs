@@ -6,7 +6,18 @@ mod text;
 pub use page::page;
 pub use text::text;
 
+use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
+use std::collections::BTreeMap;
+
+/// What each route is to blame for, what visitors see first.
+fn by_route<'a>(findings: impl Iterator<Item = &'a Finding>) -> BTreeMap<&'a str, Vec<&'a Finding>> {
+    let mut routes: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    findings.for_each(|finding| routes.entry(&finding.route).or_default().push(finding));
+    let is_unseen = |finding: &&Finding| !matches!(finding.kind.as_str(), "response" | "differs" | "token");
+    routes.values_mut().for_each(|list| list.sort_by_key(is_unseen));
+    routes
+}
 
 /// One sentence: what to do.
 fn verdict(report: &Report) -> String {
@@ -21,9 +32,17 @@ fn verdict(report: &Report) -> String {
     };
     let rest = match advice.classic_routes.len() {
         0 => format!("safe for all {count} pages"),
-        n => format!("safe for {} of {count} pages; {n} {} in classic mode", best.safe_routes(), if n == 1 { "path stays" } else { "paths stay" }),
+        n => format!(
+            "safe for {} of {count} pages; {n} {} in classic mode",
+            best.safe_routes(),
+            if n == 1 { "path stays" } else { "paths stay" }
+        ),
     };
-    format!("{} mode: {rest}; {:.1} times as fast as classic mode on the whole.", capital(advice.mode.name()), advice.faster)
+    format!(
+        "{} mode: {rest}; {:.1} times as fast as classic mode on the whole.",
+        capital(advice.mode.name()),
+        advice.faster
+    )
 }
 
 fn capital(text: &str) -> String {

@@ -1,10 +1,13 @@
 //! The report as one page that needs nothing else: no script, no file, no network.
 
-use super::{capital, mean, megabytes, verdict};
+use super::{by_route, capital, mean, megabytes, verdict};
 use crate::cost::Cost;
 use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
+
+/// How many findings of a route are not folded.
+const SHOWN: usize = 5;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -46,18 +49,25 @@ fn new_leaks(report: &Report) -> String {
     match &report.new_leaks {
         None => String::new(),
         Some(new) if new.is_empty() => "<p class=\"good\">No leak that the last report did not have.</p>".to_owned(),
-        Some(new) => format!("<h2>New since the last report: {}</h2><ul class=\"found\">{}</ul>", new.len(), list(new.iter())),
+        Some(new) => {
+            format!("<h2>New since the last report: {}</h2><ul class=\"found\">{}</ul>", new.len(), list(new.iter()))
+        }
     }
 }
 
 /// A card for each mode.
 fn modes(report: &Report) -> String {
     let classic = mean(&report.classic);
-    let mut out = card("Classic", "as now", "Every request begins anew. The measure of all others.", classic, classic.0, false);
+    let mut out =
+        card("Classic", "as now", "Every request begins anew. The measure of all others.", classic, classic.0, false);
     for mode in &report.modes {
         let title = capital(mode.mode.name());
         if let Some(why) = &mode.fails {
-            let _ = write!(out, "<div class=\"card\"><h3>{title}</h3><p class=\"bad\">does not run</p><p>{}</p></div>", escaped(why));
+            let _ = write!(
+                out,
+                "<div class=\"card\"><h3>{title}</h3><p class=\"bad\">does not run</p><p>{}</p></div>",
+                escaped(why)
+            );
             continue;
         }
         let count = mode.leaks().count();
@@ -89,7 +99,12 @@ fn leaks(report: &Report) -> String {
     let mut out = String::new();
     for mode in &report.modes {
         if mode.leaks().next().is_some() {
-            let _ = write!(out, "<h3>{} mode</h3><ul class=\"found\">{}</ul>", capital(mode.mode.name()), list(mode.leaks()));
+            let _ = write!(
+                out,
+                "<h3>{} mode</h3><ul class=\"found\">{}</ul>",
+                capital(mode.mode.name()),
+                list(mode.leaks())
+            );
         }
     }
     if out.is_empty() { "<p class=\"good\">None was found.</p>".to_owned() } else { out }
@@ -108,29 +123,34 @@ fn notes(report: &Report) -> String {
     out
 }
 
+/// A card for each route; what is more than a few is folded.
 fn list<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut out = String::new();
-    for finding in findings {
-        let title = match finding.kind.as_str() {
-            "response" | "differs" | "token" => match &finding.seen_on {
-                Some(seen) => format!("What {} shows is changed", escaped(seen)),
-                None => "Shows something else than classic mode".to_owned(),
-            },
-            "memory" | "restart" | "probe" => "Noticed".to_owned(),
-            kind => format!("<span class=\"kind\">{}</span> <code>{}</code>", escaped(kind), escaped(&finding.name)),
-        };
-        let _ = write!(
-            out,
-            "<li><p>{title} by <b>{}</b></p><p class=\"what\">{}</p>",
-            escaped(&finding.route),
-            escaped(&finding.what)
-        );
-        if let Some(file) = &finding.file {
-            let _ = write!(out, "<p class=\"file\">{}</p>", escaped(file));
+    for (route, findings) in by_route(findings) {
+        let told: Vec<String> = findings.iter().map(|finding| one(finding)).collect();
+        let (first, rest) = told.split_at(told.len().min(SHOWN));
+        let _ = write!(out, "<li><p><b>{}</b></p>{}", escaped(route), first.concat());
+        if !rest.is_empty() {
+            let _ = write!(out, "<details><summary>{} more</summary>{}</details>", rest.len(), rest.concat());
         }
         out.push_str("</li>");
     }
     out
+}
+
+fn one(finding: &Finding) -> String {
+    let title = match finding.kind.as_str() {
+        "response" | "differs" | "token" => match &finding.seen_on {
+            Some(seen) => format!("Changes what <b>{}</b> shows", escaped(seen)),
+            None => "Shows something else than in classic mode".to_owned(),
+        },
+        "memory" => "Memory".to_owned(),
+        "restart" | "probe" => "Noticed".to_owned(),
+        kind => format!("<span class=\"kind\">{}</span> <code>{}</code>", escaped(kind), escaped(&finding.name)),
+    };
+    let file =
+        finding.file.as_ref().map(|file| format!(" <span class=\"file\">{}</span>", escaped(file))).unwrap_or_default();
+    format!("<p class=\"one\">{title}<br><span class=\"what\">{}</span>{file}</p>", escaped(&finding.what))
 }
 
 /// Each route in each mode.
@@ -150,6 +170,13 @@ fn routes(report: &Report) -> String {
 }
 
 fn time(cost: Option<&Cost>) -> String {
-    cost.map(|cost| format!("<span title=\"{:.1} ms of processor time, {}\">{:.1} ms</span>", cost.cpu_ms, megabytes(cost.memory), cost.ms))
-        .unwrap_or_default()
+    cost.map(|cost| {
+        format!(
+            "<span title=\"{:.1} ms of processor time, {}\">{:.1} ms</span>",
+            cost.cpu_ms,
+            megabytes(cost.memory),
+            cost.ms
+        )
+    })
+    .unwrap_or_default()
 }
