@@ -205,12 +205,9 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
         let always_grows = again.len() == later.len() && again.iter().all(|change| change.grows());
         let repeated =
             Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
-        let (severity, why) = match judged(change, &repeated) {
-            Some(judged) => judged,
-            None => {
-                kept.push(change.clone());
-                continue;
-            }
+        let Some((severity, why)) = judged(change, &repeated) else {
+            kept.push(change.clone());
+            continue;
         };
         findings.push(told(subject.mode, page, change, severity, why));
     }

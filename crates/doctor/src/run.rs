@@ -6,13 +6,13 @@ use crate::cost::{self, Cost};
 use crate::findings::Finding;
 use crate::interrupted;
 use crate::mode::Mode;
-use crate::noise::{Difference, Words};
+use crate::noise::Words;
 use crate::pages::{self, Page};
 use crate::place::Place;
 use crate::server::{Server, free_port};
 use crate::settings::{Boot, Settings, Wanted};
 use crate::subject::{Look, Subject};
-use crate::together::{self, Plan};
+use crate::together::{self, Differing, Plan};
 use crate::verdict::{self, ModeReport, Report};
 use crate::visitor::Visitor;
 use anyhow::{Context, Result, bail};
@@ -203,9 +203,9 @@ impl<'a> Run<'a> {
         let differing = plan.differing(&[before, after], &here);
         let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
         // What looks alike has one cause: a setting that every page shows.
-        let mut alike: Vec<(usize, &(Difference, Vec<usize>), usize)> = Vec::new();
+        let mut alike: Vec<(usize, &Differing, usize)> = Vec::new();
         for (page, seen) in victims {
-            match alike.iter_mut().find(|(_, other, _)| other.0 == seen.0) {
+            match alike.iter_mut().find(|(_, other, _)| other.difference == seen.difference) {
                 Some((_, _, more)) => *more += 1,
                 None => alike.push((*page, seen, 0)),
             }
@@ -213,10 +213,10 @@ impl<'a> Run<'a> {
         let leaking: BTreeSet<&str> =
             known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
         interrupted::check()?;
-        for (page, (difference, before), more) in alike.into_iter().take(MOST_VICTIMS) {
+        for (page, differing, more) in alike.into_iter().take(MOST_VICTIMS) {
             (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
             interrupted::check()?;
-            let mut causes = together::causes(classic, subject, pages, page, (difference, before), &leaking);
+            let mut causes = together::causes(classic, subject, pages, page, differing, &leaking);
             if more > 0 {
                 causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
             }
@@ -300,6 +300,7 @@ impl<'a> Run<'a> {
         if self.place.is_copied() {
             remarks.push("The application has a database of SQLite, so a copy of it was tried.".to_owned());
         }
+        remarks.push("Only the pages above were tried. What else the application has is not proven.".to_owned());
         if self.settings.mode() != "classic" {
             remarks.push(format!("As it is, it runs in {} mode.", self.settings.mode()));
         }

@@ -20,6 +20,14 @@ const CAUSES: usize = 3;
 /// How many pages that are known to leave something are tried one by one.
 const MOST_SUSPECTS: usize = 16;
 
+/// A page that differs.
+#[derive(Debug)]
+pub(crate) struct Differing {
+    pub(crate) difference: Difference,
+    /// The pages that had been asked for.
+    before: Vec<usize>,
+}
+
 /// Who asks for what.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
@@ -63,11 +71,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The pages that differ from classic mode, each with the first difference and the pages that were asked for before it.
-    pub(crate) fn differing(
-        &self,
-        classic: &[Vec<Words>],
-        here: &[Words],
-    ) -> BTreeMap<usize, (Difference, Vec<usize>)> {
+    pub(crate) fn differing(&self, classic: &[Vec<Words>], here: &[Words]) -> BTreeMap<usize, Differing> {
         let mut found = BTreeMap::new();
         for (at, &(_, page)) in self.steps.iter().enumerate() {
             let expected = Expected::of(classic.iter().filter_map(|run| run.get(at).cloned()).collect());
@@ -78,7 +82,7 @@ impl<'a> Plan<'a> {
                         before.push(suspect);
                     }
                 }
-                found.entry(page).or_insert((difference, before));
+                found.entry(page).or_insert(Differing { difference, before });
             }
         }
         found
@@ -130,10 +134,10 @@ pub(crate) fn causes(
     subject: &mut Subject<'_>,
     pages: &[Page],
     victim: usize,
-    (seen, before): (&Difference, &[usize]),
+    differing: &Differing,
     known: &BTreeSet<&str>,
 ) -> Vec<Finding> {
-    let mut suspects = before.to_vec();
+    let (seen, mut suspects) = (&differing.difference, differing.before.clone());
     let route = pages[victim].name();
     let mut findings = Vec::new();
     let mut trial = |list: &[usize]| trial(classic, subject, pages, list, victim);

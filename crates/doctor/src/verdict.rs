@@ -78,27 +78,27 @@ pub(crate) fn safe(routes: &[String], findings: &[Finding]) -> Vec<bool> {
     routes.iter().map(|route| !unsafe_routes.contains(route.as_str())).collect()
 }
 
-/// The mode that is fastest where every route that is not safe in it stays in classic mode.
+/// The mode that is fastest where every path that is not safe in it stays in classic mode. One that is safe for less than half
+/// of the pages is none: what it leaks is its rule.
 pub(crate) fn advice(routes: &[String], classic: &[Cost], modes: &[ModeReport], worker_script: Option<&str>) -> Advice {
-    let time = |costs: &[Cost]| costs.iter().map(|cost| cost.ms).sum::<f64>();
-    let alone = time(classic);
-    let mut best: Option<(&ModeReport, f64)> = None;
-    for mode in modes.iter().filter(|mode| mode.fails.is_none() && mode.safe_routes() > 0) {
-        let total: f64 = (0..routes.len())
-            .map(|at| if mode.safe[at] { &mode.costs } else { classic }.get(at).map_or(0.0, |cost| cost.ms))
-            .sum();
-        if total < alone * WORTH && best.is_none_or(|(_, least)| total < least) {
-            best = Some((mode, total));
+    let alone: f64 = classic.iter().map(|cost| cost.ms).sum();
+    let mut best: Option<(&ModeReport, Vec<String>, f64)> = None;
+    for mode in modes.iter().filter(|mode| mode.fails.is_none() && mode.safe_routes() * 2 >= routes.len()) {
+        let unsafe_paths: BTreeSet<&str> =
+            routes.iter().zip(&mode.safe).filter(|(_, safe)| !**safe).map(|(route, _)| path(route)).collect();
+        let time = |(at, route): (usize, &String)| {
+            let costs = if unsafe_paths.contains(path(route)) { classic } else { &mode.costs };
+            costs.get(at).map_or(0.0, |cost| cost.ms)
+        };
+        let total: f64 = routes.iter().enumerate().map(time).sum();
+        if total < alone * WORTH && best.as_ref().is_none_or(|(_, _, least)| total < *least) {
+            best = Some((mode, unsafe_paths.into_iter().map(str::to_owned).collect(), total));
         }
     }
-    let Some((mode, total)) = best else {
+    let Some((mode, classic_routes, total)) = best else {
         let settings = "mode = \"classic\"\n".to_owned();
         return Advice { mode: Mode::Classic, classic_routes: Vec::new(), settings, faster: 1.0 };
     };
-    let paths: Vec<String> = routes.iter().map(|route| path(route).to_owned()).collect();
-    let unsafe_paths: BTreeSet<&String> =
-        paths.iter().zip(&mode.safe).filter(|(_, safe)| !**safe).map(|(path, _)| path).collect();
-    let classic_routes: Vec<String> = unsafe_paths.into_iter().cloned().collect();
     let settings = settings(mode, &classic_routes, worker_script);
     Advice { mode: mode.mode, classic_routes, settings, faster: alone / total.max(f64::MIN_POSITIVE) }
 }
@@ -129,4 +129,37 @@ pub(crate) fn new_leaks(now: &Report, last: &Report) -> Vec<Finding> {
     let all = |report: &Report| report.modes.iter().flat_map(ModeReport::leaks).cloned().collect::<Vec<_>>();
     let before = all(last);
     all(now).into_iter().filter(|leak| !before.iter().any(|old| old.same() == leak.same())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advised(safe: [bool; 4], ms: f64) -> Advice {
+        let routes = ["GET /", "GET /a?x=1", "GET /a?x=2", "GET /b"].map(str::to_owned);
+        let cost = |ms: f64| vec![Cost { ms, ..Cost::default() }; 4];
+        let mode = ModeReport {
+            mode: Mode::Worker,
+            script: "worker.php".to_owned(),
+            fails: None,
+            safe: safe.to_vec(),
+            costs: cost(ms),
+            findings: Vec::new(),
+        };
+        advice(&routes, &cost(10.0), &[mode], Some("worker.php"))
+    }
+
+    #[test]
+    fn a_path_stays_in_classic_mode_if_one_of_its_pages_is_not_safe() {
+        let advice = advised([true, false, true, true], 1.0);
+        assert_eq!((advice.mode, advice.classic_routes), (Mode::Worker, vec!["/a".to_owned()]));
+        assert!(advice.settings.contains("match = \"/a\"\npool = \"classic\""), "{}", advice.settings);
+        assert!((advice.faster - 40.0 / 22.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_leaks_mostly_or_brings_nothing_is_not_advised() {
+        assert_eq!(advised([true, false, false, false], 1.0).mode, Mode::Classic);
+        assert_eq!(advised([true; 4], 9.9).mode, Mode::Classic);
+    }
 }
