@@ -8,6 +8,7 @@
 #[path = "async/mod.rs"]
 mod async_mode;
 mod difference;
+mod doctor;
 mod examples;
 mod server;
 mod snapshot;

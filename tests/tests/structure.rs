@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-error-page", &[]),
     ("howdah-php", &["howdah-error-page", "howdah-transport"]),
     ("howdah-detect", &[]),
+    ("howdah-doctor", &[]),
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
@@ -51,6 +52,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "howdah-budget",
             "howdah-config",
             "howdah-detect",
+            "howdah-doctor",
             "howdah-observe",
             "howdah-pool",
             "howdah-protocol",
@@ -75,6 +77,7 @@ const UNSAFE: &[&str] = &["crates/transport/", "crates/php-host/", "crates/pool/
 const ONE_VOCABULARY: &[&str] = &[
     "crates/cli/src/",
     "crates/config/src/",
+    "crates/doctor/src/",
     "crates/observe/src/",
     "crates/php-host/src/",
     "crates/pool/src/",

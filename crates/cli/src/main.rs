@@ -12,6 +12,7 @@ mod certificates;
 mod check;
 mod checks;
 mod dev;
+mod doctor;
 mod edition;
 mod explain;
 mod fpm_status;
@@ -115,6 +116,7 @@ fn main() -> ExitCode {
         },
         Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(flags) => return doctor::run(&flags),
         Command::Recipes => print(recipes::list().as_bytes()),
         Command::Reload { server, reload } => match admin_address(&server) {
             Ok(addr) => admin_client::reload(&addr, reload),

@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
+pub use crate::cli_doctor::DoctorFlags;
+use crate::cli_doctor::{doctor_args, doctor_flags};
 pub use crate::cli_profile::{ProfileFlags, ProfileFormat};
 use crate::cli_profile::{profile_args, profile_flags};
 use crate::kind::Kind;
@@ -88,6 +90,8 @@ pub enum Command {
         /// To standard output.
         print: bool,
     },
+    /// Find out which mode is safe for which route.
+    Doctor(DoctorFlags),
     /// List the applications that are known.
     Recipes,
     /// Have a running server read everything again.
@@ -222,6 +226,7 @@ impl Cli {
                 directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default(),
                 print: matches.get_flag("print"),
             },
+            Some(("doctor", matches)) => Command::Doctor(doctor_flags(matches)),
             Some(("recipes", _)) => Command::Recipes,
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
@@ -326,6 +331,7 @@ pub fn definition() -> clap::Command {
                 .after_help(CHECK_EXAMPLES),
         ))
         .subcommand(init_args())
+        .subcommand(doctor_args(config_arg()))
         .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
             "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
         ))

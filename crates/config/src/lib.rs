@@ -17,6 +17,7 @@ mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
+mod cli_doctor;
 mod cli_profile;
 mod code_files;
 mod collection;

@@ -1,0 +1,103 @@
+//! `howdah doctor`: reads the application's settings and has the doctor try it; the doctor starts this program again.
+
+use anyhow::{Context, Result};
+use howdah_config::cli::DoctorFlags;
+use howdah_config::{Loaded, ServeFlags};
+use howdah_doctor::{Mode, Options, Report};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Exit status if the application has leaks that it did not have before.
+const WORSE: u8 = 1;
+
+/// Exit status if nothing could be tried.
+const NOT_TRIED: u8 = 2;
+
+pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
+    match examined(flags) {
+        Ok(report) if report.new_leaks.as_ref().is_some_and(|new| !new.is_empty()) => ExitCode::from(WORSE),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("howdah: {error:#}");
+            ExitCode::from(NOT_TRIED)
+        }
+    }
+}
+
+fn examined(flags: &DoctorFlags) -> Result<Report> {
+    // They are meant from here, not from the application's directory.
+    let from_here = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+    let (list, json, html) = (from_here(&flags.list)?, from_here(&flags.json)?, from_here(&flags.html)?);
+    let write_loop = from_here(&flags.write_loop)?;
+    let last = from_here(&flags.against)?.map(|path| last(&path)).transpose()?;
+    let config = from_here(&flags.config)?;
+    let dir = &flags.directory;
+    std::env::set_current_dir(dir).with_context(|| format!("cannot enter {}", dir.display()))?;
+    let project = std::env::current_dir()?;
+    let loaded = load(flags, config)?;
+    // The settings may lie elsewhere; what is copied with its databases is what is served.
+    let root = &loaded.settings.root;
+    let project = if root.starts_with(&project) { project } else { root.clone() };
+    let modes: Vec<Mode> = flags.modes.iter().filter_map(|name| Mode::tried(name)).collect();
+    let options = Options {
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+        application: name(&loaded, &project),
+        settings: loaded.show(),
+        project,
+        list,
+        pages: usize::try_from(flags.pages)?,
+        visitors: usize::try_from(flags.visitors)?,
+        modes: if modes.is_empty() { Mode::TRIED.to_vec() } else { modes },
+        writes: flags.writes,
+        write_loop,
+        last,
+        progress: if flags.quiet { |_| () } else { |line| eprintln!("{line}") },
+    };
+    let report = howdah_doctor::run(&options)?;
+    let is_stdout = flags.json.as_deref() == Some(Path::new("-"));
+    if is_stdout {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", howdah_doctor::text(&report));
+    }
+    if let Some(path) = json.filter(|_| !is_stdout) {
+        write(&path, &serde_json::to_string_pretty(&report)?)?;
+    }
+    if let Some(path) = html {
+        write(&path, &howdah_doctor::page(&report))?;
+    }
+    Ok(report)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn last(path: &Path) -> Result<Report> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no report of the doctor", path.display()))
+}
+
+/// The settings of `howdah serve` in the application's directory.
+fn load(flags: &DoctorFlags, config: Option<PathBuf>) -> Result<Loaded> {
+    let mut serve = ServeFlags { config, ..ServeFlags::default() };
+    if let Some(php) = &flags.php {
+        serve.set("php.binary", php);
+    }
+    if flags.allow_root {
+        serve.set("allow_root", "true");
+    }
+    howdah_config::load(&serve).map_err(|errors| anyhow::anyhow!("{errors}"))
+}
+
+fn name(loaded: &Loaded, project: &Path) -> String {
+    let directory = project.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match &loaded.found {
+        Some(found) => format!("{} in {directory}", found.title()),
+        None => directory,
+    }
+}

@@ -1,0 +1,299 @@
+//! Each page on its own in a process that has served nothing but one other page (whose first request boots what boots late): what it leaves there, and whether the second
+//! visitor gets what classic mode says. Whatever is found here is this page's own doing.
+
+use crate::findings::{Finding, Severity};
+use crate::mode::Mode;
+use crate::noise::{Difference, Expected, Words};
+use crate::pages::Page;
+use crate::state::{Change, Record, places};
+use crate::subject::{Look, Subject};
+use crate::visitor::Visitor;
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Further visits, by which growth is told from what is filled once.
+const REPEATS: usize = 6;
+
+/// Growth below this is not told, in bytes for each request.
+const LEAST_GROWTH: u64 = 48;
+
+/// Who asks for the page, after the other page: the second visitor comes between two visits of the first one.
+const WHO: [usize; 3] = [0, 1, 0];
+
+/// Values that changed in this request, by kind and name.
+type Left = BTreeMap<(String, String), Change>;
+
+/// What a page did in one mode.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The other page first, then as in `WHO`.
+    words: Vec<Words>,
+    /// What each of `WHO`'s visits left.
+    left: Vec<Left>,
+    /// Memory in use before each further visit.
+    memory: Vec<u64>,
+    /// Whether a visit was served by a process that had not served the one before.
+    restarted: bool,
+    cut: bool,
+}
+
+/// The classic side, which is asked before and after.
+pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> Vec<Words> {
+    let mut visitors = Visitor::several(2);
+    let mut words = vec![classic.visit(&mut visitors[0], other, Look::Full).1];
+    words.extend(WHO.map(|who| classic.visit(&mut visitors[who], page, Look::Full).1));
+    words
+}
+
+/// The same visits in another mode, and what they leave.
+fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
+    subject.begin_anew(other);
+    subject.records()?;
+    let mut visitors = Visitor::several(2);
+    let mut seen = Seen { words: vec![subject.visit(&mut visitors[0], other, Look::Full).1], ..Seen::default() };
+    let mut ids = Vec::new();
+    for who in WHO {
+        let (id, words) = subject.visit(&mut visitors[who], page, Look::Full);
+        seen.words.push(words);
+        ids.push(id);
+    }
+    ids.push(subject.look(page));
+    let mut later = Vec::new();
+    // What a request allocates goes with it where the process goes back to its boot.
+    if subject.mode != Mode::Snapshot {
+        later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, Look::Memory).0));
+        later.push(subject.look(page));
+    }
+    let records = subject.records()?;
+    let by_id = |id: &u64| records.iter().find(|record| record.id == id.to_string());
+    seen.left = ids.windows(2).map(|pair| left_between(by_id(&pair[0]), by_id(&pair[1]))).collect();
+    seen.memory = later.iter().filter_map(by_id).map(|record| record.memory).collect();
+    let is_first = |id: &u64| by_id(id).is_some_and(|record| record.after.is_none());
+    seen.restarted = matches!(subject.mode, Mode::Worker | Mode::Async) && ids[1..].iter().any(is_first);
+    seen.cut = records.iter().any(|record| record.cut);
+    Ok(seen)
+}
+
+/// What a request left: what the next one found changed, or, in a process that goes back to its boot, what is not as the
+/// request itself had found it.
+fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
+    let (Some(own), Some(next)) = (own, next) else { return Left::new() };
+    let is_new = |change: &&Change| next.after.is_some() || !own.changes.contains(change);
+    // A process that has begun anew has nothing of the request.
+    if next.after.is_none() && own.after.is_some() {
+        return Left::new();
+    }
+    let changes: Vec<Change> = next.changes.iter().filter(is_new).cloned().collect();
+    places(&changes).into_iter().map(|change| (change.key(), change)).collect()
+}
+
+/// Tries a page in a mode. `samples` are what classic mode has said; what it says now is added.
+pub(crate) fn examine(
+    classic: &mut Subject<'_>,
+    subject: &mut Subject<'_>,
+    other: &Page,
+    page: &Page,
+    samples: &mut Vec<Vec<Words>>,
+) -> Result<Vec<Finding>> {
+    let mut here = seen(subject, other, page)?;
+    samples.push(expected(classic, other, page));
+    let mut differences = differences(samples, &here.words);
+    if differences.iter().any(Option::is_some) {
+        // Once more: what was a chance is not there again.
+        here = seen(subject, other, page)?;
+        samples.push(expected(classic, other, page));
+        differences = self::differences(samples, &here.words);
+    }
+    let mut findings = of_responses(classic, subject, other, page, &differences)?;
+    if findings.is_empty() {
+        findings.extend(shared_token(subject.mode, page, samples, &here.words));
+    }
+    findings.extend(of_state(subject, other, page, &here)?);
+    findings.extend(of_growth(subject.mode, page, &here));
+    if here.restarted {
+        findings.push(note(
+            subject.mode,
+            page,
+            "restart",
+            "the worker ends",
+            "ends its process (exit(), a fatal error): the next request boots",
+        ));
+    }
+    if here.cut {
+        findings.push(note(
+            subject.mode,
+            page,
+            "probe",
+            "not everything was looked at",
+            "has more state than the probe looks at",
+        ));
+    }
+    Ok(findings)
+}
+
+fn differences(samples: &[Vec<Words>], here: &[Words]) -> Vec<Option<Difference>> {
+    let at = |at: usize| Expected::of(samples.iter().map(|sample| sample[at].clone()).collect());
+    here.iter().enumerate().map(|(n, words)| at(n).difference(words)).collect()
+}
+
+fn of_responses(
+    classic: &mut Subject<'_>,
+    subject: &mut Subject<'_>,
+    other: &Page,
+    page: &Page,
+    differences: &[Option<Difference>],
+) -> Result<Vec<Finding>> {
+    let (mode, route) = (subject.mode, page.name());
+    let at = |at: usize| differences.get(at).and_then(Option::as_ref);
+    if let Some(found) = at(1) {
+        let first = |subject: &mut Subject<'_>| {
+            subject.begin_anew(other);
+            subject.visit(&mut Visitor::new(1), page, Look::Full).1
+        };
+        let (one, here, two) = (first(classic), first(subject), first(classic));
+        if let Some(found) = Expected::of(vec![one, two]).difference(&here) {
+            return Ok(vec![Finding::response(mode, &route, "differs", &found, "is another page in this mode")]);
+        }
+        let blamed = Finding::response(mode, &other.name(), "response", found, &format!("changes what {route} shows"));
+        return Ok(vec![Finding { seen_on: Some(route), ..blamed }]);
+    }
+    let later = at(1).or_else(|| at(2)).or_else(|| at(3));
+    Ok(later
+        .map(|found| Finding::response(mode, &route, "response", found, "shows what an earlier visit left"))
+        .into_iter()
+        .collect())
+}
+
+/// Classic mode gives each visitor a token; here two have the same.
+fn shared_token(mode: Mode, page: &Page, samples: &[Vec<Words>], here: &[Words]) -> Option<Finding> {
+    let expected = |at: usize| Expected::of(samples.iter().map(|sample| sample[at].clone()).collect());
+    let found = expected(1).shared(&here[1], &expected(2), &here[2])?;
+    Some(Finding::response(mode, &page.name(), "token", &found, "gives two visitors the same token"))
+}
+
+fn note(mode: Mode, page: &Page, kind: &str, name: &str, what: &str) -> Finding {
+    Finding {
+        mode,
+        route: page.name(),
+        severity: Severity::Note,
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        file: None,
+        what: what.to_owned(),
+        seen_on: None,
+    }
+}
+
+fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
+    // The first further visits may still fill something.
+    let steps: Vec<u64> = here.memory.windows(2).skip(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let least = steps.iter().min().copied().filter(|least| *least >= LEAST_GROWTH && steps.len() > 2)?;
+    let mean = steps.iter().sum::<u64>() / steps.len() as u64;
+    let what = format!("the process grows by {mean} bytes with each request, at least by {least}");
+    Some(Finding { severity: Severity::Leak, ..note(mode, page, "memory", "memory", &what) })
+}
+
+/// Judges what stays.
+fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let Some((first, later)) = here.left.split_first() else { return Ok(findings) };
+    let keys: BTreeSet<&(String, String)> = here.left.iter().flat_map(Left::keys).collect();
+    let mut kept = Vec::new();
+    for key in keys {
+        let again: Vec<&Change> = later.iter().filter_map(|left| left.get(key)).collect();
+        let Some(&change) = again.first().or(first.get(key).as_ref()) else { continue };
+        let always_grows = again.len() == later.len() && again.iter().all(|change| change.grows());
+        let repeated =
+            Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
+        let Some((severity, why)) = judged(change, &repeated) else {
+            kept.push(change.clone());
+            continue;
+        };
+        findings.push(told(subject.mode, page, change, severity, why));
+    }
+    if !kept.is_empty() {
+        findings.extend(of_kept(subject, other, page, kept)?);
+    }
+    Ok(findings)
+}
+
+/// What later visits did to a value.
+struct Repeated {
+    /// One of them changed it.
+    again: bool,
+    always_grows: bool,
+    /// The application's own code has it. Libraries keep the last request until the next one replaces it; that code was
+    /// written for it.
+    is_own: bool,
+}
+
+/// None: it was set once, and that may be meant.
+fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static str)> {
+    let again = repeated.again;
+    if change.is_value() {
+        return match () {
+            () if !again => None,
+            () if repeated.always_grows || (repeated.is_own && change.grows()) => {
+                Some((Severity::Leak, "grows with each request"))
+            }
+            () if !repeated.is_own || change.kind == "loop" => {
+                Some((Severity::Note, "is another one after each request"))
+            }
+            () => Some((Severity::Leak, "changes with each request")),
+        };
+    }
+    if change.comes_with_code() {
+        if change.kind == "constant" {
+            return None;
+        }
+        return Some(if again {
+            (Severity::Leak, "changes with each request")
+        } else {
+            (Severity::Note, "is set once")
+        });
+    }
+    Some((Severity::Leak, "stays changed"))
+}
+
+/// What was set once is a cache if it is the same whoever comes first; else the first visitor's data is there for all.
+fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Change>) -> Result<Vec<Finding>> {
+    let mut by = |who: usize| {
+        subject.begin_anew(other);
+        subject.records()?;
+        subject.visit(&mut Visitor::new(who), other, Look::Full);
+        let (id, _) = subject.visit(&mut Visitor::new(who), page, Look::Full);
+        let look = subject.look(page);
+        let records = subject.records()?;
+        let by_id = |id: u64| records.iter().find(|record| record.id == id.to_string()).cloned();
+        let changes = by_id(look).filter(|record| record.after == Some(id.to_string())).map(|record| record.changes);
+        anyhow::Ok(changes.unwrap_or_default())
+    };
+    let (one, same, other) = (by(1)?, by(1)?, by(2)?);
+    // All that is inside counts, and not only what is told.
+    let inside = |changes: &[Change], place: &Change| {
+        let within = changes.iter().filter(|change| change.lies_in(place));
+        within.map(|change| (change.name.clone(), change.after.clone())).collect::<BTreeSet<_>>()
+    };
+    let judge = |change: &Change| {
+        let (one, same, other) = (inside(&one, change), inside(&same, change), inside(&other, change));
+        let depends = one == same && one != other && !one.is_empty() && !other.is_empty();
+        match depends {
+            true => told(subject.mode, page, change, Severity::Leak, "keeps what the first visitor brought"),
+            false => told(subject.mode, page, change, Severity::Note, "is set once"),
+        }
+    };
+    Ok(kept.iter().map(judge).collect())
+}
+
+fn told(mode: Mode, page: &Page, change: &Change, severity: Severity, why: &str) -> Finding {
+    Finding {
+        mode,
+        route: page.name(),
+        severity,
+        kind: change.kind.clone(),
+        name: change.name.clone(),
+        file: change.file.clone(),
+        what: format!("{why} ({})", change.values()),
+        seen_on: None,
+    }
+}

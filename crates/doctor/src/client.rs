@@ -1,0 +1,105 @@
+//! Requests over HTTP/1.1 to a server on this machine, each on a connection of its own.
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+
+/// How long a response may take: the server's own deadline comes first.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A request as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+/// What came back. Where nothing did, the status is 0 and the body says why.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) took: Duration,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn is_html(&self) -> bool {
+        self.header("content-type").is_some_and(|kind| kind.contains("html"))
+    }
+}
+
+/// Sends requests; everything waits for their responses.
+#[derive(Debug)]
+pub(crate) struct Client {
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Client {
+    pub(crate) fn new() -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self { runtime: runtime.context("cannot make a runtime for connections")? })
+    }
+
+    /// One request.
+    pub(crate) fn send(&self, port: u16, request: &Request) -> Response {
+        self.runtime.block_on(response_to(port, request))
+    }
+
+    /// Several at once.
+    pub(crate) fn send_all(&self, port: u16, requests: &[Request]) -> Vec<Response> {
+        self.runtime.block_on(async {
+            let running: Vec<_> = requests
+                .iter()
+                .cloned()
+                .map(|request| tokio::spawn(async move { response_to(port, &request).await }))
+                .collect();
+            let mut responses = Vec::new();
+            for task in running {
+                responses.push(task.await.unwrap_or_default());
+            }
+            responses
+        })
+    }
+}
+
+async fn response_to(port: u16, request: &Request) -> Response {
+    let begun = Instant::now();
+    let response = match tokio::time::timeout(PATIENCE, exchange(port, request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => failed(format!("{error:#}")),
+        Err(_) => failed(format!("no response within {} s", PATIENCE.as_secs())),
+    };
+    Response { took: begun.elapsed(), ..response }
+}
+
+fn failed(why: String) -> Response {
+    Response { body: why.into_bytes(), ..Response::default() }
+}
+
+async fn exchange(port: u16, request: &Request) -> Result<Response> {
+    let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
+    let connection = tokio::spawn(connection);
+    let mut message = http::Request::builder().method(request.method.as_str()).uri(&request.path);
+    for (name, value) in &request.headers {
+        message = message.header(name, value);
+    }
+    let message = message.body(Full::new(Bytes::from(request.body.clone())))?;
+    let (head, body) = sender.send_request(message).await?.into_parts();
+    let body = body.collect().await?.to_bytes().to_vec();
+    connection.abort();
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    Ok(Response { status: head.status.as_u16(), headers, body, took: Duration::ZERO })
+}

@@ -1,0 +1,42 @@
+//! The modes of PHP, as the doctor names them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What stays between two requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    Classic,
+    Worker,
+    Snapshot,
+    Async,
+}
+
+impl Mode {
+    /// All that are compared with classic mode.
+    pub const TRIED: [Self; 3] = [Self::Worker, Self::Snapshot, Self::Async];
+
+    /// As in `howdah.toml`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Worker => "worker",
+            Self::Snapshot => "snapshot",
+            Self::Async => "async",
+        }
+    }
+
+    /// The mode of this name, if it is one that is tried.
+    #[must_use]
+    pub fn tried(name: &str) -> Option<Self> {
+        Self::TRIED.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

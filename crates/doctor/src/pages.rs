@@ -1,0 +1,259 @@
+//! The pages that are asked for: found by following links, or named in a list or in an access log.
+
+use crate::client::Response;
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+
+/// Paths whose digits are the only difference are one kind of page; so many of a kind are asked for.
+const OF_A_KIND: usize = 3;
+
+/// What is not followed: it ends something, although it is a link.
+const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
+
+/// Files that the server sends without PHP.
+const FILES: &[&str] = &[
+    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
+    "pdf", "zip", "gz", "mp4", "webm", "mp3",
+];
+
+/// A page: what is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Page {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: String,
+}
+
+impl Page {
+    pub(crate) fn get(path: &str) -> Self {
+        Self { method: "GET".to_owned(), path: path.to_owned(), body: String::new() }
+    }
+
+    /// `GET /cart`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    fn only_reads(&self) -> bool {
+        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+
+    /// What pages of its kind have in common.
+    fn kind(&self) -> String {
+        let path: String =
+            self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
+        format!("{} {path}", self.method)
+    }
+}
+
+/// The pages of a list or an access log, each once, the most frequent first.
+pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Page>> {
+    let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = String::from_utf8_lossy(&text);
+    let request = Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).context("the pattern of log lines")?;
+    let mut seen: BTreeMap<Page, (usize, usize)> = BTreeMap::new();
+    for (at, line) in text.lines().enumerate() {
+        let Some(page) = line_of(line.trim(), &request) else { continue };
+        if may_write || page.only_reads() {
+            seen.entry(page).or_insert((0, at)).0 += 1;
+        }
+    }
+    let mut pages: Vec<(Page, (usize, usize))> = seen.into_iter().collect();
+    pages.sort_by_key(|(_, (count, first))| (usize::MAX - count, *first));
+    if pages.is_empty() {
+        bail!("{} names no page that may be asked for (GET, HEAD, OPTIONS; others with --writes)", file.display());
+    }
+    Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
+}
+
+/// A line: `/path`, `https://host/path`, `POST /path body`, or one of an access log in whatever common format.
+fn line_of(line: &str, logged: &Regex) -> Option<Page> {
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    if let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) {
+        let text = |names: [&str; 3]| names.iter().find_map(|name| entry[name].as_str()).map(str::to_owned);
+        let path = text(["uri", "path", "target"])?;
+        return Some(Page {
+            method: text(["method", "request_method", "verb"]).unwrap_or_else(|| "GET".to_owned()),
+            path: local(&path)?,
+            body: String::new(),
+        });
+    }
+    if let Some(found) = logged.captures(line) {
+        // What was refused or not there says little about the application.
+        let is_good = matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
+        return is_good.then(|| local(&found[2])).flatten().filter(|path| !is_file(path)).map(|path| Page {
+            method: found[1].to_owned(),
+            path,
+            body: String::new(),
+        });
+    }
+    let mut words = line.splitn(3, ' ');
+    let first = words.next()?;
+    if first.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        let path = local(words.next()?)?;
+        return Some(Page { method: first.to_owned(), path, body: words.next().unwrap_or_default().to_owned() });
+    }
+    Some(Page::get(&local(first)?))
+}
+
+/// The path of an address, whatever its host.
+fn local(address: &str) -> Option<String> {
+    let path = match address.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => address,
+    };
+    let path = path.split('#').next()?;
+    path.starts_with('/').then(|| path.to_owned())
+}
+
+fn is_file(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    path.rsplit_once('.').is_some_and(|(_, ending)| FILES.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
+/// Follows links from the front page, as far as `most` pages. `ask` brings a page of the application in classic mode.
+pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Response) -> Result<Vec<Page>> {
+    let links = Links::new(host)?;
+    let (mut pages, mut seen, mut kinds) = (Vec::new(), BTreeSet::new(), BTreeMap::<String, usize>::new());
+    let mut left = VecDeque::from([Page::get("/")]);
+    seen.insert("/".to_owned());
+    while let Some(page) = left.pop_front() {
+        if pages.len() >= most {
+            break;
+        }
+        let response = ask(&page);
+        for path in links.of(&page, &response) {
+            let next = Page::get(&path);
+            let count = kinds.entry(next.kind()).or_default();
+            if *count < OF_A_KIND && seen.insert(path) {
+                *count += 1;
+                left.push_back(next);
+            }
+        }
+        // Of a page that is not there nothing is to be learnt.
+        if response.status != 404 || pages.is_empty() {
+            pages.push(page);
+        }
+    }
+    Ok(pages)
+}
+
+/// Finds links to further pages of the same application.
+struct Links {
+    host: String,
+    link: Regex,
+}
+
+impl Links {
+    fn new(host: &str) -> Result<Self> {
+        let link = Regex::new(r#"(?i)<(?:a|area|form|iframe)\b[^>]*?\b(?:href|action|src)\s*=\s*["']?([^"'\s>]+)"#)
+            .context("the pattern of links")?;
+        Ok(Self { host: host.to_owned(), link })
+    }
+
+    fn of(&self, page: &Page, response: &Response) -> Vec<String> {
+        let mut found: Vec<String> = response.header("location").map(str::to_owned).into_iter().collect();
+        if response.is_html() {
+            let text = String::from_utf8_lossy(&response.body);
+            found.extend(self.link.captures_iter(&text).map(|link| link[1].replace("&amp;", "&")));
+        }
+        let ours = found.iter().filter_map(|link| self.path(page, link));
+        ours.filter(|path| !is_file(path) && !ENDS_SOMETHING.iter().any(|word| path.to_lowercase().contains(word)))
+            .collect()
+    }
+
+    /// The path of a link, if it stays here.
+    fn path(&self, page: &Page, link: &str) -> Option<String> {
+        let link = link.split('#').next().filter(|link| !link.is_empty())?;
+        let rest = link.strip_prefix("https:").or(link.strip_prefix("http:")).unwrap_or(link);
+        if let Some(rest) = rest.strip_prefix("//") {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            return (host == self.host).then(|| if path.is_empty() { "/".to_owned() } else { path.to_owned() });
+        }
+        if link.starts_with('/') {
+            return Some(link.to_owned());
+        }
+        let scheme = link.split(['/', '?']).next().is_some_and(|start| start.contains(':'));
+        if scheme {
+            return None;
+        }
+        let here = page.path.split('?').next().unwrap_or("/");
+        if link.starts_with('?') {
+            return Some(format!("{here}{link}"));
+        }
+        let dir = here.rfind('/').map_or("/", |at| &here[..=at]);
+        Some(without_dots(&format!("{dir}{link}")))
+    }
+}
+
+/// The path with `.` and `..` followed.
+fn without_dots(path: &str) -> String {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').skip(1) {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}{query}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(line: &str) -> Option<Page> {
+        line_of(line, &Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).unwrap())
+    }
+
+    #[test]
+    fn lines_of_lists_and_logs_are_pages() {
+        assert_eq!(page("/a?b=1"), Some(Page::get("/a?b=1")));
+        assert_eq!(page("https://shop.example/a#top"), Some(Page::get("/a")));
+        assert_eq!(
+            page("POST /a x=1 y"),
+            Some(Page { method: "POST".into(), path: "/a".into(), body: "x=1 y".into() })
+        );
+        let logged = r#"192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /cart?x=1 HTTP/1.1" 200 17 "-" "x""#;
+        assert_eq!(page(logged), Some(Page::get("/cart?x=1")));
+        assert_eq!(page(&logged.replace("200", "404")), None);
+        assert_eq!(page(r#"{"method":"GET","uri":"/j","status":200}"#), Some(Page::get("/j")));
+        assert_eq!(page("# a comment"), None);
+    }
+
+    #[test]
+    fn links_are_followed_that_stay_here_and_end_nothing() {
+        let links = Links::new("shop.example").unwrap();
+        let html = r#"<a href="/a?x=1&amp;y=2">1</a> <a class=x href='b/../c'>2</a> <a href="//shop.example/d">3</a>
+            <a href="https://elsewhere.example/">4</a> <a href="mailto:x@y.z">5</a> <a href="/logout">6</a> <a href="x.css">7</a>
+            <form action="?q=1">"#;
+        let response = Response {
+            status: 200,
+            headers: vec![("content-type".into(), "text/html".into())],
+            body: html.into(),
+            ..Response::default()
+        };
+        assert_eq!(links.of(&Page::get("/shop/list"), &response), ["/a?x=1&y=2", "/shop/c", "/d", "/shop/list?q=1"]);
+    }
+
+    #[test]
+    fn a_crawl_ends_and_takes_a_few_of_a_kind() {
+        let pages = crawled("x", 50, |page| {
+            let links: String = (0..40).map(|n| format!("<a href='/item/{n}'>")).collect();
+            let missing = page.path == "/item/2";
+            Response {
+                status: if missing { 404 } else { 200 },
+                headers: vec![("content-type".into(), "text/html".into())],
+                body: links.into(),
+                ..Response::default()
+            }
+        });
+        assert_eq!(pages.unwrap().iter().map(Page::name).collect::<Vec<_>>(), ["GET /", "GET /item/0", "GET /item/1"]);
+    }
+}

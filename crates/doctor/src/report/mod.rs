@@ -1,0 +1,62 @@
+//! What people read: lines for a terminal, and a page for whoever decides.
+
+mod page;
+mod text;
+
+pub use page::page;
+pub use text::text;
+
+use crate::findings::Finding;
+use crate::verdict::{ModeReport, Report};
+use std::collections::BTreeMap;
+
+/// What each route is to blame for, what visitors see first.
+fn by_route<'a>(findings: impl Iterator<Item = &'a Finding>) -> BTreeMap<&'a str, Vec<&'a Finding>> {
+    let mut routes: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    findings.for_each(|finding| routes.entry(&finding.route).or_default().push(finding));
+    let is_unseen = |finding: &&Finding| !matches!(finding.kind.as_str(), "response" | "differs" | "token");
+    routes.values_mut().for_each(|list| list.sort_by_key(is_unseen));
+    routes
+}
+
+/// One sentence: what to do.
+fn verdict(report: &Report) -> String {
+    let advice = &report.advice;
+    let count = report.routes.len();
+    let modes: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
+    let Some(best) = modes.iter().find(|mode| mode.mode == advice.mode) else {
+        return match modes.iter().any(|mode| mode.leaks().next().is_none()) {
+            true => "Classic mode: what is safe beside it is not faster.".to_owned(),
+            false => "Classic mode: no other mode is safe and faster.".to_owned(),
+        };
+    };
+    let rest = match advice.classic_routes.len() {
+        0 => format!("safe for all {count} pages"),
+        n => format!(
+            "safe for {} of {count} pages; {n} {} in classic mode",
+            best.safe_routes(),
+            if n == 1 { "path stays" } else { "paths stay" }
+        ),
+    };
+    format!(
+        "{} mode: {rest}; {:.1} times as fast as classic mode on the whole.",
+        capital(advice.mode.name()),
+        advice.faster
+    )
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// What a mode costs on the whole, in the mean of its pages: milliseconds, processor time, and the most memory.
+fn mean(costs: &[crate::cost::Cost]) -> (f64, f64, u64) {
+    let count = costs.len().max(1) as f64;
+    let sum = |of: fn(&crate::cost::Cost) -> f64| costs.iter().map(of).sum::<f64>() / count;
+    (sum(|cost| cost.ms), sum(|cost| cost.cpu_ms), costs.iter().map(|cost| cost.memory).max().unwrap_or_default())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.0} MB", bytes as f64 / f64::from(1 << 20))
+}

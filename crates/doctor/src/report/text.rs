@@ -1,0 +1,99 @@
+//! The report for a terminal.
+
+use super::{by_route, mean, megabytes, verdict};
+use crate::findings::Finding;
+use crate::verdict::{ModeReport, Report};
+use std::fmt::Write;
+
+/// How many findings of a route are told, and notes of a mode; the page and the JSON have all.
+const SHOWN: usize = 6;
+
+/// The report in lines.
+#[must_use]
+pub fn text(report: &Report) -> String {
+    let mut out = format!(
+        "{}: {} pages of {}, {} visitors\n\n",
+        report.application,
+        report.routes.len(),
+        report.root,
+        report.visitors
+    );
+    let _ = writeln!(
+        out,
+        "{:<10}{:>14}{:>12}{:>12}{:>10}{:>10}",
+        "MODE", "SAFE FOR", "MS A PAGE", "CPU MS", "MEMORY", "LEAKS"
+    );
+    let (ms, cpu, memory) = mean(&report.classic);
+    let all = report.routes.len();
+    let _ = writeln!(out, "{:<10}{:>14}{ms:>12.1}{cpu:>12.1}{:>10}{:>10}", "classic", "-", megabytes(memory), "-");
+    for mode in &report.modes {
+        if mode.fails.is_some() {
+            let _ = writeln!(out, "{:<10}{:>14}", mode.mode, "does not run");
+            continue;
+        }
+        let (ms, cpu, memory) = mean(&mode.costs);
+        let safe = format!("{} of {all}", mode.safe_routes());
+        let leaks = mode.leaks().count();
+        let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12.1}{cpu:>12.1}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
+    }
+    for mode in &report.modes {
+        of_mode(mode, &mut out);
+    }
+    if let Some(new) = &report.new_leaks {
+        let _ = writeln!(out, "\nCompared with the last report: {} new leaks", new.len());
+        new.iter().for_each(|finding| {
+            let _ = writeln!(out, "  {} mode, {}", finding.mode, finding.route);
+            tell(finding, &mut out);
+        });
+    }
+    let _ = writeln!(out, "\n{}", verdict(report));
+    report.remarks.iter().for_each(|remark| out.push_str(&format!("{remark}\n")));
+    out.push_str("\nFor howdah.toml:\n\n");
+    report.advice.settings.lines().for_each(|line| out.push_str(&format!("    {line}\n").replace("    \n", "\n")));
+    out
+}
+
+fn of_mode(mode: &ModeReport, out: &mut String) {
+    if let Some(why) = &mode.fails {
+        let _ = writeln!(out, "\n{} mode does not run: {why}", mode.mode);
+        return;
+    }
+    let routes = by_route(mode.leaks());
+    if !routes.is_empty() {
+        let _ = writeln!(out, "\nLeaks in {} mode", mode.mode);
+        for (route, leaks) in routes {
+            let _ = writeln!(out, "  {route}");
+            leaks.iter().take(SHOWN).for_each(|finding| tell(finding, out));
+            if leaks.len() > SHOWN {
+                let _ = writeln!(out, "      and {} more", leaks.len() - SHOWN);
+            }
+        }
+    }
+    let notes: Vec<&Finding> = mode.findings.iter().filter(|finding| !finding.is_leak()).collect();
+    if !notes.is_empty() {
+        let _ =
+            writeln!(out, "\nIn {} mode stays, and nobody was seen to be harmed: {} values", mode.mode, notes.len());
+        notes.iter().take(SHOWN).for_each(|finding| {
+            let _ = writeln!(out, "      {} {}: {}, by {}", finding.kind, finding.name, finding.what, finding.route);
+        });
+        if notes.len() > SHOWN {
+            let _ = writeln!(out, "      and {} more", notes.len() - SHOWN);
+        }
+    }
+}
+
+/// `App\Cart::$items changed by GET /cart`, and what is known of it.
+fn tell(finding: &Finding, out: &mut String) {
+    let what = match &finding.seen_on {
+        Some(seen) => format!("changes the {} of {seen}", finding.name),
+        None => match finding.kind.as_str() {
+            "response" | "differs" | "token" => format!("{} is not that of classic mode", finding.name),
+            "memory" | "restart" | "probe" => finding.kind.clone(),
+            kind => format!("{kind} {} changed by {}", finding.name, finding.route),
+        },
+    };
+    let _ = writeln!(out, "      {what}\n          {}", finding.what);
+    if let Some(file) = &finding.file {
+        let _ = writeln!(out, "          in {file}");
+    }
+}

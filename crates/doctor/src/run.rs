@@ -1,0 +1,318 @@
+//! One run, from an application to a report.
+
+use crate::alone;
+use crate::client::Client;
+use crate::cost::{self, Cost};
+use crate::findings::Finding;
+use crate::interrupted;
+use crate::mode::Mode;
+use crate::noise::Words;
+use crate::pages::{self, Page};
+use crate::place::Place;
+use crate::server::{Server, free_port};
+use crate::settings::{Boot, Settings, Wanted};
+use crate::subject::{Look, Subject};
+use crate::together::{self, Differing, Plan};
+use crate::verdict::{self, ModeReport, Report};
+use crate::visitor::Visitor;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How many pages of one mode are asked for again behind their suspects.
+const MOST_VICTIMS: usize = 20;
+
+/// What to do, and with what.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `howdah` program.
+    pub program: PathBuf,
+    /// What the application is called.
+    pub application: String,
+    /// The settings of the application, all of them, as TOML.
+    pub settings: String,
+    /// Its directory, with all that it writes to.
+    pub project: PathBuf,
+    /// A list of pages or an access log; none to follow links.
+    pub list: Option<PathBuf>,
+    /// At most so many pages.
+    pub pages: usize,
+    pub visitors: usize,
+    pub modes: Vec<Mode>,
+    /// Whether a list may have requests that write.
+    pub writes: bool,
+    /// Where the loop goes that an application without a worker script was tried with.
+    pub write_loop: Option<PathBuf>,
+    /// A report to compare with.
+    pub last: Option<Report>,
+    /// Takes lines that say how far it is.
+    pub progress: fn(&str),
+}
+
+/// What all steps of a run have.
+struct Run<'a> {
+    options: &'a Options,
+    settings: Settings,
+    place: Place,
+    client: &'a Client,
+    host: String,
+}
+
+/// Tries an application.
+///
+/// # Errors
+/// What keeps the application from being tried at all.
+pub fn run(options: &Options) -> Result<Report> {
+    if options.visitors < 2 {
+        bail!("leaks are what one visitor sees of another: at least two are needed");
+    }
+    interrupted::watch()?;
+    let client = Client::new()?;
+    let settings = Settings::read(&options.settings)?;
+    let host = settings.host();
+    let place = Place::new(&options.project)?;
+    let run = Run { options, settings, place, client: &client, host };
+    let mut classic = run.start(Mode::Classic, "classic", false)?;
+    let pages = run.find_pages(&mut classic)?;
+    let mut modes = Vec::new();
+    let mut samples = vec![Vec::new(); pages.len()];
+    for mode in &options.modes {
+        modes.push(run.try_mode(*mode, &mut classic, &pages, &mut samples)?);
+    }
+    drop(classic);
+    run.complete(pages, modes)
+}
+
+impl<'a> Run<'a> {
+    fn start(&self, mode: Mode, name: &str, probed: bool) -> Result<Subject<'a>> {
+        self.place.restore_databases()?;
+        let room = self.place.room(name)?;
+        let port = free_port()?;
+        let config = self.settings.write(&Wanted { mode, port, room: &room, probed }, &self.place)?;
+        let server = Server::start(&self.options.program, &config, port)?;
+        Subject::new(mode, server, self.client, &self.host, &room, self.place.application())
+    }
+
+    fn find_pages(&self, classic: &mut Subject<'_>) -> Result<Vec<Page>> {
+        let most = self.options.pages;
+        let pages = match &self.options.list {
+            Some(list) => pages::listed(list, most, self.options.writes)?,
+            None => {
+                (self.options.progress)("following links from /");
+                let mut visitor = Visitor::new(1);
+                pages::crawled(&self.host, most, |page| classic.response(&mut visitor, page, Look::Memory).1)?
+            }
+        };
+        let mut visitor = Visitor::new(1);
+        let mut fail = 0;
+        for page in &pages {
+            interrupted::check()?;
+            let (_, response) = classic.response(&mut visitor, page, Look::Memory);
+            fail += usize::from(response.status == 0 || response.status >= 500);
+        }
+        if fail == pages.len() {
+            bail!("no page works in classic mode; the server says:\n{}", classic.server.last_words());
+        }
+        Ok(pages)
+    }
+
+    /// The script or boot file of a mode, for people.
+    fn script(&self, mode: Mode) -> String {
+        let own = self.settings.script().or(self.settings.boot().filter(|_| mode == Mode::Snapshot));
+        match (self.settings.boots(mode), own) {
+            (Boot::Own, Some(own)) => own.to_owned(),
+            _ if mode == Mode::Snapshot => {
+                let autoloader = self.settings.autoloader();
+                if autoloader.as_os_str().is_empty() { "boot.php".to_owned() } else { autoloader.display().to_string() }
+            }
+            _ => match &self.options.write_loop {
+                Some(path) => path.display().to_string(),
+                None => "howdah-loop.php".to_owned(),
+            },
+        }
+    }
+
+    /// `samples` are what classic mode has said to each page so far.
+    fn try_mode(
+        &self,
+        mode: Mode,
+        classic: &mut Subject<'_>,
+        pages: &[Page],
+        samples: &mut [Vec<Vec<Words>>],
+    ) -> Result<ModeReport> {
+        let routes: Vec<String> = pages.iter().map(Page::name).collect();
+        let mut report = ModeReport {
+            mode,
+            script: self.script(mode),
+            fails: None,
+            safe: vec![false; pages.len()],
+            costs: Vec::new(),
+            findings: Vec::new(),
+        };
+        let mut subject = match self.start(mode, mode.name(), true) {
+            Ok(subject) => subject,
+            Err(error) => {
+                report.fails = Some(format!("{error:#}"));
+                return Ok(report);
+            }
+        };
+        let (_, first) = subject.response(&mut Visitor::new(1), &pages[0], Look::Memory);
+        if first.status == 503 {
+            report.fails = Some(subject.server.last_words());
+            return Ok(report);
+        }
+        let mut findings = Vec::new();
+        for (at, page) in pages.iter().enumerate() {
+            (self.options.progress)(&format!("{mode}: {} of {}: {}", at + 1, pages.len(), page.name()));
+            let other = if at == 0 { pages.get(1).unwrap_or(page) } else { &pages[0] };
+            interrupted::check()?;
+            if samples[at].is_empty() {
+                samples[at].push(alone::expected(classic, other, page));
+            }
+            findings.extend(alone::examine(classic, &mut subject, other, page, &mut samples[at])?);
+        }
+        (self.options.progress)(&format!("{mode}: all pages by {} visitors in turn", self.options.visitors));
+        findings.extend(self.try_together(classic, &mut subject, pages, &findings)?);
+        drop(subject);
+        report.findings = self.without_doubles(findings);
+        report.safe = verdict::safe(&routes, &report.findings);
+        (self.options.progress)(&format!("{mode}: what it costs"));
+        report.costs = self.costs(mode, pages)?;
+        Ok(report)
+    }
+
+    fn try_together(
+        &self,
+        classic: &mut Subject<'_>,
+        subject: &mut Subject<'_>,
+        pages: &[Page],
+        known: &[Finding],
+    ) -> Result<Vec<Finding>> {
+        let plan = Plan::new(pages, self.options.visitors);
+        let before = plan.run(classic);
+        subject.records()?;
+        let here = plan.run(subject);
+        let mut findings = plan.overwritten(subject)?;
+        let after = plan.run(classic);
+        let of_themselves: BTreeSet<&str> = known
+            .iter()
+            .filter(|found| found.is_leak() && found.seen_on.is_none())
+            .filter(is_response)
+            .map(|f| f.route.as_str())
+            .collect();
+        let differing = plan.differing(&[before, after], &here);
+        let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
+        // What looks alike has one cause: a setting that every page shows.
+        let mut alike: Vec<(usize, &Differing, usize)> = Vec::new();
+        for (page, seen) in victims {
+            match alike.iter_mut().find(|(_, other, _)| other.difference == seen.difference) {
+                Some((_, _, more)) => *more += 1,
+                None => alike.push((*page, seen, 0)),
+            }
+        }
+        let leaking: BTreeSet<&str> =
+            known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
+        interrupted::check()?;
+        for (page, differing, more) in alike.into_iter().take(MOST_VICTIMS) {
+            (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
+            interrupted::check()?;
+            let mut causes = together::causes(classic, subject, pages, page, differing, &leaking);
+            if more > 0 {
+                causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
+            }
+            findings.extend(causes);
+        }
+        Ok(findings)
+    }
+
+    fn costs(&self, mode: Mode, pages: &[Page]) -> Result<Vec<Cost>> {
+        interrupted::check()?;
+        let mut subject = self.start(mode, &format!("{mode}-cost"), false)?;
+        Ok(cost::measure(&mut subject, pages))
+    }
+
+    /// Each thing once, the worst first, with the paths that the application's owner knows.
+    fn without_doubles(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        let mut kept: Vec<Finding> = Vec::new();
+        for mut finding in findings {
+            finding.file = finding.file.map(|file| self.place.original(&file));
+            finding.what = self.place.original(&finding.what);
+            let is_same = |other: &&mut Finding| {
+                other.same() == finding.same() || other.kind == "probe" && finding.kind == "probe"
+            };
+            match kept.iter_mut().find(is_same) {
+                Some(other) if finding.severity < other.severity => *other = finding,
+                Some(_) => {}
+                None => kept.push(finding),
+            }
+        }
+        kept.sort_by(|one, two| (one.severity, &one.route, &one.kind).cmp(&(two.severity, &two.route, &two.kind)));
+        kept
+    }
+
+    fn complete(&self, pages: Vec<Page>, modes: Vec<ModeReport>) -> Result<Report> {
+        (self.options.progress)("classic: what it costs");
+        let classic = self.costs(Mode::Classic, &pages)?;
+        let routes: Vec<String> = pages.iter().map(Page::name).collect();
+        let advice = verdict::advice(&routes, &classic, &modes, self.settings.script());
+        let mut report = Report {
+            version: 1,
+            application: self.options.application.clone(),
+            root: self.settings.root().display().to_string(),
+            visitors: self.options.visitors,
+            routes,
+            classic,
+            modes,
+            advice,
+            remarks: self.remarks(),
+            new_leaks: None,
+        };
+        if let Some(last) = &self.options.last {
+            report.new_leaks = Some(verdict::new_leaks(&report, last));
+        }
+        self.write_loop()?;
+        Ok(report)
+    }
+
+    fn write_loop(&self) -> Result<()> {
+        let Some(path) = &self.options.write_loop else { return Ok(()) };
+        let text = self.place.original(&self.settings.loop_script(&self.place));
+        write(path, &text)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let tried = |mode: Mode| self.options.modes.contains(&mode);
+        if self.settings.script().is_none() && (tried(Mode::Worker) || tried(Mode::Async)) {
+            remarks.push(
+                "The application has no worker script: worker and async mode were tried with a loop that runs the \
+                 application's scripts one after the other; `--loop FILE` writes it."
+                    .to_owned(),
+            );
+        }
+        if self.settings.script().is_none() && self.settings.boot().is_none() && tried(Mode::Snapshot) {
+            remarks.push(
+                "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is one, \
+                 was booted, so most of what that mode can bring is not seen here."
+                    .to_owned(),
+            );
+        }
+        if self.place.is_copied() {
+            remarks.push("The application has a database of SQLite, so a copy of it was tried.".to_owned());
+        }
+        remarks.push("Only the pages above were tried. What else the application has is not proven.".to_owned());
+        if self.settings.mode() != "classic" {
+            remarks.push(format!("As it is, it runs in {} mode.", self.settings.mode()));
+        }
+        remarks
+    }
+}
+
+fn is_response(found: &&Finding) -> bool {
+    matches!(found.kind.as_str(), "response" | "differs" | "token")
+}
+
+/// Writes a file that the user has asked for.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

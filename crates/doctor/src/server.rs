@@ -1,0 +1,167 @@
+//! A server that the doctor starts and ends: a process of the very program that it is itself.
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to listen, and to end.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Between two looks whether it does.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// A running server. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+/// What the processes of a server use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    /// Processor time of PHP.
+    pub(crate) processor: Duration,
+    /// Memory of PHP that is nobody else's, in bytes.
+    pub(crate) memory: u64,
+}
+
+/// A port on which nobody listens at this moment.
+pub(crate) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+    Ok(listener.local_addr()?.port())
+}
+
+impl Server {
+    /// Starts a server and waits until it listens.
+    pub(crate) fn start(program: &Path, config: &Path, port: u16) -> Result<Self> {
+        let room = config.parent().unwrap_or(Path::new("/"));
+        let log = room.join("server.log");
+        let output = File::create(&log)?;
+        let mut command = Command::new(program);
+        // The settings have been read already, those of the environment among them.
+        std::env::vars_os()
+            .filter(|(name, _)| name.to_string_lossy().starts_with("HOWDAH_") && name != "HOWDAH_TINY_RINGS")
+            .for_each(|(name, _)| {
+                command.env_remove(name);
+            });
+        let child = command
+            .arg("serve")
+            .arg("--config")
+            .arg(config)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut server = Self { child, port, log };
+        server.wait_until_it_listens()?;
+        Ok(server)
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server has ended with {status}:\n{}", self.last_words());
+            }
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        bail!("the server does not listen:\n{}", self.last_words())
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The last lines of its log that tell of something wrong, or the last ones.
+    pub(crate) fn last_words(&self) -> String {
+        let text = fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+        let is_bad = |line: &&str| line.contains(" ERROR ");
+        let bad: Vec<&str> = text.lines().filter(is_bad).collect();
+        let lines = if bad.is_empty() { text.lines().collect() } else { bad };
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+
+    /// Ends the workers, without a word, where a script cannot be asked to end. The server starts others.
+    pub(crate) fn end_workers(&self) {
+        for pid in self.workers() {
+            let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
+            let _ = kill_process(pid, Signal::KILL);
+            let begun = Instant::now();
+            while is_alive(pid.as_raw_nonzero().get()) && begun.elapsed() < PATIENCE {
+                std::thread::sleep(PAUSE / 5);
+            }
+        }
+    }
+
+    /// What PHP has used so far.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for pid in self.workers() {
+            let nanoseconds = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+            let nanoseconds = nanoseconds.split(' ').next().and_then(|n| n.trim().parse().ok()).unwrap_or_default();
+            usage.processor += Duration::from_nanos(nanoseconds);
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+            let kilobytes: u64 = own.and_then(|text| text.trim().split(' ').next()?.parse().ok()).unwrap_or_default();
+            usage.memory += kilobytes << 10;
+        }
+        usage
+    }
+
+    /// Processes below the server that have no children: workers, not the zygotes that they are forked from.
+    fn workers(&self) -> Vec<u32> {
+        let mut processes: Vec<(u32, u32)> = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            // The name may hold anything; what follows it is numbers.
+            let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+            let mut fields = rest.split(' ');
+            let is_dead = matches!(fields.next(), Some("Z" | "X"));
+            if let (false, Some(parent)) = (is_dead, fields.next().and_then(|parent| parent.parse().ok())) {
+                processes.push((pid, parent));
+            }
+        }
+        let mut below = vec![self.child.id()];
+        let mut at = 0;
+        while at < below.len() {
+            let above = below[at];
+            below.extend(processes.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+            at += 1;
+        }
+        below.remove(0);
+        // The server's own children are zygotes; a worker is deeper.
+        let is_child = |pid: &u32| processes.iter().any(|(other, parent)| other == pid && *parent == self.child.id());
+        below.into_iter().filter(|pid| !is_child(pid)).filter(|pid| !processes.iter().any(|(_, p)| p == pid)).collect()
+    }
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
+            let _ = kill_process(pid, Signal::TERM);
+            let begun = Instant::now();
+            while begun.elapsed() < PATIENCE && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(PAUSE);
+            }
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,236 @@
+//! The settings of the doctor's servers: the application's own, except what concerns addresses, limits and the mode.
+
+use crate::mode::Mode;
+use crate::place::Place;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+const LOOP: &str = include_str!("../php/loop.php");
+const PREPEND: &str = include_str!("../php/prepend.php");
+const PROBE: &str = include_str!("../php/probe.php");
+
+/// What workers run where the application has a script or boot file of its own, or has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Boot {
+    /// Its own.
+    Own,
+    /// The doctor's.
+    Made,
+}
+
+/// One server's part.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) mode: Mode,
+    pub(crate) port: u16,
+    /// Its directory.
+    pub(crate) room: &'a Path,
+    /// Whether the probe runs in it.
+    pub(crate) probed: bool,
+}
+
+/// The settings of an application, all of them, as `howdah check` prints them.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    given: Table,
+}
+
+impl Settings {
+    pub(crate) fn read(shown: &str) -> Result<Self> {
+        Ok(Self { given: shown.parse().context("the settings of the application")? })
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.given.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What the application is asked for by.
+    pub(crate) fn host(&self) -> String {
+        let sites = self.given.get("site").and_then(Value::as_array).into_iter().flatten();
+        let hosts = sites.filter_map(|site| site.get("hosts")?.as_array()?.first()?.as_str());
+        let named = hosts.chain([self.text("server_name")]).find(|host| !host.is_empty() && !host.contains('*'));
+        named.unwrap_or("localhost").to_owned()
+    }
+
+    /// The document root.
+    pub(crate) fn root(&self) -> &Path {
+        Path::new(self.text("root"))
+    }
+
+    /// The mode that the application runs in now.
+    pub(crate) fn mode(&self) -> &str {
+        self.text("mode")
+    }
+
+    /// Its worker script.
+    pub(crate) fn script(&self) -> Option<&str> {
+        Some(self.text("script")).filter(|script| !script.is_empty())
+    }
+
+    /// Its boot file.
+    pub(crate) fn boot(&self) -> Option<&str> {
+        Some(self.text("boot")).filter(|boot| !boot.is_empty())
+    }
+
+    /// Whose script workers run in this mode.
+    pub(crate) fn boots(&self, mode: Mode) -> Boot {
+        let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
+        if own { Boot::Own } else { Boot::Made }
+    }
+
+    /// Writes `howdah.toml` for a server, and what it runs, and returns its path.
+    pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
+        let mut table = self.given.clone();
+        let quiet = "
+            admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []\nadmin_json = false
+            dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nstart_workers = 0\nspare_workers = 0\nmax_requests = 0
+            max_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
+            php.cgroup = ''\nphp.cgroup_limits = {}\nsandbox.profile = 'off'\ncompression.enabled = false\ntelemetry.enabled = false
+            tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''
+            acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
+        merge(&mut table, quiet.parse().context("the doctor's settings")?);
+        let mut own = Table::new();
+        own.insert("listen".to_owned(), vec![format!("127.0.0.1:{}", wanted.port)].into());
+        own.insert("admin".to_owned(), format!("unix:{}", wanted.room.join("admin.sock").display()).into());
+        merge(&mut table, own);
+        self.choose_mode(&mut table, wanted, place)?;
+        if wanted.probed {
+            probe(&mut table, wanted.room)?;
+        }
+        let mut value = Value::Table(table);
+        each_text(&mut value, &|text| place.moved(text));
+        let path = wanted.room.join("howdah.toml");
+        std::fs::write(&path, toml::to_string(&value)?).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The default pool runs in the mode; another pool too if it has a script for it, else in classic mode.
+    fn choose_mode(&self, table: &mut Table, wanted: &Wanted<'_>, place: &Place) -> Result<()> {
+        if let Some(Value::Table(pools)) = table.get_mut("pool") {
+            pools
+                .iter_mut()
+                .filter_map(|(_, pool)| pool.as_table_mut())
+                .for_each(|pool| another_pool(pool, wanted.mode));
+        }
+        for site in table.get_mut("site").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(site) = site.as_table_mut() else { continue };
+            site.remove("certificates");
+            if let Some(Value::Table(pool)) = site.get_mut("pool") {
+                another_pool(pool, wanted.mode);
+            }
+        }
+        table.insert("mode".to_owned(), wanted.mode.name().into());
+        let own_boot = self.boot().filter(|_| wanted.mode == Mode::Snapshot && self.script().is_none());
+        if let (Some(boot), true) = (own_boot, wanted.probed) {
+            let text = format!("<?php\n\nrequire '{}';\n", quoted(&place.moved(boot)));
+            write_boot(table, "boot", &looking_back(&text), wanted.room)?;
+        } else if wanted.mode == Mode::Classic {
+            table.insert("script".to_owned(), "".into());
+            table.insert("boot".to_owned(), "".into());
+        } else if self.boots(wanted.mode) == Boot::Made {
+            let (key, text) = match wanted.mode {
+                Mode::Snapshot if wanted.probed => ("boot", looking_back(&boot_file(&self.autoloader(), place))),
+                Mode::Snapshot => ("boot", boot_file(&self.autoloader(), place)),
+                _ => ("script", self.loop_script(place)),
+            };
+            write_boot(table, key, &text, wanted.room)?;
+        }
+        Ok(())
+    }
+
+    /// What Composer would have loaded classes with, in or above the document root.
+    pub(crate) fn autoloader(&self) -> PathBuf {
+        let root = self.root();
+        let dirs = [Some(root), root.parent()];
+        let files = dirs.into_iter().flatten().map(|dir| dir.join("vendor/autoload.php"));
+        files.into_iter().find(|file| file.is_file()).unwrap_or_default()
+    }
+
+    /// The loop for an application without a worker script.
+    pub(crate) fn loop_script(&self, place: &Place) -> String {
+        let here = |text: &str| quoted(&place.moved(text));
+        LOOP.replace("__ROOT__", &here(&self.root().to_string_lossy()))
+            .replace("__FRONT__", &here(self.text("front_controller")))
+            .replace("__AUTOLOAD__", &here(&self.autoloader().to_string_lossy()))
+    }
+}
+
+/// Inside a string of PHP.
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "\\'")
+}
+
+/// A boot file that has the probe look at what it leaves.
+fn looking_back(boot: &str) -> String {
+    let rest = boot.trim_start_matches("<?php");
+    format!("<?php\n\nrequire __DIR__ . '/prepend.php';{rest}\nHowdah\\Doctor\\Probe::booted();\n")
+}
+
+fn write_boot(table: &mut Table, key: &str, text: &str, room: &Path) -> Result<()> {
+    let path = room.join(format!("{key}.php"));
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    table.insert(key.to_owned(), path.to_string_lossy().into_owned().into());
+    Ok(())
+}
+
+/// A boot file for an application that has none: its classes can be found, nothing else.
+fn boot_file(autoloader: &Path, place: &Place) -> String {
+    let text = quoted(&place.moved(&autoloader.to_string_lossy()));
+    if text.is_empty() { "<?php\n".to_owned() } else { format!("<?php\n\nrequire '{text}';\n") }
+}
+
+fn another_pool(pool: &mut Table, mode: Mode) {
+    let has = |key: &str| pool.get(key).and_then(Value::as_str).is_some_and(|path| !path.is_empty());
+    let fits = has("script") || (mode == Mode::Snapshot && has("boot"));
+    if mode == Mode::Classic || !fits {
+        pool.insert("script".to_owned(), "".into());
+        pool.insert("boot".to_owned(), "".into());
+        pool.insert("mode".to_owned(), Mode::Classic.name().into());
+    } else {
+        pool.insert("mode".to_owned(), mode.name().into());
+    }
+    pool.insert("workers".to_owned(), 1.into());
+    pool.insert("watch".to_owned(), Value::Array(Vec::new()));
+}
+
+/// The probe runs before each script, and stands between the script's loop and the server.
+fn probe(table: &mut Table, room: &Path) -> Result<()> {
+    let ini = table.entry("php").or_insert_with(|| Table::new().into()).as_table_mut();
+    let ini = ini.and_then(|php| php.entry("ini").or_insert_with(|| Table::new().into()).as_table_mut());
+    let ini = ini.context("php.ini of the settings is no table")?;
+    let own = ini.get("auto_prepend_file").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut prepend = PREPEND.to_owned();
+    if !own.is_empty() {
+        prepend.push_str(&format!("\nrequire '{}';\n", quoted(&own)));
+    }
+    let path = room.join("prepend.php");
+    std::fs::write(&path, prepend)?;
+    std::fs::write(room.join("probe.php"), PROBE)?;
+    ini.insert("auto_prepend_file".to_owned(), path.to_string_lossy().into_owned().into());
+    let disabled = ini.get("disable_functions").and_then(Value::as_str).unwrap_or_default();
+    let disabled =
+        [disabled, "frankenphp_handle_request"].iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>();
+    let disabled = disabled.join(",");
+    ini.insert("disable_functions".to_owned(), disabled.into());
+    Ok(())
+}
+
+/// Puts one table over another.
+fn merge(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) if !above.is_empty() => merge(below, above),
+            (_, value) => drop(table.insert(key, value)),
+        }
+    }
+}
+
+fn each_text(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Table(table) => table.iter_mut().for_each(|(_, item)| each_text(item, change)),
+        _ => {}
+    }
+}

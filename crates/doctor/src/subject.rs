@@ -1,0 +1,138 @@
+//! An application in one mode: a server, and what is known of what it was asked.
+
+use crate::client::{Client, Request, Response};
+use crate::mode::Mode;
+use crate::noise::Words;
+use crate::pages::Page;
+use crate::server::Server;
+use crate::state::Record;
+use crate::visitor::Visitor;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// How the probe looks at a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// At everything.
+    Full,
+    /// At the memory in use.
+    Memory,
+}
+
+/// A running application.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) mode: Mode,
+    pub(crate) server: Server,
+    client: &'a Client,
+    host: String,
+    /// Where the application lies.
+    project: PathBuf,
+    report: PathBuf,
+    /// How much of the report has been read.
+    read: u64,
+    requests: u64,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(
+        mode: Mode,
+        server: Server,
+        client: &'a Client,
+        host: &str,
+        room: &Path,
+        project: &Path,
+    ) -> Result<Self> {
+        let report = room.join("report.jsonl");
+        // PHP may run as another user.
+        File::create(&report)?.set_permissions(std::fs::Permissions::from_mode(0o666))?;
+        Ok(Self {
+            mode,
+            server,
+            client,
+            host: host.to_owned(),
+            project: project.to_owned(),
+            report,
+            read: 0,
+            requests: 0,
+        })
+    }
+
+    /// Whether a file is the application's, and no library's or what was generated.
+    pub(crate) fn is_own(&self, file: Option<&str>) -> bool {
+        let inside = file.and_then(|file| Path::new(file).strip_prefix(&self.project).ok());
+        let is_other = |name: &std::ffi::OsStr| name == "vendor" || name == "cache";
+        inside.is_some_and(|file| !file.iter().any(is_other))
+    }
+
+    fn tag(&mut self, what: &str) -> (u64, String) {
+        self.requests += 1;
+        (self.requests, format!("{} {what}", self.requests))
+    }
+
+    fn words(&self, response: &Response) -> Words {
+        Words::of(response, self.server.port())
+    }
+
+    /// A visit, with the number by which the probe knows it.
+    pub(crate) fn visit(&mut self, visitor: &mut Visitor, page: &Page, look: Look) -> (u64, Words) {
+        let (id, response) = self.response(visitor, page, look);
+        (id, self.words(&response))
+    }
+
+    pub(crate) fn response(&mut self, visitor: &mut Visitor, page: &Page, look: Look) -> (u64, Response) {
+        let (id, tag) = self.tag(if look == Look::Full { "full" } else { "memory" });
+        let response = self.client.send(self.server.port(), &visitor.request(page, &self.host, &tag));
+        visitor.take(&response);
+        (id, response)
+    }
+
+    /// Visits of several at once.
+    pub(crate) fn visit_at_once(&mut self, visits: Vec<(&mut Visitor, &Page)>) -> Vec<Words> {
+        let requests: Vec<Request> = visits
+            .iter()
+            .map(|(visitor, page)| {
+                let (_, tag) = self.tag("memory");
+                visitor.request(page, &self.host, &tag)
+            })
+            .collect();
+        let responses = self.client.send_all(self.server.port(), &requests);
+        visits.into_iter().zip(&responses).for_each(|((visitor, _), response)| visitor.take(response));
+        responses.iter().map(|response| self.words(response)).collect()
+    }
+
+    /// Has the probe look at what the last request has left. Returns the number of the look.
+    pub(crate) fn look(&mut self, page: &Page) -> u64 {
+        let (id, tag) = self.tag("look");
+        self.client.send(self.server.port(), &Visitor::new(0).request(page, &self.host, &tag));
+        id
+    }
+
+    /// A process that has served nobody, where one serves several.
+    pub(crate) fn begin_anew(&mut self, page: &Page) {
+        match self.mode {
+            Mode::Classic | Mode::Snapshot => {}
+            Mode::Worker => {
+                let (_, tag) = self.tag("end");
+                let done = self.client.send(self.server.port(), &Visitor::new(0).request(page, &self.host, &tag));
+                if done.status != 204 {
+                    self.server.end_workers();
+                }
+            }
+            // A script's loop does not end there while the server runs.
+            Mode::Async => self.server.end_workers(),
+        }
+    }
+
+    /// What the probe has written since this was last asked.
+    pub(crate) fn records(&mut self) -> Result<Vec<Record>> {
+        let mut file = File::open(&self.report).with_context(|| format!("cannot read {}", self.report.display()))?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut text = String::new();
+        self.read += file.read_to_string(&mut text)? as u64;
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+}

@@ -1,0 +1,210 @@
+//! All pages in one process, by several visitors in turn: who sees what another page left? And who left it: whoever is found to
+//! differ is asked again behind its suspects alone, so that a page which only shows another's leak is not blamed.
+
+use crate::findings::{Finding, Severity};
+use crate::mode::Mode;
+use crate::noise::{Difference, Expected, Words};
+use crate::pages::Page;
+use crate::state::places;
+use crate::subject::{Look, Subject};
+use crate::visitor::Visitor;
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often every page is asked for, each time by another visitor.
+const ROUNDS: usize = 2;
+
+/// How many causes of one page's differences are looked for.
+const CAUSES: usize = 3;
+
+/// How many pages that are known to leave something are tried one by one.
+const MOST_SUSPECTS: usize = 16;
+
+/// A page that differs.
+#[derive(Debug)]
+pub(crate) struct Differing {
+    pub(crate) difference: Difference,
+    /// The pages that had been asked for.
+    before: Vec<usize>,
+}
+
+/// Who asks for what.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pages: &'a [Page],
+    visitors: usize,
+    steps: Vec<(usize, usize)>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(pages: &'a [Page], visitors: usize) -> Self {
+        let steps = (0..ROUNDS).flat_map(|round| (0..pages.len()).map(move |page| ((page + round) % visitors, page)));
+        Self { pages, visitors, steps: steps.collect() }
+    }
+
+    /// What each step shows. In async mode as many requests run at once as there are visitors.
+    pub(crate) fn run(&self, subject: &mut Subject<'_>) -> Vec<Words> {
+        subject.begin_anew(&self.pages[0]);
+        let mut visitors = Visitor::several(self.visitors);
+        let mut words = Vec::new();
+        if subject.mode != Mode::Async {
+            for &(who, page) in &self.steps {
+                words.push(subject.visit(&mut visitors[who], &self.pages[page], Look::Full).1);
+            }
+            subject.look(&self.pages[0]);
+            return words;
+        }
+        // Steps that follow each other are by different visitors, except where a round ends.
+        let mut at = 0;
+        while at < self.steps.len() {
+            let mut busy = BTreeSet::new();
+            let count = self.steps[at..].iter().take_while(|(who, _)| busy.insert(*who)).count();
+            let chunk: BTreeMap<usize, usize> = self.steps[at..at + count].iter().copied().collect();
+            let visits = visitors.iter_mut().enumerate().filter_map(|(who, v)| Some((who, v, *chunk.get(&who)?)));
+            let (order, visits): (Vec<usize>, Vec<_>) =
+                visits.map(|(who, v, page)| (who, (v, &self.pages[page]))).unzip();
+            let mut by: BTreeMap<usize, Words> = order.into_iter().zip(subject.visit_at_once(visits)).collect();
+            words.extend(self.steps[at..at + count].iter().filter_map(|(who, _)| by.remove(who)));
+            at += count;
+        }
+        words
+    }
+
+    /// The pages that differ from classic mode, each with the first difference and the pages that were asked for before it.
+    pub(crate) fn differing(&self, classic: &[Vec<Words>], here: &[Words]) -> BTreeMap<usize, Differing> {
+        let mut found = BTreeMap::new();
+        for (at, &(_, page)) in self.steps.iter().enumerate() {
+            let expected = Expected::of(classic.iter().filter_map(|run| run.get(at).cloned()).collect());
+            if let Some(difference) = here.get(at).and_then(|words| expected.difference(words)) {
+                let mut before: Vec<usize> = Vec::new();
+                for &(_, suspect) in self.steps[..at].iter().filter(|(_, suspect)| *suspect != page) {
+                    if !before.contains(&suspect) {
+                        before.push(suspect);
+                    }
+                }
+                found.entry(page).or_insert(Differing { difference, before });
+            }
+        }
+        found
+    }
+
+    /// Values that one page has set and another one sets anew: whoever comes between sees the wrong one.
+    pub(crate) fn overwritten(&self, subject: &mut Subject<'_>) -> Result<Vec<Finding>> {
+        let mut found: BTreeMap<(String, String, String), Finding> = BTreeMap::new();
+        let records = subject.records()?;
+        // The first look is that of the first step.
+        let first_id =
+            records.iter().filter(|record| record.after.is_none()).filter_map(|record| record.id.parse().ok());
+        let first_id: u64 = first_id.max().unwrap_or(u64::MAX);
+        for record in records {
+            let Some(before) = record.after.as_ref().and_then(|id| id.parse::<u64>().ok()) else { continue };
+            let step = usize::try_from(before.wrapping_sub(first_id)).ok().and_then(|at| self.steps.get(at));
+            let Some(&(_, page)) = step else { continue };
+            for change in places(&record.changes) {
+                let is_text = |value: &Option<String>| {
+                    value.as_deref().is_some_and(|value| value.starts_with('"') && value != "\"\"")
+                };
+                let is_own = subject.is_own(change.file.as_deref());
+                if matches!(change.kind.as_str(), "static" | "function")
+                    && is_own
+                    && is_text(&change.before)
+                    && is_text(&change.after)
+                {
+                    let route = self.pages[page].name();
+                    found.entry((route.clone(), change.kind.clone(), change.name.clone())).or_insert_with(|| Finding {
+                        mode: subject.mode,
+                        route,
+                        severity: Severity::Leak,
+                        kind: change.kind.clone(),
+                        name: change.name.clone(),
+                        file: change.file.clone(),
+                        what: format!("overwrites what another page has set ({})", change.values()),
+                        seen_on: None,
+                    });
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+/// Looks for the pages that make `victim` differ.
+pub(crate) fn causes(
+    classic: &mut Subject<'_>,
+    subject: &mut Subject<'_>,
+    pages: &[Page],
+    victim: usize,
+    differing: &Differing,
+    known: &BTreeSet<&str>,
+) -> Vec<Finding> {
+    let (seen, mut suspects) = (&differing.difference, differing.before.clone());
+    let route = pages[victim].name();
+    let mut findings = Vec::new();
+    let mut trial = |list: &[usize]| trial(classic, subject, pages, list, victim);
+    for _ in 0..CAUSES {
+        if trial(&suspects).is_none() {
+            // One of them may have ended the process, and with it what others had left.
+            suspects.retain(|suspect| known.contains(pages[*suspect].name().as_str()));
+            suspects.truncate(MOST_SUSPECTS);
+            let causes = suspects.iter().filter_map(|cause| Some((*cause, trial(&[*cause])?, "")));
+            findings.extend(causes);
+            break;
+        }
+        // The shortest beginning of the list behind which it differs ends with a cause.
+        let (mut without, mut with) = (0, suspects.len());
+        while with - without > 1 {
+            let middle = usize::midpoint(without, with);
+            match trial(&suspects[..middle]) {
+                Some(_) => with = middle,
+                None => without = middle,
+            }
+        }
+        let cause = suspects[with - 1];
+        let (found, help) = match trial(&[cause]) {
+            Some(found) => (found, ""),
+            None => (seen.clone(), " (after other pages)"),
+        };
+        findings.push((cause, found, help));
+        suspects.retain(|suspect| *suspect != cause);
+        if suspects.is_empty() {
+            break;
+        }
+    }
+    let mode = subject.mode;
+    let told = |(cause, found, help): (usize, Difference, &str)| {
+        let what = format!("changes what {route} shows{help}");
+        Finding {
+            seen_on: Some(route.clone()),
+            ..Finding::response(mode, &pages[cause].name(), "response", &found, &what)
+        }
+    };
+    if findings.is_empty() {
+        // Seen once, and not again: somebody should know, and nobody can be blamed.
+        let once = Finding::response(mode, &route, "response", seen, "differed once, and not when it was tried again");
+        return vec![Finding { severity: Severity::Note, ..once }];
+    }
+    findings.into_iter().map(told).collect()
+}
+
+/// Whether the victim differs when a visitor asks for it behind what another one has asked for.
+fn trial(
+    classic: &mut Subject<'_>,
+    subject: &mut Subject<'_>,
+    pages: &[Page],
+    before: &[usize],
+    victim: usize,
+) -> Option<Difference> {
+    let run = |subject: &mut Subject<'_>| {
+        subject.begin_anew(&pages[0]);
+        let (mut one, mut two) = (Visitor::new(1), Visitor::new(2));
+        for page in before {
+            subject.visit(&mut one, &pages[*page], Look::Memory);
+        }
+        subject.visit(&mut two, &pages[victim], Look::Memory).1
+    };
+    // Classic mode before and after, so that what the clock does is seen.
+    let first = run(classic);
+    let here = run(subject);
+    let last = run(classic);
+    Expected::of(vec![first, last]).difference(&here)
+}

@@ -1,0 +1,165 @@
+//! The whole of what a run has found, and what follows from it: which mode is safe for which route, and the settings that say so.
+
+use crate::cost::Cost;
+use crate::findings::Finding;
+use crate::mode::Mode;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// By how much another mode has to be faster to be worth it.
+const WORTH: f64 = 0.95;
+
+/// What a run has found. This is also the form of the JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Of this form.
+    pub version: u32,
+    pub application: String,
+    /// The document root.
+    pub root: String,
+    pub visitors: usize,
+    /// What was asked for, `GET /cart`.
+    pub routes: Vec<String>,
+    pub classic: Vec<Cost>,
+    pub modes: Vec<ModeReport>,
+    pub advice: Advice,
+    /// What a reader has to know.
+    pub remarks: Vec<String>,
+    /// Leaks that another run did not have, where it was compared with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_leaks: Option<Vec<Finding>>,
+}
+
+/// One mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModeReport {
+    pub mode: Mode,
+    /// What workers ran: the script or boot file.
+    pub script: String,
+    /// Why it does not run at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fails: Option<String>,
+    /// For each route, in the order of `Report::routes`.
+    pub safe: Vec<bool>,
+    pub costs: Vec<Cost>,
+    pub findings: Vec<Finding>,
+}
+
+impl ModeReport {
+    /// How many routes it is safe for.
+    #[must_use]
+    pub fn safe_routes(&self) -> usize {
+        self.safe.iter().filter(|safe| **safe).count()
+    }
+
+    /// What makes it unsafe for a route.
+    pub fn leaks(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_leak())
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    pub mode: Mode,
+    /// Routes that stay in classic mode.
+    pub classic_routes: Vec<String>,
+    /// The part of `howdah.toml`.
+    pub settings: String,
+    /// How much faster the pages are on the whole, compared with classic mode alone.
+    pub faster: f64,
+}
+
+/// A route is safe in a mode if it leaves nothing there; what it only shows is not its fault.
+pub(crate) fn safe(routes: &[String], findings: &[Finding]) -> Vec<bool> {
+    let unsafe_routes: BTreeSet<&str> =
+        findings.iter().filter(|finding| finding.is_leak()).map(|finding| finding.route.as_str()).collect();
+    routes.iter().map(|route| !unsafe_routes.contains(route.as_str())).collect()
+}
+
+/// The mode that is fastest where every path that is not safe in it stays in classic mode. One that is safe for less than half
+/// of the pages is none: what it leaks is its rule.
+pub(crate) fn advice(routes: &[String], classic: &[Cost], modes: &[ModeReport], worker_script: Option<&str>) -> Advice {
+    let alone: f64 = classic.iter().map(|cost| cost.ms).sum();
+    let mut best: Option<(&ModeReport, Vec<String>, f64)> = None;
+    for mode in modes.iter().filter(|mode| mode.fails.is_none() && mode.safe_routes() * 2 >= routes.len()) {
+        let unsafe_paths: BTreeSet<&str> =
+            routes.iter().zip(&mode.safe).filter(|(_, safe)| !**safe).map(|(route, _)| path(route)).collect();
+        let time = |(at, route): (usize, &String)| {
+            let costs = if unsafe_paths.contains(path(route)) { classic } else { &mode.costs };
+            costs.get(at).map_or(0.0, |cost| cost.ms)
+        };
+        let total: f64 = routes.iter().enumerate().map(time).sum();
+        if total < alone * WORTH && best.as_ref().is_none_or(|(_, _, least)| total < *least) {
+            best = Some((mode, unsafe_paths.into_iter().map(str::to_owned).collect(), total));
+        }
+    }
+    let Some((mode, classic_routes, total)) = best else {
+        let settings = "mode = \"classic\"\n".to_owned();
+        return Advice { mode: Mode::Classic, classic_routes: Vec::new(), settings, faster: 1.0 };
+    };
+    let settings = settings(mode, &classic_routes, worker_script);
+    Advice { mode: mode.mode, classic_routes, settings, faster: alone / total.max(f64::MIN_POSITIVE) }
+}
+
+/// The path of a route without method and query: that is what the server's routes tell apart.
+fn path(route: &str) -> &str {
+    let path = route.split_once(' ').map_or(route, |(_, path)| path);
+    path.split('?').next().unwrap_or(path)
+}
+
+fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<&str>) -> String {
+    let mut text = format!("mode = \"{}\"\n", mode.mode);
+    let key = if mode.mode == Mode::Snapshot && worker_script.is_none() { "boot" } else { "script" };
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let _ = writeln!(text, "{key} = {}", quoted(&mode.script));
+    if !classic_routes.is_empty() {
+        let _ = writeln!(text, "\n# What these routes leave is seen by others in {} mode.", mode.mode);
+        text.push_str("[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n");
+    }
+    for route in classic_routes {
+        let _ = write!(text, "\n[[route]]\nmatch = {}\npool = \"classic\"\n", quoted(route));
+    }
+    text
+}
+
+/// Leaks of this run that the other one did not have.
+pub(crate) fn new_leaks(now: &Report, last: &Report) -> Vec<Finding> {
+    let all = |report: &Report| report.modes.iter().flat_map(ModeReport::leaks).cloned().collect::<Vec<_>>();
+    let before = all(last);
+    all(now).into_iter().filter(|leak| !before.iter().any(|old| old.same() == leak.same())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advised(safe: [bool; 4], ms: f64) -> Advice {
+        let routes = ["GET /", "GET /a?x=1", "GET /a?x=2", "GET /b"].map(str::to_owned);
+        let cost = |ms: f64| vec![Cost { ms, ..Cost::default() }; 4];
+        let mode = ModeReport {
+            mode: Mode::Worker,
+            script: "worker.php".to_owned(),
+            fails: None,
+            safe: safe.to_vec(),
+            costs: cost(ms),
+            findings: Vec::new(),
+        };
+        advice(&routes, &cost(10.0), &[mode], Some("worker.php"))
+    }
+
+    #[test]
+    fn a_path_stays_in_classic_mode_if_one_of_its_pages_is_not_safe() {
+        let advice = advised([true, false, true, true], 1.0);
+        assert_eq!((advice.mode, advice.classic_routes), (Mode::Worker, vec!["/a".to_owned()]));
+        assert!(advice.settings.contains("match = \"/a\"\npool = \"classic\""), "{}", advice.settings);
+        assert!((advice.faster - 40.0 / 22.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_leaks_mostly_or_brings_nothing_is_not_advised() {
+        assert_eq!(advised([true, false, false, false], 1.0).mode, Mode::Classic);
+        assert_eq!(advised([true; 4], 9.9).mode, Mode::Classic);
+    }
+}
