@@ -151,7 +151,7 @@ fuzz: setup-build ## What hostile clients and workers send, mutated, for longer 
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
 # A suite that misses a goal does not keep the others from being measured.
-bench: setup-bench build ## Howdah beside its peers, suite by suite, TLS among them; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
+bench: setup-bench build ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
 	@status=0; \
 	lab() { $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \
 	lab html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml; \
@@ -160,6 +160,9 @@ bench: setup-bench build ## Howdah beside its peers, suite by suite, TLS among t
 	lab snapshot --warmup $(or $(WARMUP),3) --goals lab/goals-snapshot.toml; \
 	lab tls --warmup $(or $(WARMUP),1.5) --goals lab/goals-tls.toml; \
 	lab mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml; \
+	for article in classic-vs-fpm coroutine-vs-fpm three-environments sylius-worker-vs-thread; do \
+		$(CARGO) run --release --locked -p howdah-lab -- reproduce $$article --short || { status=$$?; [ $$status != 130 ] || exit 130; }; \
+	done; \
 	exit $$status
 
 clean: ## Remove what was built

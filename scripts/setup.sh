@@ -39,19 +39,19 @@ packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
     local tested="apache2 libapache2-mod-php$php php$php-fpm php$php-curl php$php-mbstring php$php-xml php$php-soap nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-nyholm-psr7 php-guzzlehttp-psr7"
     # The servers that snapshot mode keeps connections to, and async mode waits for.
-    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl python3-venv python3-websockets"
+    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl python3-venv python3-websockets python3-prometheus-client"
     # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
     local acme="golang-go"
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl"
-    # htpasswd
-    tested="$tested apache2-utils"
+    # htpasswd; ab, for the lab; a peer of the lab
+    tested="$tested apache2-utils haproxy"
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
         build) echo "$base" ;;
         test) echo "$base $tested $acme" ;;
         lint) echo "$base clang-format" ;;
         generate) echo "$base php-parser" ;;
-        bench) echo "$base $tested $symfony" ;;
+        bench) echo "$base $tested $symfony $acme php-symfony-yaml php-doctrine-dbal php-doctrine-orm" ;;
         apps) echo "$base $tested php$php-gd $symfony php-laravel-framework" ;;
         *) fail "unknown goal: $goal" ;;
     esac
@@ -126,4 +126,15 @@ if [ "$goal" = test ] && ! "$here/../target/aioquic/bin/python" -c 'import aioqu
         rm -rf "$here/../target/aioquic"
         say "that failed: HTTP/3 is tried with one client less"
     fi
+fi
+
+# The generator of one published comparison that the lab measures again; no package of Debian. Without it wrk takes its place, and
+# the page says so.
+vegeta=v12.12.0
+go=$(command -v go || ls /usr/local/go/bin/go /usr/bin/go 2>/dev/null | head -n1 || true)
+tools=${CARGO_TARGET_DIR:-$here/../target}/tools
+if [ "$goal" = bench ] && [ -n "$go" ] && [ ! -x "$tools/vegeta" ] && ! command -v vegeta >/dev/null 2>&1; then
+    say "building vegeta $vegeta from the Go module proxy into $tools"
+    mkdir -p "$tools"
+    GOBIN=$(cd "$tools" && pwd) "$go" install "github.com/tsenart/vegeta/v12@$vegeta" || say "that failed: wrk takes its place"
 fi

@@ -1,5 +1,7 @@
 //! Preparing the applications that are measured: the lab's scripts, the product API on Symfony, WordPress.
 
+pub mod heavy;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -89,7 +91,24 @@ pub struct Requirement {
 }
 
 /// What the applications need.
-pub const REQUIREMENTS: [Requirement; 3] = [
+pub const REQUIREMENTS: [Requirement; 4] = [
+    Requirement {
+        app: App::Heavy,
+        name: "Symfony, its serializer and Doctrine ORM (heavy shop API)",
+        files: &[
+            "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php",
+            "/usr/share/php/Symfony/Component/Serializer/autoload.php",
+            "/usr/share/php/Symfony/Component/PropertyAccess/autoload.php",
+            "/usr/share/php/Doctrine/ORM/autoload.php",
+        ],
+        packages: &[
+            "php-symfony-framework-bundle",
+            "php-symfony-serializer",
+            "php-symfony-property-access",
+            "php-doctrine-orm",
+            "php-mysql",
+        ],
+    },
     Requirement {
         app: App::Orders,
         name: "Symfony with Twig, serializer and validator (order API)",
@@ -142,6 +161,7 @@ pub fn prepare(app: App, dir: &Path, services: &Services) -> Result<PathBuf> {
     match app {
         App::Scripts => bench(dir, services),
         App::Shop => shop(dir, services),
+        App::Heavy => heavy::prepare(dir, services),
         App::Orders => orders(dir),
         App::WordPress => wordpress(dir, services),
         App::User => bail!("a user's application is served where it is"),
@@ -288,6 +308,14 @@ fn php(arguments: &[&str]) -> Result<String> {
         );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a command of the user's Symfony application.
+pub fn console(app: &Path, arguments: &[&str]) -> Result<()> {
+    let script = app.join("bin/console");
+    let mut words = vec![&*script.to_string_lossy()].into_iter().map(str::to_owned).collect::<Vec<_>>();
+    words.extend(arguments.iter().map(|word| (*word).to_owned()));
+    php(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
 }
 
 /// Lets the servers' accounts write there.

@@ -11,17 +11,20 @@ use clap::{Args, Parser, Subcommand};
 use crate::apps;
 use crate::cases::mix::Mix;
 use crate::cases::{catalogue, suites};
+use crate::choose;
 use crate::clock;
 use crate::descriptors;
 use crate::goals;
 use crate::guard;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, RealLoad, floor};
-use crate::plan::{Plan, Request, plan};
-use crate::record::{Outcome, ResultSet, SCHEMA, Settings, SystemRecord, SystemStatus};
+use crate::outset;
+use crate::plan::{Request, plan};
+use crate::record::{Outcome, ResultSet, Settings, SystemStatus};
 use crate::report;
+use crate::reproduce;
 use crate::runner::Runner;
-use crate::sample::machine;
+use crate::site;
 use crate::stage::Stage;
 use crate::systems;
 use crate::{doctor, quick, view, warn};
@@ -56,6 +59,12 @@ enum Sub {
     Run(Box<RunArgs>),
     /// Send a mixed load to a server that already runs, and print what came out
     Load(quick::LoadArgs),
+    /// Measure what a published comparison measured, with its method, and set both side by side
+    Reproduce(reproduce::ReproduceArgs),
+    /// Measure an application's own paths over all systems and modes, for a decision
+    Choose(Box<choose::ChooseArgs>),
+    /// Make a static site of all summaries that a repository keeps
+    Site(site::SiteArgs),
     /// Make the reports again, or compare two result sets
     Report {
         /// A result.json, or the directory that holds it
@@ -159,6 +168,9 @@ pub fn main() -> ExitCode {
         Sub::Doctor { install } => doctor::main(install),
         Sub::Run(args) => run(&args),
         Sub::Load(args) => quick::main(&args),
+        Sub::Choose(args) => choose::main(&args),
+        Sub::Site(args) => site::main(&args),
+        Sub::Reproduce(args) => reproduce::main(&args),
         Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
         Sub::Summarise { result, into } => summarise(&result, into),
     };
@@ -221,13 +233,24 @@ fn run(args: &RunArgs) -> Result<u8> {
     let goals = args.goals.as_deref().map(goals::read).transpose()?;
     let load = RealLoad::find()?;
     let interrupt = Interrupt::on_signals()?;
-    let mut results = new_results(&plan, args, &load);
+    let mut results = outset::results(
+        &plan,
+        Settings {
+            rounds: plan.rounds,
+            seconds: plan.seconds,
+            warmup_seconds: plan.warmup,
+            load_threads: args.threads,
+            generator: load.name(),
+            rate_share: if plan.latency { args.rate } else { 0.0 },
+            work_rounds_per_ms: None,
+        },
+    );
     let out = match &args.out {
         Some(dir) => dir.clone(),
-        None => default_directory(&results),
+        None => outset::directory(&results),
     };
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    announce(&plan, &out);
+    outset::announce(&plan, &out);
     let save = |results: &ResultSet| report::json::write(&out, results);
     save(&results)?;
     descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
@@ -246,6 +269,8 @@ fn run(args: &RunArgs) -> Result<u8> {
         save: &save,
         threads: args.threads,
         rate_share: args.rate,
+        fixed_rate: None,
+        settles: false,
         floor: !args.no_floor,
         rounds_per_ms,
     }
@@ -275,75 +300,6 @@ fn judge(wanted: &[goals::Goal], results: &ResultSet) -> u8 {
     let verdicts = goals::judge(wanted, results);
     print!("\nGoals\n{}", goals::lines(&verdicts));
     if verdicts.iter().all(|verdict| verdict.met) { EXIT_DONE } else { EXIT_MISSED }
-}
-
-fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
-    ResultSet {
-        schema: SCHEMA,
-        suite: plan.suite.clone(),
-        started: clock::now(),
-        finished: None,
-        interrupted: false,
-        command: std::env::args().collect(),
-        lab_version: env!("CARGO_PKG_VERSION").into(),
-        settings: Settings {
-            rounds: plan.rounds,
-            seconds: plan.seconds,
-            warmup_seconds: plan.warmup,
-            load_threads: args.threads,
-            generator: load.name(),
-            rate_share: if plan.latency { args.rate } else { 0.0 },
-            work_rounds_per_ms: None,
-        },
-        machine: machine::facts(),
-        systems: plan
-            .systems
-            .iter()
-            .map(|(system, status)| SystemRecord {
-                id: system.id(),
-                title: system.title(),
-                status: status.clone(),
-                tuning: system.tuning(),
-                config_files: Default::default(),
-                commands: Vec::new(),
-                php: None,
-            })
-            .collect(),
-        cases: plan.cases.iter().map(crate::cases::Case::record).collect(),
-        floors: Vec::new(),
-        loops: Vec::new(),
-        runs: Vec::new(),
-    }
-}
-
-fn default_directory(results: &ResultSet) -> PathBuf {
-    let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/raw" } else { "howdah-lab-results" };
-    let date = results.started.split('T').next().unwrap_or("undated");
-    Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
-}
-
-fn announce(plan: &Plan, out: &Path) {
-    let mut present = 0;
-    for (system, status) in &plan.systems {
-        match status {
-            SystemStatus::Found { .. } => present += 1,
-            SystemStatus::Missing { what, .. } => {
-                eprintln!("not measured: {} ({what} is missing; see doctor)", system.title())
-            }
-        }
-    }
-    let pairs = plan.cases.len() as f64 * f64::from(present) - plan.skipped.len() as f64;
-    let runs = f64::from(plan.rounds + u32::from(plan.latency)) * pairs;
-    let minutes = runs * (plan.seconds + plan.warmup + 0.7) / 60.0;
-    eprintln!(
-        "suite {}: {} cases on {present} systems, {} rounds of {} s, about {:.0} minutes; results go to {}\n",
-        plan.suite,
-        plan.cases.len(),
-        plan.rounds,
-        plan.seconds,
-        minutes.ceil(),
-        out.display()
-    );
 }
 
 fn render(result: &Path, against: Option<&Path>, wanted: Option<&Path>) -> Result<u8> {

@@ -37,6 +37,7 @@ const TOOLS: [Tool; 5] = [
 fn packages_of(system: &str) -> &'static [&'static str] {
     match system {
         "nginx-fpm" => &["nginx-light", "php-fpm", "php-mysql", "php-redis"],
+        "haproxy-fpm" => &["haproxy", "php-fpm", "php-mysql", "php-redis"],
         "apache" => &["apache2", "libapache2-mod-php", "php-mysql", "php-redis"],
         _ => &[],
     }

@@ -35,6 +35,14 @@ pub fn case(view: &CaseView<'_>) -> Vec<Explanation> {
         .collect()
 }
 
+/// The same for two systems of a case, whichever is the faster one.
+pub fn between(view: &CaseView<'_>, one: &str, other: &str) -> Option<Explanation> {
+    let of = |id: &str| view.measured().find(|(system, _)| system.id == id);
+    let (one, other) = (of(one)?, of(other)?);
+    let (fast, slow) = if one.1.rate.median >= other.1.rate.median { (one, other) } else { (other, one) };
+    Some(Explanation { headline: headline(fast.0, fast.1, slow.0, slow.1), causes: causes(view.case, fast, slow) })
+}
+
 /// What holds for the case as a whole.
 pub fn general(view: &CaseView<'_>) -> Vec<String> {
     let mut notes = Vec::new();

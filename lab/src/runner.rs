@@ -5,6 +5,7 @@
 //! order of the systems rotates, so that a drift of the machine does not favour one of them. Mixed loads: `runner/mixed.rs`.
 
 pub mod mixed;
+mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +54,10 @@ pub struct Runner<'a> {
     pub threads: u32,
     /// Share of the slowest system's throughput that the constant-rate run offers.
     pub rate_share: f64,
+    /// The rate of the constant-rate run, where it is not such a share.
+    pub fixed_rate: Option<f64>,
+    /// Whether what a load left behind is waited for.
+    pub settles: bool,
     /// Whether the generator's own limit is measured for each case.
     pub floor: bool,
     /// Rounds of `work.php` in a millisecond, for mixed loads that compute.
@@ -83,7 +88,7 @@ impl Runner<'_> {
             if plan.latency
                 && case.mix.is_none()
                 && case.way.has_constant_rate()
-                && let Some(rate) = self.common_rate(results, &case.id)
+                && let Some(rate) = self.fixed_rate.or_else(|| self.common_rate(results, &case.id))
             {
                 self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
             }
@@ -289,15 +294,21 @@ impl Runner<'_> {
         if warmup >= 1.0 {
             let warm = Shape { seconds: warmup, ..shape };
             self.load.closed(target, warm, self.interrupt).map_err(|error| ("warm-up", error))?;
+            self.settle(running).map_err(|error| ("warm-up", error))?;
         }
         let mut sample = self
             .observed_load(system, case, running, target, shape, rate, &mut seen)
             .map_err(|error| ("load", error))?;
+        self.settle(running).map_err(|error| ("load", error))?;
         seen.check(case, target, CHECKS_AFTER).map_err(|error| ("check after the run", error))?;
         judge(&sample, &seen, running).map_err(|error| ("load", error))?;
         sample.answer = answer;
         sample.encodings = seen.encodings;
         Ok(sample)
+    }
+
+    fn settle(&self, running: &Running) -> Result<()> {
+        if self.settles { settle::wait(&running.roots(), self.interrupt) } else { Ok(()) }
     }
 
     /// The load, while an observer looks at an answer now and then: the generator itself does not look at bodies.

@@ -165,6 +165,8 @@ fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, Resu
         },
         threads: 1,
         rate_share: 0.5,
+        fixed_rate: None,
+        settles: false,
         floor: false,
         rounds_per_ms: 1000.0,
     }
@@ -260,6 +262,8 @@ fn an_application_without_the_right_script_is_skipped() {
         boot_file: None,
         path: "/".into(),
         workers: 1,
+        processes: None,
+        setup: Default::default(),
         pool: Default::default(),
         connections: 1,
         certificate: None,

@@ -49,9 +49,13 @@ impl Stage {
         if let Some(root) = user_root {
             roots.push((App::User, Ok(root)));
         }
-        for (app, name) in
-            [(App::Scripts, "bench"), (App::Shop, "shop"), (App::Orders, "orders"), (App::WordPress, "wordpress")]
-        {
+        for (app, name) in [
+            (App::Scripts, "bench"),
+            (App::Shop, "shop"),
+            (App::Heavy, "heavy"),
+            (App::Orders, "orders"),
+            (App::WordPress, "wordpress"),
+        ] {
             if cases.iter().any(|case| case.app == app) {
                 interrupt.check()?;
                 let root = apps::prepare(app, &dir.path().join(name), &services);
@@ -89,7 +93,9 @@ impl Stage {
             protocol: case.way.protocol(),
             upstream: self.services.upstream.as_ref().map(|upstream| upstream.address).filter(|_| case.is_proxied()),
             workers: case.workers,
+            processes: None,
             pool: case.pool.clone(),
+            setup: case.setup,
             jit: case.jit,
             connections: case.connections,
             address,

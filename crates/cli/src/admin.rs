@@ -17,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
 use howdah_observe::cell::BOUNDS_US;
+use howdah_observe::metrics::Format;
 use howdah_observe::{Metrics, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus};
 use howdah_protocol::inherited::InheritedSockets;
@@ -25,6 +26,7 @@ use howdah_site::upstream::PoolPage;
 use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::header::ACCEPT;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -349,7 +351,9 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
                 pool.update_gauges();
             }
             state.metrics.set_certificates(certificates::numbers(&state.certificates));
-            text("text/plain; version=0.0.4", state.metrics.render())
+            let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+            let format = Format::accepted(accept.unwrap_or_default());
+            text(format.media_type(), state.metrics.render(format))
         }
         (&Method::GET, "/health") => {
             let down: Vec<_> = pools.iter().filter(|p| !p.can_serve()).map(|p| p.name().to_owned()).collect();

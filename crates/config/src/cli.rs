@@ -1,6 +1,7 @@
 //! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
 
 mod dev;
+mod explain;
 mod reload;
 
 use std::collections::BTreeMap;
@@ -207,7 +208,7 @@ impl Cli {
             Some(("mails", matches)) => dev::mails(matches),
             Some(("sendmail", matches)) => dev::sendmail(matches),
             Some(("check", matches)) => Command::Check(serve_flags(matches)),
-            Some(("explain", matches)) => explain(matches),
+            Some(("explain", matches)) => explain::explain(matches),
             Some(("status", matches)) => {
                 let (json, watch) = (matches.get_flag("json"), matches.get_flag("watch"));
                 Command::Status { server: control_flags(matches), json, watch }
@@ -297,11 +298,6 @@ Examples:
   sudo howdah trust                          of the server that root starts
   sudo howdah trust --state ~/.local/state/howdah   of your own
   howdah trust --print > ca.pem              for another machine, or a program with a list of its own";
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  howdah explain http://shop.example/cart
-  howdah explain POST https://shop.example/api/orders --client 203.0.113.7
-  howdah explain /index.php --header 'Host: shop.example' --json";
 
 /// Every command with its help, for the reference: name and text.
 pub(crate) fn help_texts() -> Vec<(String, String)> {
@@ -333,7 +329,7 @@ pub fn definition() -> clap::Command {
         .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
             "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
         ))
-        .subcommand(explain_args())
+        .subcommand(explain::explain_args())
         .subcommand(
             control_args(clap::Command::new("status").about("Show what a running server does"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
@@ -459,52 +455,6 @@ fn trust_args(command: clap::Command) -> clap::Command {
             .conflicts_with("print")
             .help("Take the CA out of the system again"),
     ])
-}
-
-fn explain_args() -> clap::Command {
-    let header = |text: &str| match text.split_once(':') {
-        Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("expected NAME: VALUE"),
-    };
-    clap::Command::new("explain")
-        .about("Say which site, file, script and pool a request comes to, and why; no server needs to run")
-        .arg(Arg::new("method").value_name("METHOD").help("The method [default: GET]"))
-        .arg(
-            Arg::new("url")
-                .value_name("URL")
-                .required(true)
-                .help("The address; a path alone is a request without a host"),
-        )
-        .allow_missing_positional(true)
-        .arg(
-            Arg::new("header")
-                .long("header")
-                .short('H')
-                .value_name("NAME: VALUE")
-                .value_parser(header)
-                .action(ArgAction::Append)
-                .help("A field of the request; may be repeated"),
-        )
-        .arg(
-            Arg::new("client")
-                .long("client")
-                .value_name("ADDR")
-                .value_parser(clap::value_parser!(IpAddr))
-                .default_value("127.0.0.1")
-                .help("The address that it comes from"),
-        )
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
-        .arg(config_arg())
-        .arg(Arg::new("root").long("root").value_name("DIR").help("The directory to serve, as `serve ROOT` has it"))
-        .after_help(EXPLAIN_EXAMPLES)
-}
-
-fn explain(matches: &ArgMatches) -> Command {
-    let text = |id: &str| matches.get_one::<String>(id).cloned();
-    let (method, url) = (text("method").unwrap_or_else(|| "GET".to_owned()), text("url").unwrap_or_default());
-    let headers = matches.get_many::<(String, String)>("header").into_iter().flatten().cloned().collect();
-    let client = matches.get_one::<IpAddr>("client").copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
-    Command::Explain { serve: serve_flags(matches), method, url, headers, client, json: matches.get_flag("json") }
 }
 
 fn control_args(command: clap::Command) -> clap::Command {

@@ -1,54 +1,15 @@
 //! Settings from `howdah.toml`, environment and flags together: values, origins, and every error at once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod directory;
+
+use directory::Site;
 use std::time::Duration;
 
 use howdah_config::{
-    AccessTarget, Algorithm, ByteSize, ConfigErrors, ListenAddr, Loaded, Mode, Origin, ServeFlags, Surroundings,
-    Symlinks, TrustedProxy, WorkerRange, load_in,
+    AccessTarget, Algorithm, ByteSize, ListenAddr, Loaded, Mode, Origin, ServeFlags, Symlinks, TrustedProxy,
+    WorkerRange,
 };
-
-/// A directory with these files, to load settings in.
-struct Site {
-    dir: tempfile::TempDir,
-    env: BTreeMap<String, String>,
-    flags: ServeFlags,
-    uid: Option<u32>,
-}
-
-impl Site {
-    fn new(toml: &str) -> Self {
-        let site =
-            Self { dir: tempfile::tempdir().unwrap(), env: BTreeMap::new(), flags: ServeFlags::default(), uid: None };
-        site.write("howdah.toml", toml);
-        site
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn load(&self) -> Result<Loaded, ConfigErrors> {
-        let mut env = self.env.clone();
-        env.insert("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned());
-        load_in(
-            &self.flags,
-            &Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None, uid: self.uid },
-        )
-    }
-
-    fn errors(&self) -> Vec<String> {
-        self.load().map(|loaded| loaded.settings).unwrap_err().to_string().lines().map(str::to_owned).collect()
-    }
-}
 
 #[test]
 fn nothing_given_is_the_documented_default() {
@@ -465,70 +426,6 @@ fn directories_of_files_that_scripts_hand_over_lie_apart_from_the_root() {
     );
     site.flags = Default::default();
     assert_eq!(site.load().unwrap().settings.static_files.x_sendfile, [site.path().join("files")]);
-}
-
-#[test]
-fn root_must_say_whom_it_becomes() {
-    let mut site = Site::new("");
-    site.uid = Some(0);
-    let errors = site.errors();
-    assert!(
-        errors.len() == 1 && errors[0].contains("started as root") && errors[0].contains("--allow-root"),
-        "{errors:?}"
-    );
-    for (text, what) in [
-        ("user = \"root\"", "root is root"),
-        ("user = \"0\"", "root is root"),
-        ("user = \"no-such-user\"", "there is no user \"no-such-user\""),
-        ("user = \"nobody\"\ngroup = \"no-such-group\"", "there is no group"),
-        ("group = \"nogroup\"", "says nothing without a `user`"),
-        ("user = \"nobody\"\n[php]\nuser = \"root\"", "root is root"),
-        ("user = \"nobody\"\n[pool.a]\nuser = \"no-such-user\"", "pool.a"),
-        ("allow_root = true\n[php]\ngroups = [\"nogroup\"]", "says nothing without a `user`"),
-        ("user = \"nobody\"\nadmin_group = \"no-such-group\"", "admin_group"),
-        ("user = \"nobody\"\nlisten_owner = \"no-such-user\"", "listen_owner"),
-    ] {
-        site.write("howdah.toml", text);
-        let errors = site.errors().join("\n");
-        assert!(errors.contains(what), "{text}: {errors}");
-    }
-    for text in ["allow_root = true", "user = \"nobody\"", "user = \"root\"\nallow_root = true"] {
-        site.write("howdah.toml", text);
-        site.load().unwrap();
-    }
-    site.write("howdah.toml", "");
-    site.flags.set("allow_root", "true");
-    site.load().unwrap();
-}
-
-#[test]
-fn only_root_becomes_somebody_else() {
-    let mut site = Site::new("user = \"nobody\"\n[pool.a]\nuser = \"root\"\n");
-    site.uid = Some(4_294_960_000);
-    let errors = site.errors().join("\n");
-    assert!(errors.contains("only root can become nobody; the server was started by 4294960000"), "{errors}");
-    assert!(errors.contains("only root can become root"), "{errors}");
-    // Whoever it is already may be named.
-    let nobody = howdah_config::Account::find("nobody", None, &[]).unwrap();
-    site.write("howdah.toml", "user = \"nobody\"\n[php]\nuser = \"nobody\"\n");
-    site.uid = Some(nobody.uid);
-    site.load().unwrap();
-}
-
-#[test]
-fn a_pool_runs_as_its_own_user_or_the_servers() {
-    let mut site = Site::new(
-        "user = \"nobody\"\ngroup = \"daemon\"\n[pool.a]\nuser = \"daemon\"\ngroups = [\"nogroup\"]\n[pool.b]\ngroup = \"root\"\n",
-    );
-    site.uid = Some(0);
-    let settings = site.load().unwrap().settings;
-    let nobody = howdah_config::Account::find("nobody", Some("daemon"), &[]).unwrap();
-    let account = |name: &str| settings.account_of(settings.pool(name).unwrap()).unwrap().unwrap();
-    assert_eq!(settings.account().unwrap().unwrap(), nobody);
-    assert_eq!(account("default"), nobody);
-    let nogroup = howdah_config::find_group("nogroup").unwrap();
-    assert_eq!((account("a").name.as_str(), account("a").groups), ("daemon", vec![nogroup]));
-    assert_eq!((account("b").uid, account("b").gid), (nobody.uid, 0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod cell;
 mod clock;
 mod connection_pool;
 pub mod escape;
+mod exemplar;
 pub mod log;
 pub mod log_file;
 pub mod metrics;

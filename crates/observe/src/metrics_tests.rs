@@ -1,5 +1,6 @@
 use super::*;
-use std::time::Duration;
+use crate::{Front, RequestMetrics};
+use std::time::{Duration, UNIX_EPOCH};
 
 #[test]
 fn names_follow_the_rules() {
@@ -25,7 +26,7 @@ fn render_shows_each_metric_with_its_labels() {
     pool.restores.observe_us(70);
     let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
     pool.set_connection_pools(vec![connections]);
-    let text = metrics.render();
+    let text = metrics.render(Format::Text);
     for line in [
         "# TYPE howdah_requests_total counter",
         "howdah_requests_total{front=\"php\",status=\"2xx\"} 1",
@@ -71,4 +72,44 @@ fn a_strange_status_is_counted_somewhere() {
     metrics.requests.of("a", "b").count(Front::Php, 0, Duration::ZERO, 0);
     metrics.requests.of("a", "b").count(Front::Php, 999, Duration::ZERO, 0);
     assert_eq!(metrics.requests_total(), 2);
+}
+
+#[test]
+fn collectors_that_read_openmetrics_get_it() {
+    let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.4,*/*;q=0.1";
+    assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
+    for accept in ["", "*/*", "text/plain", "application/openmetrics-text; version=2.0.0", "text/html;version=1.0.0"] {
+        assert_eq!(Format::accepted(accept), Format::Text, "{accept}");
+    }
+}
+
+#[test]
+fn openmetrics_names_the_trace_of_a_request_beside_its_bucket() {
+    let metrics = Metrics::new();
+    let count = |cells: &RequestMetrics, us, trace, second: u64| {
+        let (took, at) = (Duration::from_micros(us), UNIX_EPOCH + Duration::from_millis(second * 1000 + 7));
+        cells.count(Front::Php, 200, took, 0);
+        cells.note_trace(trace, 0xab, took, at);
+    };
+    let (one, other) = (metrics.requests.of("a", "b"), metrics.requests.of("c", ""));
+    count(&one, 80, 1, 10);
+    count(&one, 90, 2, 11);
+    count(&other, 70, 3, 5);
+    count(&other, 70_000_000, 4, 6);
+    let text = metrics.render(Format::OpenMetrics);
+    let id = |trace: u128| format!("# {{trace_id=\"{trace:032x}\",span_id=\"00000000000000ab\"}}");
+    for line in [
+        "# TYPE howdah_requests counter".to_owned(),
+        "howdah_requests_total{front=\"php\",status=\"2xx\"} 4".to_owned(),
+        format!("howdah_request_duration_seconds_bucket{{le=\"0.0001\"}} 3 {} 0.00009 11.007", id(2)),
+        format!("howdah_request_duration_seconds_bucket{{le=\"+Inf\"}} 4 {} 70 6.007", id(4)),
+        format!(
+            "howdah_site_request_duration_seconds_bucket{{site=\"c\",route=\"\",le=\"0.0001\"}} 1 {} 0.00007 5.007",
+            id(3)
+        ),
+    ] {
+        assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
+    }
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+    assert!(!metrics.render(Format::Text).contains("trace_id"), "the older format has no exemplars");
 }

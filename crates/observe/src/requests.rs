@@ -3,10 +3,11 @@
 //! as the settings have routes: nothing that a client sends makes one.
 
 use crate::cell::{BOUNDS_US, HistogramSnapshot, SHARDS, shard};
-use parking_lot::RwLock;
+use crate::exemplar::Exemplar;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What answered a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +58,8 @@ pub struct RequestMetrics {
     /// The route's name; empty for requests to no route.
     pub(crate) route: Box<str>,
     shards: [Shard; SHARDS],
+    /// Of requests whose traces are kept: the newest for each bucket.
+    exemplars: Mutex<[Option<Exemplar>; BOUNDS_US.len() + 1]>,
 }
 
 impl RequestMetrics {
@@ -69,6 +72,21 @@ impl RequestMetrics {
         shard.buckets[BOUNDS_US.partition_point(|&bound| bound < us)].fetch_add(1, Relaxed);
         shard.sum_us.fetch_add(us, Relaxed);
         shard.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes the trace of a request that was counted, for whoever looks for one that took as long. Not waited for: if others do
+    /// the same at the moment, theirs is as good.
+    pub fn note_trace(&self, trace: u128, span: u64, took: Duration, at: SystemTime) {
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS_US.partition_point(|&bound| bound < took_us);
+        if let Some(mut exemplars) = self.exemplars.try_lock() {
+            exemplars[bucket] = Some(Exemplar { bucket, trace, span, took_us, at });
+        }
+    }
+
+    /// One trace for each bucket that has any.
+    pub(crate) fn exemplars(&self) -> Vec<Exemplar> {
+        self.exemplars.lock().iter().flatten().copied().collect()
     }
 
     #[must_use]

@@ -103,6 +103,13 @@ impl Trace {
         self.context.is_sampled()
     }
 
+    /// The trace and the request's own span as numbers, if they are sent.
+    #[must_use]
+    pub fn sampled_ids(&self) -> Option<(u128, u64)> {
+        let (trace, span) = (self.context.trace_id().to_bytes(), self.context.span_id().to_bytes());
+        self.is_sampled().then(|| (u128::from_be_bytes(trace), u64::from_be_bytes(span)))
+    }
+
     /// `traceparent` for what runs for the request.
     #[must_use]
     pub fn parent_field(&self) -> String {

@@ -55,6 +55,26 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
+/// Cases of published comparisons alone: they are part of no suite.
+pub fn of_articles() -> Vec<Case> {
+    vec![Case {
+        app: App::Heavy,
+        path: "/api/v2/shop/products/lab-mug".into(),
+        ..Case::script(
+            "heavy-shop",
+            "product of a heavy shop",
+            "a JSON product with its variants, prices, taxes and translations through Symfony and Doctrine ORM on MariaDB",
+            Expect::Containing {
+                media_type: "application/json",
+                words: vec!["\"code\":\"lab-mug\"".into(), "lab-mug-1\"".into(), "\"inStock\"".into()],
+                at_least: 400,
+            },
+        )
+        .load(100, 15)
+        .needs(&[Need::MariaDb])
+    }]
+}
+
 fn pages() -> Vec<Case> {
     let random = Expect::RandomLines { lines: 50, length: 1024 };
     vec![

@@ -31,6 +31,8 @@ pub enum App {
     Scripts,
     /// The product API on Symfony.
     Shop,
+    /// The shop API with Doctrine ORM, as heavy as it is made.
+    Heavy,
     /// The order API on Symfony, which needs no database.
     Orders,
     WordPress,
@@ -44,9 +46,21 @@ impl App {
         match self {
             Self::Scripts | Self::WordPress => Some("/probe.php"),
             Self::Orders => Some("/api/probe"),
-            Self::Shop | Self::User => None,
+            Self::Shop | Self::Heavy | Self::User => None,
         }
     }
+}
+
+/// How the parts of a system are configured, where that is a condition of the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Setup {
+    /// As the lab compares systems: as alike as they can be.
+    #[default]
+    Lab,
+    /// As they come.
+    Shipped,
+    /// As somebody sets them up for speed.
+    Tuned,
 }
 
 /// One kind of work.
@@ -82,6 +96,7 @@ pub struct Case {
     pub mix: Option<mix::Mix>,
     /// How the pool differs from so many workers all the time.
     pub pool: Pool,
+    pub setup: Setup,
     /// Whether the system is measured from its start on, without load before.
     pub cold: bool,
 }
@@ -125,6 +140,7 @@ impl Case {
             expect,
             mix: None,
             pool: Pool::default(),
+            setup: Setup::default(),
             cold: false,
         }
     }

@@ -3,13 +3,17 @@
 //! `wrk` measures throughput in a closed loop (each connection sends its next request when the answer is there). The
 //! constant-rate generator of this crate measures latency in an open loop. What goes over TLS is the work of [`tls`], in a
 //! closed loop too. All report the same [`LoadReport`].
+//! [`ab`] and [`vegeta`] take their part where a published comparison used them.
 //! [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
 
+pub mod ab;
 pub mod client;
 pub mod constant_rate;
 pub mod floor;
 pub mod mixed;
+pub mod program;
 pub mod tls;
+pub mod vegeta;
 pub mod wrk;
 
 use std::collections::BTreeMap;

@@ -1,19 +1,15 @@
 //! The closed-loop generator: `wrk`, with a script that prints its totals as JSON.
 
-use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::{LoadReport, Shape, Target};
+use super::{LoadReport, Shape, Target, program};
 use crate::interrupt::Interrupt;
 use crate::record::{Errors, Latency};
-use crate::sample::proc_tree;
 
 const SCRIPT: &str = include_str!("wrk.lua");
 const MARK: &str = "HOWDAH-LAB ";
@@ -71,61 +67,18 @@ impl Wrk {
             self.script.path().display().to_string(),
             target.url(),
         ];
-        let before = proc_tree::own_ended_children_seconds();
-        let mut child = Command::new("wrk")
-            .args(&arguments)
-            // A group of its own: Ctrl-C in the terminal reaches the lab first.
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot start wrk")?;
+        let mut command = Command::new("wrk");
+        command.args(&arguments);
         let limit = Duration::from_secs_f64(shape.seconds + 30.0);
-        let text = match output_within(&mut child, limit, interrupt) {
-            Ok(text) => text,
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(error);
-            }
-        };
-        let status = child.wait()?;
-        let generator_cpu = proc_tree::own_ended_children_seconds() - before;
-        if !status.success() {
-            bail!("wrk ended {status}: {}", text.trim());
-        }
+        let ended = program::run(&mut [command], limit, interrupt)?;
         let command = std::iter::once("wrk".to_owned()).chain(arguments).collect();
-        Ok(LoadReport { generator_cpu, command, ..parse(&text)? })
+        Ok(LoadReport { generator_cpu: ended.cpu, command, ..parse(&ended.text)? })
     }
 }
 
 /// wrk takes whole seconds only.
-fn whole_seconds(seconds: f64) -> u64 {
+pub fn whole_seconds(seconds: f64) -> u64 {
     seconds.round().max(1.0) as u64
-}
-
-fn output_within(child: &mut Child, limit: Duration, interrupt: &Interrupt) -> Result<String> {
-    let (sender, receiver) = channel();
-    let mut stdout = child.stdout.take().context("wrk has no output")?;
-    let mut stderr = child.stderr.take().context("wrk has no error output")?;
-    thread::spawn(move || {
-        let mut text = String::new();
-        let _ = stdout.read_to_string(&mut text);
-        let _ = stderr.read_to_string(&mut text);
-        let _ = sender.send(text);
-    });
-    let deadline = Instant::now() + limit;
-    loop {
-        match receiver.recv_timeout(Duration::from_millis(100)) {
-            Ok(text) => return Ok(text),
-            Err(RecvTimeoutError::Disconnected) => bail!("the output of wrk was lost"),
-            Err(RecvTimeoutError::Timeout) => interrupt.check()?,
-        }
-        if Instant::now() > deadline {
-            bail!("wrk did not end in time");
-        }
-    }
 }
 
 fn parse(text: &str) -> Result<LoadReport> {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::frame::escape;
 
 /// Width of a bar chart in its own units: two stand beside each other on the page.
 const WIDTH: f64 = 540.0;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{self, Bar, Line, Part};
+use super::frame::{self, COLOURS, escape};
 use super::markdown::MIXED;
 use super::{bytes, kinds, number, time};
 use crate::explain;
@@ -12,25 +13,10 @@ use crate::warn;
 
 pub const FILE: &str = "report.html";
 
-const STYLE: &str = include_str!("page.css");
-
-/// Colours in the style sheet.
-const COLOURS: usize = 12;
-
-/// Switches between light and dark; without scripts the page follows the system's setting.
-const SCRIPT: &str = "document.getElementById('theme').onclick=function(){var r=document.documentElement,\
-    d=r.dataset.theme||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');\
-    r.dataset.theme=d==='dark'?'light':'dark'};";
-
-/// Text as HTML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// The colour of a system: its place among the lab's own systems, or one of the remaining colours.
 fn colour(results: &ResultSet, system: &SystemRecord) -> usize {
-    let own = crate::systems::builtin_ids();
-    own.iter().position(|id| *id == system.id).map(|place| place % COLOURS).unwrap_or_else(|| {
+    frame::colour(&system.id).unwrap_or_else(|| {
+        let own = crate::systems::builtin_ids();
         let others = results.systems.iter().filter(|other| !own.contains(&other.id));
         let place = others.take_while(|other| other.id != system.id).count();
         (own.len() + place) % COLOURS
@@ -49,29 +35,15 @@ pub fn page(results: &ResultSet) -> String {
     }
     systems(&mut page, results);
     method(&mut page, results);
-    let _ = writeln!(page, "</main><script>{SCRIPT}</script></body></html>");
+    page.push_str(&frame::close());
     page
 }
 
 fn head(page: &mut String, results: &ResultSet, views: &[CaseView<'_>]) {
     let machine = &results.machine;
-    let mut colours = String::new();
-    for index in 0..COLOURS {
-        let _ = write!(
-            colours,
-            ".c{index}{{fill:var(--c{index})}}.s{index}{{stroke:var(--c{index})}}svg .t{index}{{fill:var(--c{index})}}\
-             .b{index}{{background:var(--c{index})}}"
-        );
-    }
     let date = results.started.replace('T', " ").replace('Z', " UTC");
-    let _ = write!(
-        page,
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{suite}: PHP runtimes side by side</title><style>{STYLE}{colours}</style></head><body><main>\
-         <header><div><h1>PHP runtimes side by side: {suite}</h1><p class=\"soft\">{date} · {cpu}, {cores} processors · {os}, Linux {kernel} \
-         · {rounds} rounds of {seconds} s</p></div><button id=\"theme\" type=\"button\">light / dark</button></header><nav>",
-        suite = escape(&results.suite),
+    let about = format!(
+        "{date} · {cpu}, {cores} processors · {os}, Linux {kernel} · {rounds} rounds of {seconds} s",
         date = escape(&date),
         cpu = escape(&machine.cpu),
         cores = machine.cores,
@@ -80,6 +52,10 @@ fn head(page: &mut String, results: &ResultSet, views: &[CaseView<'_>]) {
         rounds = results.settings.rounds,
         seconds = results.settings.seconds,
     );
+    let suite = escape(&results.suite);
+    let title = format!("{suite}: PHP runtimes side by side");
+    page.push_str(&frame::open(&title, &format!("PHP runtimes side by side: {suite}"), &about));
+    page.push_str("<nav>");
     for view in views {
         let _ = write!(page, "<a href=\"#{}\">{}</a>", anchor(&view.case.id), escape(&view.case.title));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::frame::escape;
 use super::{number, time};
 use crate::record::SystemRecord;
 use crate::view::{CaseView, KindView};

@@ -1,11 +1,14 @@
 //! Reports: the raw data as JSON, and from it alone a summary, a Markdown page and a self-contained HTML page.
 
+pub mod blocks;
 pub mod chart;
 pub mod compare;
+pub mod frame;
 pub mod html;
 pub mod json;
 pub mod kinds;
 pub mod markdown;
+pub mod ratios;
 pub mod summary;
 
 use std::fs;

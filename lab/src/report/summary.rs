@@ -92,14 +92,20 @@ struct KindFigures {
 /// Writes the summary and the Markdown page into `into`.
 pub fn write(into: &Path, results: &ResultSet) -> Result<()> {
     fs::create_dir_all(into).with_context(|| format!("cannot create {}", into.display()))?;
-    let mut summary = String::new();
-    render(&serde_json::to_value(of(results))?, 0, &mut summary);
-    summary.push('\n');
+    let summary = text(&serde_json::to_value(of(results))?);
     for (name, content) in [(FILE, summary), (markdown::FILE, markdown::page(results))] {
         let path = into.join(name);
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// A summary as it is kept.
+pub fn text(summary: &Value) -> String {
+    let mut text = String::new();
+    render(summary, 0, &mut text);
+    text.push('\n');
+    text
 }
 
 /// Depth of what stands on one line however long it is: the figures of one system on one case.

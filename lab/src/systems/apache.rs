@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::{Running, Site, System, drop_to, found, missing, newest_php, program, version_line};
-use crate::cases::{Case, Protocol};
+use crate::cases::{Case, Protocol, Setup};
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -118,7 +118,7 @@ ErrorLog {dir}/apache-error.log
 LogLevel warn
 ServerName localhost
 Listen {address}
-{tls}{account}StartServers {processes}
+{log}{tls}{account}StartServers {processes}
 MinSpareServers {processes}
 MaxSpareServers {processes}
 ServerLimit {processes}
@@ -146,7 +146,14 @@ AddOutputFilterByType DEFLATE application/rss+xml application/xml application/js
         php = php.display(),
         dir = site.dir.display(),
         address = site.address,
-        processes = site.workers.max(site.connections + 2),
+        processes = site.processes.unwrap_or_else(|| site.workers.max(site.connections + 2)),
+        log = match site.setup {
+            Setup::Shipped => format!(
+                "LogFormat \"%h %l %u %t \\\"%r\\\" %>s %O \\\"%{{Referer}}i\\\" \\\"%{{User-Agent}}i\\\"\" combined\nCustomLog {}/access.log combined\n",
+                site.dir.display()
+            ),
+            Setup::Lab | Setup::Tuned => String::new(),
+        },
         root = site.root.display(),
     )
 }

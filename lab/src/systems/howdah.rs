@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Running, Script, Site, System, found, missing, program, version_line};
-use crate::cases::Protocol;
+use crate::cases::{Protocol, Setup};
 use crate::record::{Role, SystemStatus};
 
 /// A mode of Howdah.
@@ -104,7 +104,7 @@ impl Howdah {
 }
 
 /// `$HOWDAH`, else beside the lab's own binary or in the release build next to it, else in `PATH`.
-fn server() -> Option<PathBuf> {
+pub fn server() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
@@ -230,7 +230,11 @@ impl System for Howdah {
     fn start(&self, site: &Site) -> Result<Running> {
         let binary = self.build.server().context("howdah is not there")?;
         let php = self.build.php_host().context("howdah-php is not there")?;
-        let workers = if self.mode == Mode::Async { cores() } else { site.workers };
+        let workers = match (site.processes, self.mode) {
+            (Some(exactly), _) => exactly,
+            (None, Mode::Async) => cores(),
+            (None, _) => site.workers,
+        };
         let range = match site.pool.fewest {
             Some(fewest) => format!("{fewest}-{workers}"),
             None => workers.to_string(),
@@ -291,6 +295,9 @@ impl Howdah {
         if let Some(ms) = site.pool.queue_timeout_ms {
             settings.push_str(&format!("queue_timeout = \"{ms}ms\"\n"));
         }
+        if site.setup == Setup::Shipped {
+            settings.push_str(&format!("[log]\naccess = \"{}/access.log\"\n", site.dir.display()));
+        }
         if let Some(upstream) = site.upstream {
             settings.push_str(&format!("[[route]]\nmatch = \"/*\"\nproxy = \"http://{upstream}\"\n"));
         }
@@ -341,6 +348,8 @@ mod tests {
             boot_file: file(boot, "boot.php"),
             path: "/a?b=c".into(),
             workers: 4,
+            processes: None,
+            setup: Default::default(),
             pool: Default::default(),
             jit: false,
             connections: 1000,

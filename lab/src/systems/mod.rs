@@ -6,27 +6,30 @@
 pub mod apache;
 pub mod custom;
 pub mod frankenphp;
+pub mod haproxy_fpm;
 pub mod howdah;
 pub mod nginx;
 pub mod nginx_fpm;
+pub mod php_fpm;
 pub mod swoole;
+pub mod tailored;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{App, Case, Pool, Protocol};
+use crate::cases::{App, Case, Pool, Protocol, Setup};
 use crate::certificate::Certificate;
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
 use crate::jit;
 use crate::load::{Target, client};
+pub use crate::programs::{newest_php, program, version_line};
 use crate::record::{Role, SystemStatus};
 
 /// How long a system may take until it answers.
@@ -56,8 +59,11 @@ pub struct Site {
     pub path: String,
     /// PHP workers.
     pub workers: u32,
+    /// The exact number of processes or threads, also for systems that take as many as they think best.
+    pub processes: Option<u32>,
     /// What else the pool of workers must be like.
     pub pool: Pool,
+    pub setup: Setup,
     /// Whether PHP compiles with its JIT.
     pub jit: bool,
     /// Connections that will come at the same time.
@@ -260,6 +266,7 @@ pub fn builtin() -> Vec<Box<dyn System>> {
         Box::new(swoole::Swoole { behind_nginx: true }),
     ];
     systems.extend(howdah::Howdah::builtin().into_iter().map(|howdah| Box::new(howdah) as Box<dyn System>));
+    systems.push(Box::new(haproxy_fpm::HaproxyFpm));
     systems
 }
 
@@ -306,39 +313,6 @@ pub fn wait_until_ready(running: &Running, target: &Target, interrupt: &Interrup
     }
 }
 
-/// The first line of what a program prints about its version.
-pub fn version_line(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
-    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    let text = String::from_utf8_lossy(&text);
-    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
-}
-
-/// The program of that name in `PATH` or in the directories for administrators.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/bin"].map(PathBuf::from))
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file())
-}
-
-/// The highest version of a file whose name differs only in its PHP version, such as `/usr/sbin/php-fpm8.2`.
-pub fn newest_php(dir: &str, prefix: &str, suffix: &str) -> Option<(String, PathBuf)> {
-    let mut found: Vec<(Vec<u32>, String, PathBuf)> = fs::read_dir(dir)
-        .ok()?
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let version = name.strip_prefix(prefix)?.strip_suffix(suffix)?.to_owned();
-            let numbers = version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok()?;
-            Some((numbers, version, entry.path()))
-        })
-        .collect();
-    found.sort();
-    found.pop().map(|(_, version, path)| (version, path))
-}
-
 /// The account that servers of Debian drop to, when the lab runs as root.
 pub fn drop_to() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("www-data")
@@ -362,18 +336,6 @@ pub fn missing(what: impl Into<String>, how: impl Into<String>) -> SystemStatus 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn newest_php_is_chosen_by_number() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["php-fpm8.2", "php-fpm8.10", "php-fpm7.4", "php-fpm", "php-fpm8.x", "other8.9"] {
-            fs::write(dir.path().join(name), "").unwrap();
-        }
-        let (version, path) = newest_php(dir.path().to_str().unwrap(), "php-fpm", "").unwrap();
-        assert_eq!(version, "8.10");
-        assert!(path.ends_with("php-fpm8.10"));
-        assert_eq!(newest_php("/nowhere", "php-fpm", ""), None);
-    }
 
     #[test]
     fn a_taken_port_is_named() {

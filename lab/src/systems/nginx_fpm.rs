@@ -1,32 +1,26 @@
 //! nginx with PHP-FPM behind a Unix socket: the most common way to serve PHP.
 
-use anyhow::{Context, Result};
+use std::path::Path;
 
-use super::{Running, Site, System, drop_to, found, missing, newest_php, nginx, program, version_line};
-use crate::cases::Protocol;
+use anyhow::Result;
+
+use super::{Running, Site, System, found, missing, nginx, php_fpm, program, version_line};
+use crate::cases::{Protocol, Setup};
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
 #[derive(Debug)]
 pub struct NginxFpm;
 
-fn fpm() -> Option<(String, std::path::PathBuf)> {
-    newest_php("/usr/sbin", "php-fpm", "")
-}
-
-/// Lines for how many children there are, and how long each lives.
-fn pool(site: &Site) -> String {
-    let mut lines = match site.pool.fewest {
-        None => "pm = static\n".to_owned(),
-        Some(fewest) => format!(
-            "pm = dynamic\npm.start_servers = {fewest}\npm.min_spare_servers = {fewest}\npm.max_spare_servers = {}\n",
-            site.workers
-        ),
-    };
-    if let Some(most) = site.pool.max_requests {
-        lines.push_str(&format!("pm.max_requests = {most}\n"));
-    }
-    lines
+/// Connections to PHP-FPM that stay open, as many for each of nginx's workers as their share of the children: more would keep
+/// children busy that nobody asks anything of.
+fn kept(site: &Site, socket: &Path) -> (String, String) {
+    let workers = std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
+    let share = (php_fpm::children(site) / workers).max(1);
+    (
+        format!("    upstream fpm {{\n        server unix:{};\n        keepalive {share};\n    }}\n", socket.display()),
+        "            fastcgi_keep_conn on;\n            fastcgi_pass fpm;\n".into(),
+    )
 }
 
 impl System for NginxFpm {
@@ -39,7 +33,7 @@ impl System for NginxFpm {
     }
 
     fn find(&self) -> SystemStatus {
-        let fpm = fpm();
+        let fpm = php_fpm::find();
         match (program("nginx"), &fpm) {
             (Some(_), Some((_, binary))) => {
                 found([("nginx", nginx::version()), ("PHP-FPM", version_line(binary, &["-v"]))])
@@ -57,16 +51,12 @@ impl System for NginxFpm {
 
     fn tuning(&self) -> Vec<String> {
         let mut notes = nginx::tuning();
-        notes.extend([
-            "PHP-FPM: pm = static with as many children as the case gives workers; where a case lets the pool grow, pm = dynamic with \
-             start_servers and min_spare_servers at its fewest"
-                .into(),
+        notes.extend(php_fpm::tuning());
+        notes.push(
             "no FastCGI keep-alive: with it, each connection that nginx keeps idle occupies a child, and the pool starves \
              as soon as nginx's workers keep more connections than there are children"
                 .into(),
-            "PHP-FPM: listen.backlog holds all connections, so that none is refused".into(),
-            "PHP-FPM on a Unix socket, Debian's php.ini and extensions, OPcache on, JIT only in cases that name it".into(),
-        ]);
+        );
         notes
     }
 
@@ -87,38 +77,20 @@ impl System for NginxFpm {
     }
 
     fn start(&self, site: &Site) -> Result<Running> {
-        let (_, binary) = fpm().context("php-fpm is not installed")?;
         let mut running = Running::default();
-        let socket = site.dir.join("fpm.sock");
-        let account = drop_to().map_or_else(String::new, |user| {
-            format!("user = {user}\ngroup = {user}\nlisten.owner = {user}\nlisten.group = {user}\n")
-        });
-        let config = site.write(
-            "php-fpm.conf",
-            &format!(
-                "[global]\nerror_log = {dir}/php-fpm-error.log\ndaemonize = no\n\n[lab]\n{account}listen = {socket}\n\
-                 listen.backlog = {backlog}\n{pool}pm.max_children = {workers}\ncatch_workers_output = yes\n",
-                dir = site.dir.display(),
-                socket = socket.display(),
-                workers = site.workers,
-                pool = pool(site),
-                backlog = (2 * site.connections).max(511),
-            ),
-        )?;
-        running.keep(&config)?;
-        running.logs.push(site.dir.join("php-fpm-error.log"));
-        running.spawn(&site.launch(
-            "php-fpm",
-            binary,
-            &["--nodaemonize", "--fpm-config", &config.to_string_lossy()],
-        ))?;
-
+        let socket = php_fpm::start(site, &mut running)?;
         let fallback = if site.front_controller { "/index.php?$query_string" } else { "=404" };
         if let Some(upstream) = site.upstream {
             let (upstream, server) = nginx::handing_on(site, upstream);
             nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
             return Ok(running);
         }
+        let (upstream, pass) = match site.setup {
+            Setup::Tuned => kept(site, &socket),
+            Setup::Lab | Setup::Shipped => {
+                (String::new(), format!("            fastcgi_pass unix:{};\n", socket.display()))
+            }
+        };
         let server = format!(
             "        location / {{
             try_files $uri $uri/ {fallback};
@@ -129,12 +101,10 @@ impl System for NginxFpm {
             set $path_info $fastcgi_path_info;
             include /etc/nginx/fastcgi.conf;
             fastcgi_param PATH_INFO $path_info;
-            fastcgi_pass unix:{};
-        }}
-",
-            socket.display()
+{pass}        }}
+"
         );
-        nginx::start(site, &mut running, &nginx::config(site, "", &server))?;
+        nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
         Ok(running)
     }
 }

@@ -31,6 +31,11 @@ fn version() -> Option<(PathBuf, String)> {
     (!version.is_empty() && version.starts_with(|c: char| c.is_ascii_digit())).then_some((php, version))
 }
 
+/// One process per core: each serves many requests at once.
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
+}
+
 const HOW: &str = "apt-get install php-dev php-pear libbrotli-dev zlib1g-dev libssl-dev && pecl install swoole, then put \
                    extension=swoole.so into a file of /etc/php/*/cli/conf.d, or set SWOOLE_SO to the path of swoole.so";
 
@@ -98,7 +103,7 @@ impl System for Swoole {
         launch.environment.extend([
             ("LAB_HOST".into(), address.ip().to_string()),
             ("LAB_PORT".into(), address.port().to_string()),
-            ("LAB_WORKERS".into(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
+            ("LAB_WORKERS".into(), site.processes.unwrap_or_else(cores).to_string()),
             ("LAB_ROOT".into(), site.root.display().to_string()),
             ("LAB_COMPRESSION".into(), u8::from(!self.behind_nginx).to_string()),
             ("LAB_LOG".into(), site.dir.join("swoole-server.log").display().to_string()),

@@ -1,9 +1,12 @@
 //! Traces by OpenTelemetry: what a collector gets, whose trace a request belongs to, what PHP and the logs see of it, and that a
 //! collector which hangs or refuses costs spans and nothing else.
 
+use howdah_skip::skip;
 use howdah_tests::collector::{Manner, Span};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Collector, Conn, Mode, Request, Setup, Site, Upstream, run};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -283,6 +286,50 @@ fn the_last_spans_are_sent_before_the_server_ends() {
             site.howdah().signal(rustix::process::Signal::TERM);
             assert_eq!(site.howdah_mut().wait(), Some(0));
             assert!(!collector.spans().is_empty());
+        },
+    );
+}
+
+/// Prometheus' own client library for Python, which reads what Prometheus reads.
+const PYTHON: &str = "/usr/bin/python3";
+
+#[test]
+fn a_bucket_of_the_metrics_leads_to_a_trace_that_fell_into_it() {
+    let has_library = |library| Command::new(PYTHON).args(["-c", &format!("import {library}")]).output();
+    if !has_library("prometheus_client").is_ok_and(|output| output.status.success()) {
+        skip!("python3-prometheus-client", "whoever reads OpenMetrics");
+    }
+    let collector = Collector::start();
+    with(
+        &collector,
+        "parent = \"always\"",
+        |s| s,
+        |site| {
+            let _ = site.send(&Request::get("/seen.php").header("traceparent", PARENT)).expect(200);
+            let page = |accept: &str| {
+                let request = Request::get("/metrics").header("Accept", accept).close();
+                Conn::open(&site.howdah().admin()).exchange(&request).expect(200)
+            };
+            let accept = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.4";
+            let mut metrics = String::new();
+            assert!(
+                eventually(PATIENCE, || {
+                    metrics = page(accept).text();
+                    metrics.contains(TRACE)
+                }),
+                "{metrics}"
+            );
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/openmetrics/read.py");
+            let mut reader = Command::new(PYTHON);
+            reader.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut reader = reader.spawn().unwrap();
+            reader.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+            let output = reader.wait_with_output().unwrap();
+            let (read, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            for name in ["howdah_request_duration_seconds_bucket", "howdah_site_request_duration_seconds_bucket"] {
+                assert!(read.contains(&format!("{name} {TRACE}\n")), "{read}{errors}\n{metrics}");
+            }
+            assert!(!page("text/plain").text().contains(TRACE), "the older format has no exemplars");
         },
     );
 }

@@ -25,6 +25,9 @@ fn record(exchange: &Exchange) {
     cells.count(exchange.front, exchange.status, took, exchange.bytes);
     if let Some((trace, telemetry)) = exchange.trace.as_ref().zip(site.server.telemetry()) {
         traces::end(telemetry, trace, exchange, took);
+        if let Some((trace, span)) = trace.sampled_ids() {
+            cells.note_trace(trace, span, took, exchange.time);
+        }
     }
     let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
     let Some(log) = log else { return };

@@ -1,0 +1,28 @@
+<?php
+
+namespace Heavy;
+
+/** The many services that an application of this size builds before it answers: so many of them as its weight says. */
+final class Parts
+{
+    private int $built = 0;
+
+    public function __construct(private iterable $parts)
+    {
+    }
+
+    /** Once for each kernel, as listeners and extensions of a framework are. */
+    public function build(int $wanted): void
+    {
+        if ($this->built >= $wanted) {
+            return;
+        }
+        $this->built = 0;
+        foreach ($this->parts as $part) {
+            if ($this->built++ >= $wanted) {
+                break;
+            }
+            $part->prepare('shop');
+        }
+    }
+}

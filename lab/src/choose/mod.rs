@@ -1,0 +1,180 @@
+//! `howdah-lab choose --app DIR`: a team's own paths over every system and mode that can serve them, ending in one page for a
+//! decision.
+
+pub mod demands;
+pub mod doctor;
+pub mod document;
+pub mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::clock;
+use crate::descriptors;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::load::{Load, RealLoad};
+use crate::outset;
+use crate::plan::{Request, plan};
+use crate::record::Settings;
+use crate::report;
+use crate::reproduce::{HTML, MARKDOWN};
+use crate::runner::Runner;
+use crate::stage::Stage;
+use document::{Choice, Wanted};
+
+#[derive(Debug, Args)]
+pub struct ChooseArgs {
+    /// The application (its public/, if it has one, is served)
+    #[arg(long, value_name = "DIR")]
+    app: PathBuf,
+    /// A path of it; may be given several times
+    #[arg(long = "path", value_name = "/PATH")]
+    paths: Vec<String>,
+    /// A file with a path on each line, and behind it, if wished, how often it is asked for beside the others: `/cart 3`
+    #[arg(long = "paths", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Requests per second that latency is measured at; half of what the slowest system serves when absent
+    #[arg(long, value_name = "RATE")]
+    load: Option<f64>,
+    /// Requests per second that machines are counted for
+    #[arg(long, value_name = "RATE", default_value_t = 1000.0)]
+    need: f64,
+    /// Only these systems
+    #[arg(long, value_delimiter = ',')]
+    systems: Vec<String>,
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// Seconds of each measured run
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    duration: f64,
+    /// Seconds of load before each measured run
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    warmup: f64,
+    #[arg(long, default_value_t = 16)]
+    connections: u32,
+    /// PHP workers of each system
+    #[arg(long)]
+    workers: Option<u32>,
+    /// Do not ask `howdah doctor`
+    #[arg(long)]
+    no_doctor: bool,
+    /// Where the results go; `lab/raw/<date>-<host class>/app` when absent
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Paths and how often each is asked for.
+fn paths(args: &ChooseArgs) -> Result<Vec<(String, f64)>> {
+    let mut paths: Vec<(String, f64)> = args.paths.iter().map(|path| (path.clone(), 1.0)).collect();
+    if let Some(file) = &args.file {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (path, share) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
+            let share = share.trim().parse::<f64>().ok().filter(|share| *share > 0.0 && share.is_finite());
+            let share = share.with_context(|| {
+                format!("{}, line {}: {line:?} must be /PATH or /PATH SHARE", file.display(), number + 1)
+            })?;
+            paths.push((path.to_owned(), share));
+        }
+    }
+    if paths.is_empty() {
+        paths.push(("/".to_owned(), 1.0));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    if let Some((path, _)) = paths.iter().find(|(path, _)| !seen.insert(path.clone())) {
+        bail!("path {path:?} is named twice");
+    }
+    Ok(paths)
+}
+
+/// Measures, and writes the page.
+pub fn main(args: &ChooseArgs) -> Result<u8> {
+    if !(args.need > 0.0 && args.load.is_none_or(|load| load >= 1.0)) {
+        bail!("--need must be above 0, and --load at least 1");
+    }
+    let paths = paths(args)?;
+    let workers = args.workers.unwrap_or_else(|| 2 * cores());
+    let plan = plan(&Request {
+        systems: args.systems.clone(),
+        rounds: Some(args.rounds),
+        seconds: Some(args.duration),
+        warmup: Some(args.warmup),
+        workers: Some(workers),
+        connections: Some(args.connections),
+        app: Some(args.app.clone()),
+        paths: paths.iter().map(|(path, _)| path.clone()).collect(),
+        ..Request::default()
+    })?;
+    let load = RealLoad::find()?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut results = outset::results(
+        &plan,
+        Settings {
+            rounds: plan.rounds,
+            seconds: plan.seconds,
+            warmup_seconds: plan.warmup,
+            load_threads: 2,
+            generator: load.name(),
+            rate_share: 0.5,
+            work_rounds_per_ms: None,
+        },
+    );
+    let out = args.out.clone().unwrap_or_else(|| outset::directory(&results));
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    outset::announce(&plan, &out);
+    descriptors::make_room(args.connections)?;
+    let doctor = if args.no_doctor { None } else { doctor::ask(&args.app, &out) };
+    let measured = Stage::prepare(&plan.cases, plan.app.as_deref(), &interrupt).and_then(|stage| {
+        Runner {
+            stage: &stage,
+            load: &load,
+            interrupt: &interrupt,
+            progress: &|line| eprintln!("{line}"),
+            save: &|results| report::json::write(&out, results),
+            threads: 2,
+            rate_share: 0.5,
+            fixed_rate: args.load,
+            settles: true,
+            floor: false,
+            rounds_per_ms: f64::NAN,
+        }
+        .run(&plan, &mut results)
+    });
+    results.interrupted = interrupt.is_raised();
+    results.finished = Some(clock::now());
+    report::json::write(&out, &results)?;
+    let wanted = Wanted { need: args.need, load: args.load, shares: paths };
+    let choice = Choice::of(&args.app, &wanted, &results, doctor);
+    write(&out, &choice)?;
+    print!("{}", page::lines(&choice));
+    eprintln!("\nresults in {}", out.display());
+    match measured {
+        Err(_) if results.interrupted => Err(Interrupted.into()),
+        measured => measured.map(|()| 0),
+    }
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
+}
+
+fn write(out: &Path, choice: &Choice) -> Result<()> {
+    let page = page::of(choice);
+    let files = [
+        (report::summary::FILE, report::summary::text(&serde_json::to_value(choice)?)),
+        (HTML, page.html(None)),
+        (MARKDOWN, page.markdown()),
+    ];
+    for (name, content) in files {
+        let path = out.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

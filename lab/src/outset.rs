@@ -1,0 +1,73 @@
+//! What is known before the first run: an empty result set, where it goes, and what will be measured.
+
+use std::path::{Path, PathBuf};
+
+use crate::cases::Case;
+use crate::clock;
+use crate::plan::Plan;
+use crate::record::{ResultSet, SCHEMA, Settings, SystemRecord, SystemStatus};
+use crate::sample::machine;
+
+/// A result set without results.
+pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
+    ResultSet {
+        schema: SCHEMA,
+        suite: plan.suite.clone(),
+        started: clock::now(),
+        finished: None,
+        interrupted: false,
+        command: std::env::args().collect(),
+        lab_version: env!("CARGO_PKG_VERSION").into(),
+        settings,
+        machine: machine::facts(),
+        systems: plan
+            .systems
+            .iter()
+            .map(|(system, status)| SystemRecord {
+                id: system.id(),
+                title: system.title(),
+                status: status.clone(),
+                tuning: system.tuning(),
+                config_files: Default::default(),
+                commands: Vec::new(),
+                php: None,
+            })
+            .collect(),
+        cases: plan.cases.iter().map(Case::record).collect(),
+        floors: Vec::new(),
+        loops: Vec::new(),
+        runs: Vec::new(),
+    }
+}
+
+/// Where results go when nothing is said.
+pub fn directory(results: &ResultSet) -> PathBuf {
+    let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/raw" } else { "howdah-lab-results" };
+    let date = results.started.split('T').next().unwrap_or("undated");
+    Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
+}
+
+/// Says what is missing, and how long the rest takes.
+pub fn announce(plan: &Plan, out: &Path) {
+    let mut present = 0;
+    for (system, status) in &plan.systems {
+        match status {
+            SystemStatus::Found { .. } => present += 1,
+            SystemStatus::Missing { what, .. } => {
+                eprintln!("not measured: {} ({what} is missing; see doctor)", system.title())
+            }
+        }
+    }
+    let pairs = plan.cases.len() as f64 * f64::from(present) - plan.skipped.len() as f64;
+    let runs = f64::from(plan.rounds + u32::from(plan.latency)) * pairs;
+    let minutes = runs * (plan.seconds + plan.warmup + 0.7) / 60.0;
+    eprintln!(
+        "suite {}: {} cases on {present} systems, {} rounds of {} s, about {:.0} minutes; results go to {}\n",
+        plan.suite,
+        plan.cases.len(),
+        plan.rounds,
+        plan.seconds,
+        minutes.ceil(),
+        out.display()
+    );
+}

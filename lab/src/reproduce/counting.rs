@@ -1,0 +1,96 @@
+//! How ab, wrk and vegeta count latency, shown where it changes the result: on a script that waits, asked for more than its
+//! workers can serve.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::{Figures, of_runs};
+use crate::cases::{Case, catalogue};
+use crate::interrupt::Interrupt;
+use crate::load::{Load, LoadReport, Shape, Target};
+use crate::record::{Outcome, ResultSet};
+use crate::view::{CaseView, State};
+
+/// Beginning of the ids of its cases.
+pub const PREFIX: &str = "counting.";
+
+/// More is offered than can be served, in shares of what a closed loop reaches.
+pub const OFFERED: [f64; 2] = [0.8, 1.3];
+
+/// The same work counted in several ways.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Counting {
+    pub system: String,
+    pub load: String,
+    pub wait_ms: f64,
+    pub ways: Vec<Way>,
+}
+
+/// One way to count.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Way {
+    pub title: String,
+    pub how: String,
+    pub figures: Option<Figures>,
+    /// Why there are none.
+    pub reason: Option<String>,
+}
+
+/// The case of one way, on the script that waits.
+pub fn case(way: &str, title: &str, how: &str) -> Option<Case> {
+    let base = catalogue::all().into_iter().find(|case| case.id == "usleep")?;
+    Some(Case { id: format!("{PREFIX}{way}"), title: title.into(), about: how.into(), ..base })
+}
+
+/// Requests per second that the first closed loop reached.
+pub fn reached(results: &ResultSet) -> Option<f64> {
+    results.runs.iter().filter(|run| run.case.starts_with(PREFIX)).find_map(|run| match &run.outcome {
+        Outcome::Measured(sample) => Some(sample.rate()),
+        _ => None,
+    })
+}
+
+impl Counting {
+    /// From what was measured, if anything was.
+    pub fn of(views: &[CaseView<'_>]) -> Option<Self> {
+        let mine: Vec<&CaseView<'_>> = views.iter().filter(|view| view.case.id.starts_with(PREFIX)).collect();
+        let first = mine.first()?;
+        let ran = |view: &CaseView<'_>| {
+            view.cells.iter().position(|cell| matches!(cell.state, State::Measured(_) | State::Failed { .. }))
+        };
+        let system = mine.iter().find_map(|view| ran(view))?;
+        let ways = mine.iter().map(|view| {
+            let (figures, reason) = match &view.cells[system].state {
+                State::Measured(measured) => (Some(of_runs(measured)), None),
+                State::Failed { message, .. } => (None, Some((*message).to_owned())),
+                _ => (None, Some("not measured".to_owned())),
+            };
+            Way { title: view.case.title.clone(), how: view.case.about.clone(), figures, reason }
+        });
+        Some(Self {
+            system: first.cells[system].system.title.clone(),
+            load: first.case.load(),
+            wait_ms: first.case.wait_ms,
+            ways: ways.collect(),
+        })
+    }
+}
+
+/// A generator at a fixed rate, in the place of one in a closed loop.
+pub struct AtRate<'a> {
+    pub inner: &'a dyn Load,
+    pub rate: f64,
+}
+
+impl Load for AtRate<'_> {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn closed(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> anyhow::Result<LoadReport> {
+        self.inner.constant(target, shape, self.rate, interrupt)
+    }
+
+    fn constant(&self, target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> anyhow::Result<LoadReport> {
+        self.inner.constant(target, shape, rate, interrupt)
+    }
+}

@@ -1,0 +1,42 @@
+//! The part of a page that shows how ways of counting change a latency.
+
+use super::document::Document;
+use crate::report::blocks::{Block, Cell, Table};
+use crate::report::{number, time};
+
+/// Adds it, where something was measured for it.
+pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
+    let Some(counting) = &document.counting else { return };
+    blocks.push(Block::Heading("How latency is counted".into()));
+    blocks.push(Block::Text(format!(
+        "The same script on {}, which waits {} ms and computes nothing ({}). A closed loop (ab, wrk, vegeta without a rate) sends the next \
+         request when the last one was answered: a server that is late is asked less, and the wait that other visitors would have had is \
+         left out (coordinated omission). In an open loop requests are due at a rate, and latency counts from that moment.",
+        counting.system, counting.wait_ms, counting.load
+    )));
+    let rows = counting.ways.iter().map(|way| {
+        let mut cells = vec![Cell::words(way.title.clone()).below(way.how.clone())];
+        match &way.figures {
+            Some(figures) => {
+                cells.push(Cell::new(format!("{} /s", number(figures.rate.median))));
+                let times = [figures.p50_us, figures.p95_us, figures.p99_us];
+                cells.extend(times.map(|us| us.map_or(Cell::absent("–"), |us| Cell::new(time(us)))));
+            }
+            None => {
+                cells.push(Cell::absent(way.reason.clone().unwrap_or_else(|| "not measured".into())));
+                cells.extend((0..3).map(|_| Cell::absent("–")));
+            }
+        }
+        cells
+    });
+    blocks.push(Block::Table(Table {
+        head: ["generator and way", "answers", "p50", "p95", "p99"].map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+    }));
+    blocks.push(Block::Text(
+        "Closed loops agree with each other: connections divided by throughput. Below what the server can serve the open loop shows less \
+         than they do, because nobody waits in a queue of their making; above it the queue grows for as long as the run lasts, which no \
+         closed loop can show. So latencies of articles compare only where they were counted in the same way and offered the same."
+            .into(),
+    ));
+}

@@ -1,0 +1,258 @@
+//! `howdah-lab reproduce NAME`: a published comparison with its own method, on the systems it names that are found and on
+//! Howdah's modes. The page sets its table beside what was measured here, as ratios.
+//!
+//! [`article`] is what was published, [`method`] what of it is measured, [`document`] what came out, [`page`] how it is shown.
+
+pub mod article;
+pub mod counting;
+mod counting_page;
+pub mod document;
+pub mod method;
+pub mod page;
+pub mod verdict;
+pub mod weight;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::clock;
+use crate::descriptors;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::load::{Load, RealLoad, ab::Ab, vegeta::Vegeta};
+use crate::outset;
+use crate::plan::Plan;
+use crate::record::{Outcome, ResultSet, Settings, SystemStatus};
+use crate::report;
+use crate::runner::Runner;
+use crate::stage::Stage;
+use article::{Article, Generator};
+use counting::AtRate;
+use document::Document;
+use method::Form;
+
+/// The pages, beside `result.json` and `summary.json`.
+pub const HTML: &str = "page.html";
+pub const MARKDOWN: &str = "page.md";
+
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// The article: classic-vs-fpm, coroutine-vs-fpm, three-environments or sylius-worker-vs-thread
+    pub name: String,
+    /// All of it in minutes
+    #[arg(long, conflicts_with = "tiny")]
+    short: bool,
+    /// Some of it in seconds: whether everything works
+    #[arg(long)]
+    tiny: bool,
+    /// A directory with an installed Sylius, for sylius-worker-vs-thread: measured instead of the lab's own shop
+    #[arg(long, value_name = "DIR")]
+    app: Option<PathBuf>,
+    /// The path of a product in it
+    #[arg(long, value_name = "/PATH", default_value = "/api/v2/shop/products", requires = "app")]
+    path: String,
+    /// Where the results go; `lab/raw/<date>-<host class>/reproduce-NAME` when absent
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What is true of the whole run.
+struct Session<'a> {
+    article: &'a Article,
+    stage: &'a Stage,
+    interrupt: &'a Interrupt,
+    out: &'a Path,
+}
+
+impl Session<'_> {
+    fn measure(&self, plan: &Plan, load: &dyn Load, results: &mut ResultSet) -> Result<()> {
+        Runner {
+            stage: self.stage,
+            load,
+            interrupt: self.interrupt,
+            progress: &|line| eprintln!("{line}"),
+            save: &|results| report::json::write(self.out, results),
+            threads: self.article.method.threads,
+            rate_share: 0.0,
+            fixed_rate: None,
+            settles: true,
+            floor: false,
+            rounds_per_ms: f64::NAN,
+        }
+        .run(plan, results)
+    }
+
+    /// The same waiting script, counted in every way that is at hand.
+    fn count(&self, mut plan: Plan, results: &mut ResultSet) -> Result<()> {
+        let wanted = [&self.article.base, &self.article.counterpart];
+        let found = |status: &SystemStatus| matches!(status, SystemStatus::Found { .. });
+        let Some(at) = plan.systems.iter().position(|(it, status)| wanted.contains(&&it.id()) && found(status)) else {
+            return Ok(());
+        };
+        let system = plan.systems.swap_remove(at);
+        let own = RealLoad::find()?;
+        let mut closed: Vec<(&str, &str, Box<dyn Load>)> = vec![(
+            "wrk",
+            "closed loop over connections that stay open, from sending to the whole answer",
+            Box::new(RealLoad::find()?),
+        )];
+        if let Some(ab) = Ab::find(None) {
+            closed.push((
+                "ab",
+                "closed loop with a connection for each request, from connecting to the whole answer",
+                Box::new(ab),
+            ));
+        }
+        if let Some(vegeta) = Vegeta::find() {
+            closed.push(("vegeta", "without a rate: closed loop, from sending to the whole answer", Box::new(vegeta)));
+        }
+        let step = |results: &mut ResultSet, plan: &mut Plan, way: &str, title: &str, how: &str, load: &dyn Load| {
+            let case = counting::case(way, title, how).context("there is no case that waits")?;
+            results.cases.push(case.record());
+            plan.cases = vec![case];
+            self.measure(plan, load, results)
+        };
+        let mut only = Plan { systems: vec![system], rounds: 1, cases: Vec::new(), ..plan };
+        for (name, how, load) in &closed {
+            step(results, &mut only, name, &format!("{name}, closed loop"), how, load.as_ref())?;
+        }
+        let Some(rate) = counting::reached(results) else { return Ok(()) };
+        for share in counting::OFFERED {
+            let (offered, percent) = (rate * share, share * 100.0);
+            let title = format!("open loop at {percent:.0} % of that");
+            let how = format!(
+                "the lab's own generator, {offered:.0} requests due each second, counted from the moment each was due"
+            );
+            step(
+                results,
+                &mut only,
+                &format!("open-{percent:.0}"),
+                &title,
+                &how,
+                &AtRate { inner: &own, rate: offered },
+            )?;
+            if let Some(vegeta) = Vegeta::find() {
+                let title = format!("vegeta, {percent:.0} % of that");
+                let how = format!(
+                    "{offered:.0} requests sent each second over as many connections as it takes, counted from sending"
+                );
+                let load = AtRate { inner: &vegeta, rate: offered };
+                step(results, &mut only, &format!("vegeta-{percent:.0}"), &title, &how, &load)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The article's generator; wrk in its place where it is missing.
+fn generator(article: &Article, form: Form) -> Result<Box<dyn Load>> {
+    let own: Option<Box<dyn Load>> = match article.method.generator {
+        Generator::Ab => Ab::find(form.lengths(article).requests).map(|ab| Box::new(ab) as Box<dyn Load>),
+        Generator::Vegeta => Vegeta::find().map(|vegeta| Box::new(vegeta) as Box<dyn Load>),
+        Generator::Wrk => None,
+    };
+    own.map_or_else(|| Ok(Box::new(RealLoad::find()?) as Box<dyn Load>), Ok)
+}
+
+/// Gives the lab's own application its weight, where it stands for the article's. Says how heavy it is.
+fn weighed(article: &Article, form: Form, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<Option<String>> {
+    match article.heavy {
+        Some(_) if form == Form::Tiny && plan.app.is_none() => Ok(Some(weight::light())),
+        Some(aim) if plan.app.is_none() => weight::find(aim, plan, stage, interrupt).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Measures it and writes its pages.
+pub fn main(args: &ReproduceArgs) -> Result<u8> {
+    let article = article::find(&args.name)?;
+    let form = match (args.short, args.tiny) {
+        (_, true) => Form::Tiny,
+        (true, _) => Form::Short,
+        _ => Form::Full,
+    };
+    if let Some(app) = &args.app {
+        if article.heavy.is_none() {
+            bail!("--app is for sylius-worker-vs-thread; your own application is measured by `howdah-lab choose`");
+        }
+        weight::check_sylius(app)?;
+    }
+    let plan = method::plan(&article, form, args.app.as_deref().map(|app| (app, args.path.as_str())))?;
+    let load = generator(&article, form)?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut results = outset::results(
+        &plan,
+        Settings {
+            rounds: plan.rounds,
+            seconds: plan.seconds,
+            warmup_seconds: plan.warmup,
+            load_threads: article.method.threads,
+            generator: load.name(),
+            rate_share: 0.0,
+            work_rounds_per_ms: None,
+        },
+    );
+    let out = args.out.clone().unwrap_or_else(|| outset::directory(&results));
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    outset::announce(&plan, &out);
+    report::json::write(&out, &results)?;
+    descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
+    let staged: Vec<_> =
+        plan.cases.iter().cloned().chain(article.counting.then(|| counting::case("", "", "")).flatten()).collect();
+    let mut notes: Vec<String> = args
+        .app
+        .iter()
+        .map(|app| format!("The application is the one in {}, asked for {}.", app.display(), args.path))
+        .collect();
+    let measured = Stage::prepare(&staged, args.app.as_deref(), &interrupt).and_then(|stage| {
+        notes.extend(weighed(&article, form, &plan, &stage, &interrupt)?);
+        let session = Session { article: &article, stage: &stage, interrupt: &interrupt, out: &out };
+        session.measure(&plan, load.as_ref(), &mut results)?;
+        if article.counting { session.count(plan, &mut results) } else { Ok(()) }
+    });
+    results.interrupted = interrupt.is_raised();
+    results.finished = Some(clock::now());
+    report::json::write(&out, &results)?;
+    let document = Document::of(&article, form, &results, &notes);
+    write(&out, &article, &document)?;
+    println!("{}", summary_lines(&document));
+    eprintln!("\nresults in {}", out.display());
+    if let Err(error) = measured {
+        return Err(if results.interrupted { Interrupted.into() } else { error });
+    }
+    let failed = results.runs.iter().filter(|run| matches!(run.outcome, Outcome::Failed { .. })).count();
+    if failed > 0 {
+        eprintln!("{failed} runs failed; the page shows them");
+    }
+    Ok(u8::from(failed > 0))
+}
+
+/// Writes what is kept.
+pub fn write(out: &Path, article: &Article, document: &Document) -> Result<()> {
+    let page = page::of(article, document);
+    let files = [
+        (report::summary::FILE, report::summary::text(&serde_json::to_value(document)?)),
+        (HTML, page.html(None)),
+        (MARKDOWN, page.markdown()),
+    ];
+    for (name, content) in files {
+        let path = out.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What became of the conclusions, for the terminal.
+fn summary_lines(document: &Document) -> String {
+    let lines = document.conclusions.iter().map(|judged| {
+        let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {
+            format!("; {} in its place: {}", document.title(&counterpart.system), counterpart.verdict.words())
+        });
+        format!("  {}: {}{counterpart}", judged.text, judged.verdict.words())
+    });
+    let lines: Vec<String> = lines.collect();
+    let missing: Vec<String> = document.missing().iter().map(|(title, ..)| format!("  not here: {title}")).collect();
+    format!("\n{}\n{}\n{}", document.article, lines.join("\n"), missing.join("\n")).trim_end().to_owned()
+}

@@ -1,0 +1,174 @@
+//! Which of an article's conclusions hold in what was measured here.
+
+use serde::{Deserialize, Serialize};
+
+use super::article::{Article, Conclusion, Figure};
+use super::document::{CaseEntry, Figures};
+
+/// What became of a conclusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Holds,
+    InPart,
+    DoesNotHold,
+    /// One of its two systems has no figure.
+    CannotBeTold,
+}
+
+impl Verdict {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds here",
+            Self::InPart => "holds in part",
+            Self::DoesNotHold => "does not hold here",
+            Self::CannotBeTold => "cannot be told here",
+        }
+    }
+}
+
+/// A conclusion beside what was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Judged {
+    pub text: String,
+    /// Systems that are compared, by id.
+    pub of: String,
+    pub to: String,
+    pub figure: String,
+    /// What the ratio has to be.
+    pub limits: String,
+    /// What the article's figures come to, by row.
+    pub published: Vec<(String, f64)>,
+    pub verdict: Verdict,
+    /// Ratios here, by case.
+    pub here: Vec<Ratio>,
+    /// Why there is none, where it cannot be told.
+    pub reason: Option<String>,
+    /// The same with Howdah in the place of the article's challenger.
+    pub counterpart: Option<Counterpart>,
+}
+
+/// Howdah in the challenger's place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Counterpart {
+    pub system: String,
+    pub verdict: Verdict,
+    pub here: Vec<Ratio>,
+}
+
+/// One system's figure over another's, from medians, and between the worst and the best of the runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ratio {
+    pub case: String,
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    pub fits: bool,
+    /// Some runs say the one and some the other.
+    pub close: bool,
+}
+
+impl Ratio {
+    pub fn text(&self) -> String {
+        let close = if self.close { ", the runs do not agree" } else { "" };
+        if (self.high - self.low).abs() < 0.005 {
+            format!("{}: {:.2}{close}", self.case, self.ratio)
+        } else {
+            format!("{}: {:.2} ({:.2} to {:.2}{close})", self.case, self.ratio, self.low, self.high)
+        }
+    }
+}
+
+/// All conclusions of the article.
+pub fn all(article: &Article, cases: &[CaseEntry]) -> Vec<Judged> {
+    article.conclusions.iter().map(|conclusion| judge(article, conclusion, cases)).collect()
+}
+
+fn judge(article: &Article, conclusion: &Conclusion, cases: &[CaseEntry]) -> Judged {
+    let here = ratios(conclusion, cases, &conclusion.of, &conclusion.to);
+    let published = conclusion.rows.iter().filter_map(|id| article.row(id)).filter_map(|row| {
+        let ratio = article.ratio(row, &conclusion.of, &conclusion.to, conclusion.figure)?;
+        Some((row.title.clone(), (ratio * 100.0).round() / 100.0))
+    });
+    let counterpart = (conclusion.of == article.challenger && article.counterpart != article.challenger).then(|| {
+        let here = ratios(conclusion, cases, &article.counterpart, &conclusion.to);
+        Counterpart { system: article.counterpart.clone(), verdict: verdict(&here), here }
+    });
+    Judged {
+        text: conclusion.text.clone(),
+        of: conclusion.of.clone(),
+        to: conclusion.to.clone(),
+        figure: conclusion.figure.words().to_owned(),
+        limits: conclusion.limits(),
+        published: published.collect(),
+        verdict: verdict(&here),
+        reason: here.is_empty().then(|| reason(conclusion, cases)),
+        here,
+        counterpart,
+    }
+}
+
+fn verdict(here: &[Ratio]) -> Verdict {
+    let fitting = here.iter().filter(|ratio| ratio.fits).count();
+    match fitting {
+        _ if here.is_empty() => Verdict::CannotBeTold,
+        0 => Verdict::DoesNotHold,
+        all if all == here.len() => Verdict::Holds,
+        _ => Verdict::InPart,
+    }
+}
+
+fn reason(conclusion: &Conclusion, cases: &[CaseEntry]) -> String {
+    let mine = || cases.iter().filter(|case| conclusion.rows.contains(&case.row));
+    for id in [&conclusion.of, &conclusion.to] {
+        if let Some(reason) = mine().filter_map(|case| case.cells.get(id)?.reason()).next() {
+            return format!("{id}: {reason}");
+        }
+    }
+    "its cases are not part of this run".into()
+}
+
+fn ratios(conclusion: &Conclusion, cases: &[CaseEntry], of: &str, to: &str) -> Vec<Ratio> {
+    let mine = cases.iter().filter(|case| conclusion.rows.contains(&case.row));
+    let ratio = |case: &CaseEntry| {
+        let (of, to) = (case.cells.get(of)?.figures()?, case.cells.get(to)?.figures()?);
+        let (ratio, low, high) = between(conclusion.figure, of, to)?;
+        let fits = conclusion.fits(ratio);
+        let close = conclusion.fits(low) != fits || conclusion.fits(high) != fits;
+        Some(Ratio { case: case.title.clone(), ratio, low, high, fits, close })
+    };
+    mine.filter_map(ratio).collect()
+}
+
+/// The ratio of medians, and the least and the most that single runs allow.
+pub fn between(figure: Figure, of: &Figures, to: &Figures) -> Option<(f64, f64, f64)> {
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    let same = |of: f64, to: f64| (to > 0.0).then(|| (rounded(of / to), rounded(of / to), rounded(of / to)));
+    match figure {
+        Figure::Rate if to.rate.min > 0.0 => Some((
+            rounded(of.rate.median / to.rate.median),
+            rounded(of.rate.min / to.rate.max),
+            rounded(of.rate.max / to.rate.min),
+        )),
+        Figure::Rate => None,
+        Figure::P50 => same(of.p50_us?, to.p50_us?),
+        Figure::P99 => same(of.p99_us?, to.p99_us?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(fits: bool) -> Ratio {
+        Ratio { case: "x".into(), ratio: 1.0, low: 1.0, high: 1.0, fits, close: false }
+    }
+
+    #[test]
+    fn a_conclusion_without_figures_is_not_refuted() {
+        assert_eq!(verdict(&[]), Verdict::CannotBeTold);
+        assert_eq!(verdict(&[ratio(true), ratio(true)]), Verdict::Holds);
+        assert_eq!(verdict(&[ratio(true), ratio(false)]), Verdict::InPart);
+        assert_eq!(verdict(&[ratio(false)]), Verdict::DoesNotHold);
+    }
+}
