@@ -3,8 +3,8 @@
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `GET /livez`, `GET /readyz`, `GET /pools/NAME/status` and `/ping` (`fpm_status`),
-//! `POST /reload`, `POST /stop`, `POST /upgrade`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
-//! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
+//! `POST /reload`, `POST /stop`, `POST /upgrade`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop
+//! the server, so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
 use crate::admin_guard::{DASHBOARD, Guard};
 use crate::orders::Order;

@@ -169,7 +169,7 @@ fn serve(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> anyhow::Result<Ex
     };
     let around = Surroundings::of_process();
     let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
-    let served = serve::run(&loaded, Arc::new(reread), serve::From { take_over: taking_over.clone(), passed });
+    let served = serve::run(&loaded, Arc::new(reread), serve::Handed { take_over: taking_over.clone(), passed });
     if let Err(why) = &served {
         tell(&format!("{why:#}"));
     }

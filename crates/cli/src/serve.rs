@@ -45,9 +45,9 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 ///
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
-pub(crate) fn run(loaded: &Loaded, reread: Reread, from: From) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()> {
     let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
-    let From { take_over, passed } = from;
+    let Handed { take_over, passed } = sockets;
     let inherited = listening::inherited(take_over.as_ref(), passed)?;
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
@@ -98,7 +98,7 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, from: From) -> Result<()> {
 
 /// Where a server's sockets come from, if it does not bind them itself.
 #[derive(Default)]
-pub(crate) struct From {
+pub(crate) struct Handed {
     pub(crate) take_over: Option<TakeOver>,
     /// By whoever started it, with their names.
     pub(crate) passed: Vec<(OwnedFd, String)>,
@@ -142,7 +142,9 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let Started { server, mut front, mut control, admin, files, telemetry } =
         begin(&settings, log.clone(), start).await?;
     let why = supervise(&server, &mut control).await;
-    let Control { mut signals, launcher, launcher_end, .. } = control;
+    let Control { mut signals, ordered: _ordered, launcher, launcher_end, upgrades } = control;
+    // Copies of sockets would keep ports open.
+    drop(upgrades);
     server.drain();
     let mut admin = Some(admin);
     let others = match &why {

@@ -49,5 +49,5 @@ pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(L
 /// Serves until stopped.
 pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
     banner::print(&loaded.settings);
-    serve::run(loaded, reread, serve::From::default())
+    serve::run(loaded, reread, serve::Handed::default())
 }

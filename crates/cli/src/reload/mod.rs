@@ -169,7 +169,7 @@ impl Server {
     /// Why nothing has changed.
     pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let done = self.try_to_reload(flags).await;
-        if !flags.dry_run && !self.stopping.load(Relaxed) {
+        if !flags.dry_run && self.running.initialized() && !self.stopping.load(Relaxed) {
             self.tell_ready();
         }
         match &done {
