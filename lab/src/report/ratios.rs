@@ -24,18 +24,22 @@ pub struct Row {
     pub absent: String,
 }
 
-/// The chart.
-pub fn chart(name: &str, rows: &[Row]) -> String {
-    let values = rows.iter().flat_map(|row| {
+/// How far an axis goes to either side of 1, in powers of two. Charts of one page share it.
+pub fn reach<'a>(rows: impl Iterator<Item = &'a Row>) -> f64 {
+    let values = rows.flat_map(|row| {
         let here = row.here.iter().flat_map(|(low, mid, high)| [*low, *mid, *high]);
         row.published.into_iter().chain(here)
     });
-    let far = values
+    values
         .filter(|value| value.is_finite() && *value > 0.0)
         .map(|value| value.log2().abs())
         .fold(1.0, f64::max)
         .min(10.0)
-        .ceil();
+        .ceil()
+}
+
+/// The chart, on an axis that goes so far.
+pub fn chart(name: &str, rows: &[Row], far: f64) -> String {
     let x = |value: f64| LABELS + (value.log2().clamp(-far, far) + far) / (2.0 * far) * (WIDTH - LABELS - VALUES);
     let height = rows.len() as f64 * ROW + 24.0;
     let mut svg = format!("<svg viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">", escape(name));
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn half_and_twice_are_equally_far_from_one() {
         let row = |ratio| Row { published: Some(ratio), ..Row::default() };
-        let at = places(&chart("x", &[row(0.5), row(1.0), row(2.0)]));
+        let at = places(&chart("x", &[row(0.5), row(1.0), row(2.0)], 2.0));
         assert!((at[1] - at[0] - (at[2] - at[1])).abs() < 0.2, "{at:?}");
         assert!(at[0] < at[1]);
     }
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_absent_has_words_and_no_mark() {
         let row = Row { label: "<x>".into(), absent: "not installed".into(), ..Row::default() };
-        let svg = chart("x", &[row]);
+        let svg = chart("x", std::slice::from_ref(&row), reach([&row].into_iter()));
         assert!(svg.contains("not installed") && svg.contains("&lt;x&gt;") && !svg.contains("<circle"), "{svg}");
     }
 }

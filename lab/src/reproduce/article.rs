@@ -221,6 +221,11 @@ impl Conclusion {
         self.at_least.is_none_or(|least| ratio >= least) && self.at_most.is_none_or(|most| ratio <= most)
     }
 
+    /// Whether anything between two ratios is.
+    pub fn can_fit(&self, low: f64, high: f64) -> bool {
+        self.at_least.is_none_or(|least| high >= least) && self.at_most.is_none_or(|most| low <= most)
+    }
+
     /// Its limits for people.
     pub fn limits(&self) -> String {
         match (self.at_least, self.at_most) {
@@ -320,6 +325,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_range_over_both_limits_can_fit() {
+        let article = find("classic-vs-fpm").unwrap();
+        let both = article.conclusions.iter().find(|it| it.at_least.is_some() && it.at_most.is_some()).unwrap();
+        assert!(both.can_fit(0.4, 3.0) && !both.fits(0.4) && !both.fits(3.0));
+        assert!(!both.can_fit(1.5, 3.0) && !both.can_fit(0.2, 0.5));
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document)
     )));
     let mut table =
         Table { head: vec!["row".into(), "system".into(), "published".into(), "here".into()], ..Table::default() };
+    let mut charts = Vec::new();
     for case in &document.cases {
         let mut rows = Vec::new();
         for system in document.systems.iter().filter(|system| system.id != article.base) {
@@ -141,8 +142,12 @@ fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document)
                 },
             ]);
         }
-        blocks.push(Block::Smaller(case.title.clone()));
-        blocks.push(Block::Chart(ratios::chart(&format!("ratios to {}: {}", article.base, case.title), &rows)));
+        charts.push((case.title.clone(), rows));
+    }
+    let far = ratios::reach(charts.iter().flat_map(|(_, rows)| rows));
+    for (title, rows) in charts {
+        let chart = ratios::chart(&format!("ratios to {}: {title}", article.base), &rows, far);
+        blocks.extend([Block::Smaller(title), Block::Chart(chart)]);
     }
     blocks.push(Block::Details("The same as a table".into(), vec![Block::Table(table)]));
 }

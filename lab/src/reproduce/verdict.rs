@@ -134,7 +134,7 @@ fn ratios(conclusion: &Conclusion, cases: &[CaseEntry], of: &str, to: &str) -> V
         let (of, to) = (case.cells.get(of)?.figures()?, case.cells.get(to)?.figures()?);
         let (ratio, low, high) = between(conclusion.figure, of, to)?;
         let fits = conclusion.fits(ratio);
-        let close = conclusion.fits(low) != fits || conclusion.fits(high) != fits;
+        let close = if fits { !(conclusion.fits(low) && conclusion.fits(high)) } else { conclusion.can_fit(low, high) };
         Some(Ratio { case: case.title.clone(), ratio, low, high, fits, close })
     };
     mine.filter_map(ratio).collect()

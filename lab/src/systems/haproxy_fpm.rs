@@ -37,8 +37,9 @@ impl System for HaproxyFpm {
     fn tuning(&self) -> Vec<String> {
         let mut notes = php_fpm::tuning();
         notes.extend([
-            "HAProxy: one thread per core, as it comes; connections to PHP-FPM stay open and are shared by its threads, never more than \
-             there are children: HAProxy queues what comes above"
+            "HAProxy: one thread per core, as it comes; what comes above the number of children waits in PHP-FPM's backlog, as behind nginx".into(),
+            "no FastCGI keep-alive: an idle connection occupies a child, and a new one then waits for HAProxy to close it, for seconds; in \
+             set-ups for speed connections stay open, half as many in use and half as many idle as there are children"
                 .into(),
             "HAProxy: compression of text formats with gzip, except in set-ups as shipped, which compress nothing".into(),
             "HAProxy: no log, as it comes where no log server is named".into(),
@@ -91,6 +92,14 @@ fn config(site: &Site, socket: &str) -> String {
         Setup::Shipped => String::new(),
         Setup::Lab | Setup::Tuned => format!("    compression algo gzip\n    compression type {TYPES}\n"),
     };
+    let children = php_fpm::children(site);
+    let (keep, limits) = match site.setup {
+        Setup::Tuned => {
+            let half = (children / 2).max(1);
+            ("", format!(" maxconn {half} pool-max-conn {half}"))
+        }
+        Setup::Lab | Setup::Shipped => ("    no option keep-conn\n", String::new()),
+    };
     format!(
         "global
 {account}    maxconn {most}
@@ -105,16 +114,15 @@ fcgi-app php
     docroot {root}
     index index.php
     path-info ^(/.+\\.php)(/.*)?$
-{script}frontend web
+{keep}{script}frontend web
     bind {address}
     default_backend fpm
 backend fpm
 {front}{compression}    use-fcgi-app php
-    server fpm unix@{socket} proto fcgi maxconn {children} pool-max-conn {children}
+    server fpm unix@{socket} proto fcgi{limits}
 ",
         most = (3 * site.connections).max(1024),
         root = site.root.display(),
         address = site.address,
-        children = php_fpm::children(site),
     )
 }
