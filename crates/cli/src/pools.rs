@@ -6,8 +6,8 @@ use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSetting
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
-    prepare_pool, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, RouteShare, SandboxSpec, SpareWorkers,
+    TimeLimits, prepare_pool, start_pool,
 };
 use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_site::warm_up;
