@@ -7,7 +7,7 @@ use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
-use crate::service::{Manager, PASS_SOCKETS, Passed};
+use crate::service::{Manager, Passed};
 use crate::setup::Setup;
 use crate::versions::Version;
 use rustix::process::Signal;
@@ -174,18 +174,15 @@ impl Howdah {
         let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
         // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
         let manager = setup.notified.then(|| Manager::bind(&place.top.join("notify.sock")));
-        let passed = setup.passes_sockets.then(|| {
+        let mut command = if setup.passes_sockets {
             let unix = setup.unix_listener.then(|| place.run.join("http.sock"));
-            Passed::bind(port, unix.as_deref())
-        });
-        let mut command = match &passed {
-            Some(_) => Command::new("sh"),
-            None => Command::new("setpriv"),
+            Passed::bind(port, unix.as_deref()).to("setpriv")
+        } else {
+            let mut command = Command::new("setpriv");
+            command.stdin(Stdio::null()).stdout(output);
+            command
         };
-        if passed.is_some() {
-            command.args(["-c", PASS_SOCKETS, "sh", "setpriv"]);
-        }
-        command
+        let child = command
             .args(["--pdeathsig", "KILL"])
             .args(setup.user.iter().flat_map(|user| {
                 ["--reuid".to_owned(), user.clone(), "--regid".to_owned(), user.clone(), "--clear-groups".to_owned()]
@@ -202,16 +199,9 @@ impl Howdah {
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
             .process_group(0)
-            .stderr(errors);
-        match passed {
-            Some(Passed { tcp, other, names }) => {
-                command.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", names).stdin(tcp).stdout(other);
-            }
-            None => {
-                command.stdin(Stdio::null()).stdout(output);
-            }
-        }
-        let child = command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
+            .stderr(errors)
+            .spawn()
+            .unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
         Self {
             child,
             manager,

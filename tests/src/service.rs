@@ -8,6 +8,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
+use std::process::Command;
 
 /// The socket in `NOTIFY_SOCKET`.
 #[derive(Debug)]
@@ -83,13 +84,13 @@ impl Manager {
 
 /// A shell that passes its standard input and output on as the descriptors 3 and 4, in the way of systemd, and then becomes the
 /// program that is named.
-pub(crate) const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ exec \"$@\"";
+const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$0 exec \"$@\"";
 
-/// The sockets of a unit, and the variables that tell of them.
+/// The sockets of a unit, and their names.
 pub(crate) struct Passed {
-    pub(crate) tcp: OwnedFd,
-    pub(crate) other: OwnedFd,
-    pub(crate) names: &'static str,
+    tcp: OwnedFd,
+    other: OwnedFd,
+    names: &'static str,
 }
 
 impl Passed {
@@ -107,5 +108,12 @@ impl Passed {
                 Self { tcp, other: socket.into(), names: "web:quic" }
             }
         }
+    }
+
+    /// A command that becomes `program` with these sockets, and with what is standard error as its output.
+    pub(crate) fn to(self, program: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", PASS_SOCKETS, self.names, program]).stdin(self.tcp).stdout(self.other);
+        command
     }
 }
