@@ -1,5 +1,6 @@
-//! Each page on its own in a process that has served nothing but one other page (whose first request boots what boots late): what it leaves there, and whether the second
-//! visitor gets what classic mode says. Whatever is found here is this page's own doing.
+//! Each page on its own in a process that has served nothing but one other page (whose first request boots what boots late):
+//! what it leaves there, and whether the second visitor gets what classic mode says. Whatever is found here is this page's
+//! own doing.
 
 use crate::findings::{Finding, Severity};
 use crate::mode::Mode;

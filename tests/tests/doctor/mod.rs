@@ -3,10 +3,13 @@
 mod table;
 
 use howdah_tests::howdah::{php_program, program};
+use howdah_tests::process::signal;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use table::{HARMLESS, LEAKS, Leak};
 use tempfile::TempDir;
 
@@ -242,6 +245,26 @@ fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copi
     assert_eq!(leaks(mode(&report, "snapshot")), []);
     let script = mode(&report, "worker")["script"].as_str().unwrap();
     assert_eq!(script, dir.join("worker.php").display().to_string());
+}
+
+/// Nothing of it stays: neither servers nor the directory with their settings.
+#[test]
+fn a_run_that_is_interrupted_ends_what_it_has_started() {
+    let (top, dir) = application(&harmless());
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program()).arg("doctor").arg(&dir).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("TMPDIR", top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The servers of classic and worker mode run then.
+    assert!(lines.any(|line| line.unwrap().starts_with("worker: 1 of")));
+    signal(child.id(), Signal::TERM);
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(rest.last().map(String::as_str), Some("howdah: interrupted"), "{rest:#?}");
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let left: Vec<_> = fs::read_dir(top.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["shop"]);
 }
 
 /// The settings that the doctor advises are settings that the server takes.

@@ -104,6 +104,9 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("serialize", "ini", "serialize_precision", r"ini_set('serialize_precision', '3');"),
     Leak("socket-timeout", "ini", "default_socket_timeout", r"ini_set('default_socket_timeout', '3');"),
     Leak("backtrack", "ini", "pcre.backtrack_limit", r"ini_set('pcre.backtrack_limit', '1234');"),
+    Leak("recursion", "ini", "pcre.recursion_limit", r"ini_set('pcre.recursion_limit', '4321');"),
+    Leak("comments", "ini", "highlight.comment", r"ini_set('highlight.comment', '#123456');"),
+    Leak("latitude", "ini", "date.default_latitude", r"ini_set('date.default_latitude', '1.5');"),
     Leak("error-log", "ini", "error_log", r"ini_set('error_log', '/tmp/doctor-error.log');"),
     Leak("display", "ini", "html_errors", r"ini_set('html_errors', ini_get('html_errors') ? '0' : '1');"),
     Leak(
