@@ -140,17 +140,17 @@ impl Pools {
         self.draining.store(true, Relaxed);
     }
 
+    /// Those that the server cannot do without: not one that goes ahead of another.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools.iter().filter(|pool| !self.is_ahead(pool))
+    }
+
     /// Whether requests should be sent here; the error says why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
         if self.draining.load(Relaxed) {
             return Err("the server is stopping".to_owned());
         }
-        let down: Vec<&str> = self
-            .pools
-            .iter()
-            .filter(|pool| !pool.can_serve() && !self.is_ahead(pool))
-            .map(|pool| pool.name())
-            .collect();
+        let down: Vec<&str> = self.needed().filter(|pool| !pool.can_serve()).map(|pool| pool.name()).collect();
         if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
     }
 

@@ -288,6 +288,28 @@ fn a_page_that_fails_in_the_warm_up_keeps_the_application_in_classic_mode() {
     served.finish();
 }
 
+/// What does not boot is served all the same, so it is no reason to refuse the process that is to take over.
+#[test]
+fn a_server_that_fell_back_to_classic_mode_can_be_upgraded() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("var/broken", "");
+    let mut served = project.serve(&[]);
+    served.wait_for_log("; the pool default serves in classic mode");
+    served.wait_for_mode("classic");
+    let admin = format!("unix:{}", project.top.path().join("admin.sock").display());
+    let order = |name: &str| {
+        let output = Command::new(program()).args([name, "--admin", &admin]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}{}", served.log());
+    };
+    order("upgrade");
+    served.wait_for_mode("classic");
+    order("stop");
+    let old = served.child.take().unwrap().wait_with_output().unwrap();
+    assert!(old.status.success(), "{}", served.log());
+}
+
 #[test]
 fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes_again() {
     need_symfony!();

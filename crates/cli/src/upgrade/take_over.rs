@@ -43,7 +43,7 @@ impl TakingOver {
     pub(crate) async fn ready(&mut self, pools: &Pools) -> Result<()> {
         let Some(from) = &self.from else { return Ok(()) };
         while pools.ready().is_err() {
-            for pool in pools.iter() {
+            for pool in pools.needed() {
                 let status = pool.status();
                 if let Some(why) = status.down.or(status.last_error) {
                     bail!("pool {}: {why}", pool.name());
