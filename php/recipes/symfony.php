@@ -141,21 +141,22 @@ final class Sources
     {
         clearstatcache();
         $now = self::marks(array_keys($this->known));
-        if ($now[$this->container] !== $this->known[$this->container]) {
-            return 'the container was built anew';
-        }
-        if ($now !== $this->known) {
-            return '.env has changed';
-        }
-        if (!$this->kernel->isDebug()) {
-            return null;
-        }
         $changed = array_diff_assoc(self::marks(array_keys($this->code)), $this->code);
-        if ($changed !== []) {
-            return array_key_first($changed) . ' has changed';
+        $why = match (true) {
+            $now[$this->container] !== $this->known[$this->container] => 'the container was built anew',
+            $now !== $this->known => '.env has changed',
+            $changed !== [] => array_key_first($changed) . ' has changed',
+            $this->kernel->isDebug() && !(new ConfigCache($this->container, true))->isFresh() => 'what the container was built of has changed',
+            default => null,
+        };
+        if ($why !== null && \function_exists('opcache_invalidate')) {
+            // The next boot must not get from the cache what it would look at again only some seconds later.
+            foreach ([...array_keys($now), ...array_keys($this->code)] as $file) {
+                @opcache_invalidate($file);
+            }
         }
 
-        return (new ConfigCache($this->container, true))->isFresh() ? null : 'what the container was built of has changed';
+        return $why;
     }
 
     private static function marks(array $files): array

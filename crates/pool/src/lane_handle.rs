@@ -148,15 +148,31 @@ impl LaneHandle {
         // Those behind it come before it in the queue's head, so they go there first.
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
-        if request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK {
-            request.pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
-        } else if !request.pending.sink.is_gone() {
+        let too_often = request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK;
+        if !too_often && !request.pending.sink.is_gone() {
             self.shared.metrics().resubmitted.inc("given_back");
             scheduler.resubmit(request.pending, home, Instant::now());
+            drop(scheduler);
+        } else {
+            // The other pool has a lock of its own.
+            drop(scheduler);
+            self.give_up(request.pending);
         }
-        drop(scheduler);
         self.shared.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
         Ok(())
+    }
+
+    /// Every worker gives a request back: it runs in the pool that this one goes ahead of, if there is one. Nothing of it has
+    /// been run.
+    fn give_up(&self, mut pending: Box<Pending>) {
+        let fault = Fault::with(FaultKind::WorkerBroken, "every worker gives the request back");
+        let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
+            return pending.sink.fail(fault);
+        };
+        pending.entered = Instant::now();
+        if let Err((fault, pending)) = other.submit(pending, Instant::now()) {
+            pending.sink.fail(fault);
+        }
     }
 
     /// The body of a request, for which its worker asks, and the socket that it goes to. `None`: the worker is being

@@ -49,7 +49,7 @@ fn idle_workers_end_while_memory_is_short_and_none_stands_ready() {
     let mut probe = Command::new("unshare");
     probe.args(["--mount", "--propagation", "private", "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"]);
     if !probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        skip!("root", "only root makes mount name spaces, and not in every container");
+        skip!("mount-namespace", "only root makes mount name spaces, and not in every container");
     }
     if !Path::new("/proc/pressure/memory").exists() {
         skip!("memory-pressure", "this kernel does not say how short memory is");

@@ -255,7 +255,7 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     }
     project.write("src/Kernel.php", &KERNEL.replace("\"item $id\"", "\"new item $id\""));
     for _ in 0..4 {
-        assert_eq!(served.get("/items/1"), (200, "new item 1".to_owned()));
+        assert_eq!(served.get("/items/1"), (200, "new item 1".to_owned()), "{}", served.log());
     }
     served.finish();
 }

@@ -9,9 +9,9 @@ use std::process::Command;
 const PROGRAM: &str = "testssl";
 
 /// What it finds in a site with a certificate that nobody has signed and responses without fields of its own: none of it is about
-/// how TLS is spoken. And that clients choose among ciphers that are all strong, as they know which their processor is made for.
+/// how TLS is spoken, nor is what the scanner says of its own OpenSSL. And that clients choose among ciphers that are all strong, as they know which their processor is made for.
 fn is_of_the_site(what: &str) -> bool {
-    what.starts_with("cert_") || matches!(what, "HSTS" | "cipher_order" | "security_headers")
+    what.starts_with("cert_") || matches!(what, "HSTS" | "cipher_order" | "engine_problem" | "security_headers")
 }
 
 /// What a scan of the server finds, by what it was looking for: how bad it is, and what it is.

@@ -431,7 +431,7 @@ fn a_pool_whose_requests_search_each_time_is_advised_once_to_warm_up() {
             )
         },
         |site| {
-            let advice = "set warmup";
+            let advice = "each restore searches for written pages: set warmup";
             for _ in 0..40 {
                 let _ = site.get_ok("/");
             }
