@@ -149,14 +149,17 @@ impl LaneHandle {
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
         let too_often = request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK;
-        if !too_often && !request.pending.sink.is_gone() {
+        let mut given_up = None;
+        if too_often {
+            given_up = Some(request.pending);
+        } else if !request.pending.sink.is_gone() {
             self.shared.metrics().resubmitted.inc("given_back");
             scheduler.resubmit(request.pending, home, Instant::now());
-            drop(scheduler);
-        } else {
-            // The other pool has a lock of its own.
-            drop(scheduler);
-            self.give_up(request.pending);
+        }
+        // The other pool has a lock of its own.
+        drop(scheduler);
+        if let Some(pending) = given_up {
+            self.give_up(pending);
         }
         self.shared.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
         Ok(())
@@ -165,14 +168,11 @@ impl LaneHandle {
     /// Every worker gives a request back: it runs in the pool that this one goes ahead of, if there is one. Nothing of it has
     /// been run.
     fn give_up(&self, mut pending: Box<Pending>) {
-        let fault = Fault::with(FaultKind::WorkerBroken, "every worker gives the request back");
         let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
-            return pending.sink.fail(fault);
+            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
         };
         pending.entered = Instant::now();
-        if let Err((fault, pending)) = other.submit(pending, Instant::now()) {
-            pending.sink.fail(fault);
-        }
+        other.run_instead(pending, Instant::now());
     }
 
     /// The body of a request, for which its worker asks, and the socket that it goes to. `None`: the worker is being

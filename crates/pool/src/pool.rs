@@ -231,7 +231,7 @@ impl Pool {
     pub fn can_serve(&self) -> bool {
         let about = self.shared.about();
         let could = self.shared.config().is_on_demand() && about.php_version.is_some() && about.last_error.is_none();
-        could || self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
+        could || self.serves()
     }
 
     /// From now on that pool serves whenever this one does not: what waits here for a worker goes there.
@@ -242,7 +242,7 @@ impl Pool {
     /// True while a worker serves.
     #[must_use]
     pub fn serves(&self) -> bool {
-        self.shared.serves()
+        self.shared.lock().serves()
     }
 
     /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.

@@ -139,9 +139,7 @@ impl Death<'_> {
         pending.sink.reset();
         pending.resubmitted += 1;
         pending.entered = Instant::now();
-        if let Err((fault, pending)) = other.submit(pending, Instant::now()) {
-            pending.sink.fail(fault);
-        }
+        other.run_instead(pending, Instant::now());
         None
     }
 

@@ -181,7 +181,7 @@ impl Scheduler {
         if !self.queue.has_place(pending.has_turn) && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
-        pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
+        pending.cold = !self.serves();
         self.queue.push(pending);
         self.tally.accepted += 1;
         self.tally.most_waiting = self.tally.most_waiting.max(self.queue.len());
@@ -496,6 +496,11 @@ impl Scheduler {
     /// Lanes of one generation whose workers are in such a state.
     pub(crate) fn count(&self, generation: u64, is_in: fn(&WorkerState) -> bool) -> usize {
         self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
+    }
+
+    /// Whether a request that comes now finds a worker.
+    pub(crate) fn serves(&self) -> bool {
+        self.lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
 
     /// Workers that take requests.

@@ -170,6 +170,13 @@ impl Shared {
         self.memory_is_short.store(is_short, Relaxed);
     }
 
+    /// Runs a request that another pool cannot run; its client hears of it if this one cannot either.
+    pub(crate) fn run_instead(&self, pending: Box<Pending>, now: Instant) {
+        if let Err((fault, pending)) = self.submit(pending, now) {
+            pending.sink.fail(fault);
+        }
+    }
+
     pub(crate) fn tell_supervisor(&self, event: Event) {
         // Without a supervisor the pool has stopped, and nobody needs to know.
         let _ = self.events.send(event);

@@ -429,8 +429,7 @@ impl Supervisor {
         self.not_before = Some(Instant::now() + pause);
         tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}; next attempt in {pause:?}");
         let mut scheduler = self.pool.lock();
-        let serving = scheduler.lanes.iter().flatten().any(|lane| lane.state.is_serving());
-        if !serving && self.failures >= FAILURES_UNTIL_DOWN {
+        if !scheduler.serves() && self.failures >= FAILURES_UNTIL_DOWN {
             let fault = Fault::with(FaultKind::PoolDown, why.as_str());
             scheduler.fail_queue(&fault);
             scheduler.down = Some(why.clone());

@@ -7,7 +7,7 @@ pub mod document;
 pub mod page;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,7 +20,6 @@ use crate::outset;
 use crate::plan::{Request, plan};
 use crate::record::Settings;
 use crate::report;
-use crate::reproduce::{HTML, MARKDOWN};
 use crate::runner::Runner;
 use crate::stage::Stage;
 use document::{Choice, Wanted};
@@ -152,7 +151,7 @@ pub fn main(args: &ChooseArgs) -> Result<u8> {
     report::json::write(&out, &results)?;
     let wanted = Wanted { need: args.need, load: args.load, shares: paths };
     let choice = Choice::of(&args.app, &wanted, &results, doctor);
-    write(&out, &choice)?;
+    page::of(&choice).write(&out, &choice)?;
     print!("{}", page::lines(&choice));
     eprintln!("\nresults in {}", out.display());
     match measured {
@@ -163,18 +162,4 @@ pub fn main(args: &ChooseArgs) -> Result<u8> {
 
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
-}
-
-fn write(out: &Path, choice: &Choice) -> Result<()> {
-    let page = page::of(choice);
-    let files = [
-        (report::summary::FILE, report::summary::text(&serde_json::to_value(choice)?)),
-        (HTML, page.html(None)),
-        (MARKDOWN, page.markdown()),
-    ];
-    for (name, content) in files {
-        let path = out.join(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }

@@ -1,8 +1,14 @@
 //! A page as a list of parts, rendered as HTML and as Markdown from the same words.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
 
 use super::frame::{self, escape};
+use super::summary;
 
 /// A part of a page. All texts are plain.
 #[derive(Debug, Clone)]
@@ -103,6 +109,20 @@ impl Page {
         let mut text = format!("# {}\n\n{}\n", self.title, self.about);
         self.blocks.iter().for_each(|block| markdown(&mut text, block));
         text
+    }
+
+    /// Writes it into a directory in both forms, beside what it was made from.
+    pub fn write(&self, out: &Path, made_from: &impl Serialize) -> Result<()> {
+        let files = [
+            (summary::FILE, summary::text(&serde_json::to_value(made_from)?)),
+            ("page.html", self.html(None)),
+            ("page.md", self.markdown()),
+        ];
+        for (name, content) in files {
+            let path = out.join(name);
+            fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     }
 }
 

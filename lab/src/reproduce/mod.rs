@@ -33,10 +33,6 @@ use counting::AtRate;
 use document::Document;
 use method::Form;
 
-/// The pages, beside `result.json` and `summary.json`.
-pub const HTML: &str = "page.html";
-pub const MARKDOWN: &str = "page.md";
-
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
     /// The article: classic-vs-fpm, coroutine-vs-fpm, three-environments or sylius-worker-vs-thread
@@ -216,7 +212,7 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     results.finished = Some(clock::now());
     report::json::write(&out, &results)?;
     let document = Document::of(&article, form, &results, &notes);
-    write(&out, &article, &document)?;
+    page::of(&article, &document).write(&out, &document)?;
     println!("{}", summary_lines(&document));
     eprintln!("\nresults in {}", out.display());
     if let Err(error) = measured {
@@ -227,21 +223,6 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
         eprintln!("{failed} runs failed; the page shows them");
     }
     Ok(u8::from(failed > 0))
-}
-
-/// Writes what is kept.
-pub fn write(out: &Path, article: &Article, document: &Document) -> Result<()> {
-    let page = page::of(article, document);
-    let files = [
-        (report::summary::FILE, report::summary::text(&serde_json::to_value(document)?)),
-        (HTML, page.html(None)),
-        (MARKDOWN, page.markdown()),
-    ];
-    for (name, content) in files {
-        let path = out.join(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }
 
 /// What became of the conclusions, for the terminal.

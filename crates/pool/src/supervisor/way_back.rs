@@ -2,7 +2,6 @@
 //! for a boot that fails, and the next attempt has time.
 
 use super::Supervisor;
-use crate::shared::Shared;
 use crate::worker_state::WorkerState;
 use howdah_transport::zygote_protocol::Finding;
 use std::time::{Duration, Instant};
@@ -32,10 +31,12 @@ impl Supervisor {
             pool = self.pool.name(),
             "the application does not boot: {short}; the pool {other} serves in classic mode, next attempt in {pause:?}"
         );
-        if !self.pool.serves() {
+        let mut scheduler = self.pool.lock();
+        if !scheduler.serves() {
             // Until a worker is ready.
-            self.pool.lock().down = Some(why.clone());
+            scheduler.down = Some(why.clone());
         }
+        drop(scheduler);
         self.pool.update_about(|about| about.last_error = Some(why));
         self.hand_over(Duration::ZERO);
     }
@@ -45,18 +46,16 @@ impl Supervisor {
         let Some(other) = self.pool.way_back() else { return };
         let now = Instant::now();
         let mut scheduler = self.pool.lock();
-        let serves = scheduler.lanes.iter().flatten().any(|lane| lane.state.is_serving());
-        if serves || scheduler.queue.is_empty() || scheduler.oldest_wait(now).is_none_or(|wait| wait < patience) {
+        if scheduler.serves()
+            || scheduler.queue.is_empty()
+            || scheduler.oldest_wait(now).is_none_or(|wait| wait < patience)
+        {
             return;
         }
         let waiting = scheduler.queue.drain();
         drop(scheduler);
         tracing::info!(pool = self.pool.name(), requests = waiting.len(), "given to the pool {}", other.name());
-        for pending in waiting {
-            if let Err((fault, pending)) = other.submit(pending, now) {
-                pending.sink.fail(fault);
-            }
-        }
+        waiting.into_iter().for_each(|pending| other.run_instead(pending, now));
     }
 
     /// As often as everything else is looked at.
@@ -149,12 +148,5 @@ impl Supervisor {
             self.pool.learned.refuse();
         }
         was
-    }
-}
-
-impl Shared {
-    /// Whether a request that comes now finds a worker.
-    pub(crate) fn serves(&self) -> bool {
-        self.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
 }
