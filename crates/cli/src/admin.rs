@@ -36,13 +36,17 @@ use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
+
+/// What is asked for but not responded to, when the server has ended for everybody else, gets this long.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What there is, for whoever asks for something else.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
@@ -134,15 +138,16 @@ struct State {
 pub(crate) struct Admin {
     end: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
-    connections: watch::Receiver<bool>,
+    /// Ends when nobody is responded to any more.
+    responding: mpsc::Receiver<Infallible>,
 }
 
 impl Admin {
-    /// Stops accepting and lets responses that are being written go out.
-    pub(crate) async fn end(self) {
+    /// Stops accepting and lets responses go out, as the server's end is what some of them tell.
+    pub(crate) async fn end(mut self) {
         let _ = self.end.send(true);
         let _ = self.task.await;
-        drop(self.connections);
+        let _ = tokio::time::timeout(LAST_WORDS, self.responding.recv()).await;
     }
 }
 
@@ -207,9 +212,9 @@ pub(crate) fn start(
         started: Instant::now(),
     });
     let (end, ended) = watch::channel(false);
-    let connections = ended.clone();
-    let task = tokio::spawn(accept(socket, state, ended));
-    Ok(Admin { end, task, connections })
+    let (talks, responding) = mpsc::channel(1);
+    let task = tokio::spawn(accept(socket, state, Until { ended, talks }));
+    Ok(Admin { end, task, responding })
 }
 
 fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
@@ -236,15 +241,23 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     }
 }
 
-async fn accept(socket: Listening, state: Arc<State>, ended: watch::Receiver<bool>) {
-    let mut stopped = ended.clone();
+/// How a connection learns of the end, and how that learns of what is still responded to.
+#[derive(Clone)]
+struct Until {
+    ended: watch::Receiver<bool>,
+    /// Dropped when nothing is left to say; nothing is ever sent.
+    talks: mpsc::Sender<Infallible>,
+}
+
+async fn accept(socket: Listening, state: Arc<State>, until: Until) {
+    let mut stopped = until.ended.clone();
     loop {
         tokio::select! {
             accepted = accept_one(&socket, &state.guard) => match accepted {
-                Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), ended.clone()))),
+                Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), until.clone()))),
                 Err(error) => {
                     tracing::warn!("the admin endpoint cannot accept: {error}");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
             () = told_to_end(&mut stopped) => return,
@@ -287,10 +300,14 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
     })
 }
 
-async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
     let Accepted { stream, refused, owner } = accepted;
+    let Until { mut ended, talks } = until;
+    let asked = Arc::new(AtomicBool::new(false));
+    let is_asked = asked.clone();
     let service = service_fn(move |request| {
         let state = state.clone();
+        is_asked.store(true, Relaxed);
         async move {
             Ok::<_, Infallible>(match refused {
                 true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
@@ -303,9 +320,16 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watc
     // A client of the admin endpoint that goes away needs no log line.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = told_to_end(&mut ended) => connection.as_mut().graceful_shutdown(),
+        () = told_to_end(&mut ended) => {}
     }
+    if !asked.load(Relaxed) {
+        // `howdah stop` waits on such a connection: it is closed by the end of the process.
+        drop(talks);
+        return std::future::pending().await;
+    }
+    connection.as_mut().graceful_shutdown();
     let _ = connection.await;
+    drop(talks);
 }
 
 async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Response<Full<Bytes>> {
