@@ -21,6 +21,8 @@ pub struct Manager {
 pub struct Notice {
     pub pid: u32,
     pub text: String,
+    /// What came along; it is closed with the notice.
+    pub descriptors: Vec<OwnedFd>,
 }
 
 impl Notice {
@@ -69,22 +71,36 @@ impl Manager {
     }
 
     fn receive(&self, flags: RecvFlags) -> rustix::io::Result<Notice> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(1))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = [0; 4096];
         let got = recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut beside, flags)?;
-        let pid = beside.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmCredentials(from) => u32::try_from(from.pid.as_raw_nonzero().get()).ok(),
-            _ => None,
-        });
+        let (mut pid, mut descriptors) = (None, Vec::new());
+        for message in beside.drain() {
+            match message {
+                RecvAncillaryMessage::ScmCredentials(from) => pid = u32::try_from(from.pid.as_raw_nonzero().get()).ok(),
+                RecvAncillaryMessage::ScmRights(sent) => descriptors.extend(sent),
+                _ => {}
+            }
+        }
         let text = String::from_utf8_lossy(&bytes[..got.bytes]).into_owned();
-        Ok(Notice { pid: pid.unwrap_or_else(|| panic!("the kernel does not say who says {text:?}")), text })
+        let pid = pid.unwrap_or_else(|| panic!("the kernel does not say who says {text:?}"));
+        Ok(Notice { pid, text, descriptors })
     }
 }
 
 /// A shell that passes its standard input and output on as the descriptors 3 and 4, in the way of systemd, and then becomes the
 /// program that is named.
 const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$0 exec \"$@\"";
+
+/// A command that becomes `program` with one socket that was kept for it under this name.
+#[must_use]
+pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
+    let pass = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=$0 exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", pass, name, program]).stdin(socket);
+    command
+}
 
 /// The sockets of a unit, and their names.
 pub(crate) struct Passed {

@@ -1,6 +1,7 @@
 //! The sockets of a server at its start: bound, or taken over from whoever had them before, which is the server that this one
 //! takes the place of, or systemd.
 
+use crate::service::is_kept;
 use crate::socket_files::Files;
 use crate::tls::Tls;
 use crate::upgrade::TakeOver;
@@ -72,7 +73,7 @@ pub(crate) fn open(
     listeners.extend(over_udp.unwrap_or_default());
     let admin = admin::bind(settings, &mut inherited)?;
     for Inherited { name, bound, .. } in &inherited.0 {
-        if let Some(name) = name {
+        if let Some(name) = name.as_ref().filter(|name| !is_kept(name)) {
             tracing::warn!("the socket {name} on {bound} was passed to the server, and `listen` does not name it");
         }
     }

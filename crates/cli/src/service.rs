@@ -1,14 +1,16 @@
-//! What the server says to whoever runs it, in the way of systemd (sd_notify(3)): that it serves, reloads, stops, is alive, and
-//! which process it is after an upgrade. Without `NOTIFY_SOCKET` it says nothing.
+//! What the server says to whoever runs it, in the way of systemd (sd_notify(3)): that it serves, reloads, stops, is alive,
+//! which process it is after an upgrade, and which sockets to keep for the next one. Without `NOTIFY_SOCKET` it says nothing.
 //!
 //! Nothing here waits. What the other side has no room for is said again from the supervision loop (`Service::beat`), which is
 //! also where the watchdog hears from: a loop that hangs says nothing.
 
+use howdah_config::ListenAddr;
 use howdah_pool::server_program::TAKES_OVER;
+use howdah_protocol::listener::ListenerHandle;
 use parking_lot::Mutex;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -17,6 +19,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -28,7 +31,10 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Messages that wait for room. What is older says less than what comes after it.
-const MOST_WAITING: usize = 16;
+const MOST_WAITING: usize = 64;
+
+/// What the other side keeps for the server has a name that begins so.
+const KEPT: &str = "howdah-";
 
 /// See above. `Default` has nobody to talk to.
 #[derive(Debug, Default)]
@@ -47,9 +53,18 @@ struct Manager {
 
 #[derive(Debug, Default)]
 struct Said {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<Message>,
+    /// The names of the sockets that the other side keeps.
+    kept: BTreeSet<String>,
     /// Another process speaks for the service.
     quiet: bool,
+}
+
+#[derive(Debug)]
+struct Message {
+    text: String,
+    /// What comes along.
+    socket: Option<Arc<ListenerHandle>>,
 }
 
 /// What the environment says of whoever runs the server.
@@ -58,6 +73,8 @@ struct Asked {
     watchdog_us: Option<OsString>,
     watchdog_pid: Option<OsString>,
     takes_over: bool,
+    /// The names of sockets that were kept for this process.
+    kept: BTreeSet<String>,
 }
 
 impl Service {
@@ -68,6 +85,7 @@ impl Service {
             watchdog_us: std::env::var_os("WATCHDOG_USEC"),
             watchdog_pid: std::env::var_os("WATCHDOG_PID"),
             takes_over: std::env::var_os(TAKES_OVER).is_some(),
+            kept: passed_names().filter(|name| is_kept(name)).collect(),
         };
         match Manager::named(&asked) {
             Ok(manager) => Self { manager },
@@ -101,6 +119,28 @@ impl Service {
         self.say("STOPPING=1\nSTATUS=stopping: running requests come to their end");
     }
 
+    /// Has the other side keep these sockets (`FDSTORE=1`), and forget those of before that are not among them. Should this
+    /// process end, the next one is started with them, and whoever connects in between waits instead of being refused. A
+    /// Unix socket is none without its file, which goes with the process: it is bound anew.
+    pub(crate) fn keep(&self, sockets: &[Arc<ListenerHandle>]) {
+        let Some(manager) = &self.manager else { return };
+        let named: BTreeMap<String, &Arc<ListenerHandle>> =
+            sockets.iter().filter_map(|socket| Some((kept_name(socket)?, socket))).collect();
+        let mut said = manager.said.lock();
+        let gone: Vec<String> = said.kept.iter().filter(|name| !named.contains_key(*name)).cloned().collect();
+        for name in gone {
+            said.add(format!("FDSTOREREMOVE=1\nFDNAME={name}"), None);
+            said.kept.remove(&name);
+        }
+        for (name, socket) in named {
+            if !said.kept.contains(&name) {
+                said.add(format!("FDSTORE=1\nFDNAME={name}"), Some(socket.clone()));
+                said.kept.insert(name);
+            }
+        }
+        manager.send(&mut said);
+    }
+
     /// Another process is the server from now on, and this one says nothing any more.
     pub(crate) fn replaced_by(&self, pid: u32) {
         // The new process has as long as this one to say that it is alive.
@@ -123,13 +163,7 @@ impl Service {
     fn say(&self, message: &str) {
         let Some(manager) = &self.manager else { return };
         let mut said = manager.said.lock();
-        if said.quiet {
-            return;
-        }
-        if said.waiting.len() == MOST_WAITING {
-            said.waiting.pop_front();
-        }
-        said.waiting.push_back(message.to_owned());
+        said.add(message.to_owned(), None);
         manager.send(&mut said);
     }
 
@@ -155,6 +189,18 @@ impl Service {
     }
 }
 
+impl Said {
+    fn add(&mut self, text: String, socket: Option<Arc<ListenerHandle>>) {
+        if self.quiet {
+            return;
+        }
+        if self.waiting.len() == MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(Message { text, socket });
+    }
+}
+
 impl Manager {
     fn named(asked: &Asked) -> io::Result<Option<Self>> {
         let Some(path) = &asked.socket else { return Ok(None) };
@@ -165,7 +211,8 @@ impl Manager {
         };
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::default() }))
+        let said = Said { kept: asked.kept.clone(), ..Said::default() };
+        Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::new(said) }))
     }
 
     /// Passes a pipe along, as sd_notify_barrier(3) does: the other side closes it when it has come so far.
@@ -176,7 +223,7 @@ impl Manager {
                 let mut said = self.said.lock();
                 self.send(&mut said);
                 if said.waiting.is_empty() {
-                    match self.send_barrier(theirs.as_fd()) {
+                    match self.send_with("BARRIER=1", theirs.as_fd()) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Err(_) => return,
                         Ok(()) => break,
@@ -191,12 +238,12 @@ impl Manager {
         }
     }
 
-    fn send_barrier(&self, pipe: BorrowedFd<'_>) -> io::Result<()> {
+    fn send_with(&self, text: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
-        let fds = [pipe];
+        let fds = [fd];
         beside.push(SendAncillaryMessage::ScmRights(&fds));
-        let text = [IoSlice::new(b"BARRIER=1")];
+        let text = [IoSlice::new(text.as_bytes())];
         let to = match (self.to.as_abstract_name(), self.to.as_pathname()) {
             (Some(name), _) => SocketAddrUnix::new_abstract_name(name)?,
             (None, path) => SocketAddrUnix::new(path.unwrap_or_else(|| Path::new("")))?,
@@ -207,10 +254,14 @@ impl Manager {
 
     fn send(&self, said: &mut Said) {
         while let Some(message) = said.waiting.front() {
-            match self.socket.send_to_addr(message.as_bytes(), &self.to) {
+            let sent = match &message.socket {
+                Some(socket) => self.send_with(&message.text, socket.as_fd()),
+                None => self.socket.send_to_addr(message.text.as_bytes(), &self.to).map(drop),
+            };
+            match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => tracing::debug!("nobody hears how the server is: {error}"),
-                Ok(_) => {}
+                Ok(()) => {}
             }
             said.waiting.pop_front();
         }
@@ -232,8 +283,7 @@ impl Asked {
 /// called first of all. The variables stay where they are: `howdah_pool` leaves them out of what it starts.
 pub(crate) fn passed_sockets() -> io::Result<Vec<(OwnedFd, String)>> {
     let text = |name: &str| std::env::var(name).unwrap_or_default();
-    // They may be another process's: this one's ancestor, which kept its own.
-    if text("LISTEN_PID").parse() != Ok(std::process::id()) {
+    if !are_passed() {
         return Ok(Vec::new());
     }
     let count = text("LISTEN_FDS");
@@ -242,8 +292,34 @@ pub(crate) fn passed_sockets() -> io::Result<Vec<(OwnedFd, String)>> {
     Ok(sockets.into_iter().zip(names(&text("LISTEN_FDNAMES"))).collect())
 }
 
+/// They may be another process's: this one's ancestor, which kept its own.
+fn are_passed() -> bool {
+    std::env::var("LISTEN_PID").unwrap_or_default().parse() == Ok(std::process::id())
+}
+
+fn passed_names() -> impl Iterator<Item = String> {
+    let text = if are_passed() { std::env::var("LISTEN_FDNAMES").unwrap_or_default() } else { String::new() };
+    let count = text.split(':').count();
+    names(&text).take(count)
+}
+
+/// Whether a passed socket is one that was kept for the server, whose settings may have changed since.
+pub(crate) fn is_kept(name: &str) -> bool {
+    name.starts_with(KEPT)
+}
+
+/// Names say which address it is, and have no colon.
+fn kept_name(socket: &ListenerHandle) -> Option<String> {
+    let addr = match socket.addr() {
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => addr,
+        ListenAddr::Unix(_) => return None,
+    };
+    let kind = if socket.quic().is_some() { "udp" } else { "tcp" };
+    Some(format!("{KEPT}{kind}-{}-{}", addr.ip().to_string().replace(':', "_"), addr.port()))
+}
+
 /// A name for each socket, for ever.
-fn names(text: &str) -> impl Iterator<Item = String> {
+fn names(text: &str) -> impl Iterator<Item = String> + use<> {
     let names: Vec<String> = text.split(':').filter(|_| !text.is_empty()).map(ToOwned::to_owned).collect();
     (0..).map(move |number| names.get(number).cloned().unwrap_or_else(|| "unknown".to_owned()))
 }

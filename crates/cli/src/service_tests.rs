@@ -1,7 +1,13 @@
 use super::*;
 
 fn asked(socket: &Path) -> Asked {
-    Asked { socket: Some(socket.into()), watchdog_us: None, watchdog_pid: None, takes_over: false }
+    Asked {
+        socket: Some(socket.into()),
+        watchdog_us: None,
+        watchdog_pid: None,
+        takes_over: false,
+        kept: BTreeSet::new(),
+    }
 }
 
 fn heard(socket: &UnixDatagram) -> Option<String> {
@@ -21,7 +27,7 @@ fn manager() -> (tempfile::TempDir, UnixDatagram, Service) {
 
 #[test]
 fn without_a_socket_nothing_is_said() {
-    let none = Asked { socket: None, watchdog_us: None, watchdog_pid: None, takes_over: false };
+    let none = Asked { socket: None, watchdog_us: None, watchdog_pid: None, takes_over: false, kept: BTreeSet::new() };
     assert!(Manager::named(&none).unwrap().is_none());
     Service::default().ready("serves");
     assert!(Manager::named(&asked("vsock:2:1".as_ref())).is_err());
@@ -44,6 +50,7 @@ fn the_watchdog_is_for_the_process_that_it_names_and_for_its_successor() {
         watchdog_us: Some(us.into()),
         watchdog_pid: pid.map(Into::into),
         takes_over,
+        kept: BTreeSet::new(),
     };
     let half = Some(Duration::from_secs(1));
     assert_eq!(asked("2000000", None, false).watchdog(), half);

@@ -71,12 +71,18 @@ pub struct Ratio {
 impl Ratio {
     pub fn text(&self) -> String {
         let close = if self.close { ", the runs do not agree" } else { "" };
+        let ratio = figures(self.ratio);
         if (self.high - self.low).abs() < 0.005 {
-            format!("{}: {:.2}{close}", self.case, self.ratio)
+            format!("{}: {ratio}{close}", self.case)
         } else {
-            format!("{}: {:.2} ({:.2} to {:.2}{close})", self.case, self.ratio, self.low, self.high)
+            format!("{}: {ratio} ({} to {}{close})", self.case, figures(self.low), figures(self.high))
         }
     }
+}
+
+/// A small ratio is not nothing.
+fn figures(ratio: f64) -> String {
+    if ratio < 0.1 { format!("{ratio:.3}") } else { format!("{ratio:.2}") }
 }
 
 /// All conclusions of the article.
@@ -162,6 +168,12 @@ mod tests {
 
     fn ratio(fits: bool) -> Ratio {
         Ratio { case: "x".into(), ratio: 1.0, low: 1.0, high: 1.0, fits, close: false }
+    }
+
+    #[test]
+    fn a_small_ratio_is_not_nothing() {
+        let small = Ratio { ratio: 0.002, low: 0.002, high: 0.002, ..ratio(true) };
+        assert_eq!([small.text(), ratio(true).text()], ["x: 0.002", "x: 1.00"]);
     }
 
     #[test]

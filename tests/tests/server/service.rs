@@ -3,8 +3,10 @@
 
 use super::http3;
 use super::users::two_users;
-use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::site::replace_file;
+use howdah_tests::howdah::{php_program, program};
+use howdah_tests::process::{self, PATIENCE, eventually};
+use howdah_tests::service::with_kept;
+use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, run, scenario};
 use rustix::process::Signal;
 
@@ -131,6 +133,76 @@ scenario!(
         site.howdah().signal(Signal::TERM);
         assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
         assert_eq!(inode(&file), before);
+    },
+);
+
+/// A server in the place of one that has ended, with its settings. It ends with this.
+struct Next(std::process::Child);
+
+impl Next {
+    fn start(site: &Site, kept: std::os::fd::OwnedFd, name: &str, port: u16) -> Self {
+        let place = site.place();
+        let output = std::fs::File::create(place.top.join("next.log")).unwrap();
+        let child = with_kept(kept, name, "setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program())
+            .arg("serve")
+            .arg(&place.root)
+            .arg("--config")
+            .arg(place.run.join("howdah.toml"))
+            .arg("--admin")
+            .arg(format!("unix:{}", place.run.join("admin.sock").display()))
+            .args(["--workers", "1", "--listen", &format!("127.0.0.1:{port}"), "--php"])
+            .arg(php_program())
+            .env("HOWDAH_ALLOW_ROOT", "true")
+            .env("NOTIFY_SOCKET", place.top.join("notify.sock"))
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        process::signal(self.0.id(), Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+scenario!(
+    whoever_comes_after_the_end_of_a_server_waits_for_the_next_one,
+    howdah_only = "NOTIFY_SOCKET is Howdah's",
+    |s| s.notified().workers(1).php("hello.php", "echo 'hello';"),
+    |site| {
+        let (port, pid) = (site.port(), site.howdah().pid());
+        let name = format!("howdah-tcp-127.0.0.1-{port}");
+        let mut kept = site.howdah().manager().until("FDSTORE=1");
+        assert_eq!((kept.pid, kept.value("FDNAME")), (pid, Some(&*name)));
+        let socket = kept.descriptors.pop().expect("the socket comes along");
+
+        assert!(site.howdah().command(&["reload"]).status.success());
+        let again = site.howdah().manager().heard();
+        assert!(!again.iter().any(|notice| notice.text.contains("FDSTORE")), "it is kept already: {again:?}");
+
+        site.howdah().signal(Signal::KILL);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        let mut waiting = Conn::open(site.target());
+        waiting.send("GET /hello.php HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let next = Next::start(site, socket.try_clone().unwrap(), &name, port);
+        assert_eq!(waiting.response("GET").text(), "hello");
+        drop(next);
+        let said = site.howdah().manager().heard();
+        assert!(!said.iter().any(|notice| notice.says("FDSTORE=1")), "it is kept already: {said:?}");
+
+        // With another address the socket of before is of no use to anybody.
+        let next = Next::start(site, socket, &name, free_port());
+        let gone = site.howdah().manager().until("FDSTOREREMOVE=1");
+        assert_eq!((gone.pid, gone.value("FDNAME")), (next.0.id(), Some(&*name)));
+        assert!(site.howdah().manager().until("FDSTORE=1").value("FDNAME") != Some(&*name));
+        let log = std::fs::read_to_string(site.place().top.join("next.log")).unwrap();
+        assert!(!log.contains("was passed"), "{log}");
     },
 );
 

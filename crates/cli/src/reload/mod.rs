@@ -307,6 +307,9 @@ impl Server {
             Err(why) => why,
         };
         self.fixed.service.ready(&status);
+        if let Some(sockets) = self.running.get().and_then(|running| running.doors.handles()) {
+            self.fixed.service.keep(&sockets);
+        }
     }
 
     /// Ends the pools of an edition when its last request has gone from the front.
