@@ -3,4 +3,5 @@
 mod octane;
 mod package;
 mod pools;
+mod profiler;
 mod request_loop;

@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane;
+
+/** Finds the program. */
+final class Binary
+{
+    /** @param string|null $configured its path, or null to look for it */
+    public function __construct(private readonly ?string $configured, private readonly string $base)
+    {
+    }
+
+    /** @throws \InvalidArgumentException if it is not there */
+    public function path(): string
+    {
+        if ($this->configured !== null) {
+            return self::isProgram($this->configured)
+                ? $this->configured
+                : throw new \InvalidArgumentException("$this->configured is no program: howdah.binary names it.");
+        }
+        $directories = [$this->base, $this->base . '/vendor/bin', ...explode(PATH_SEPARATOR, (string) getenv('PATH'))];
+        foreach ($directories as $directory) {
+            if ($directory !== '' && self::isProgram("$directory/howdah")) {
+                return "$directory/howdah";
+            }
+        }
+        throw new \InvalidArgumentException('`howdah` is neither in the project nor in PATH; OCTANE_HOWDAH_BINARY may name it.');
+    }
+
+    private static function isProgram(string $path): bool
+    {
+        return is_file($path) && is_executable($path);
+    }
+}

@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane\Commands;
+
+/** Whether a command of Octane's is about Howdah; every other server is left to Octane. */
+trait ForHowdah
+{
+    private function isForHowdah(): bool
+    {
+        return ($this->option('server') ?: $this->laravel['config']->get('octane.server')) === 'howdah';
+    }
+}

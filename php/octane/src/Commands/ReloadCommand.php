@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane\Commands;
+
+use Howdah\Octane\ServerProcessInspector;
+use Laravel\Octane\Commands\ReloadCommand as OctaneReloadCommand;
+use Symfony\Component\Console\Attribute\AsCommand;
+
+/** Octane's command, which knows the server "howdah" too. */
+#[AsCommand(name: 'octane:reload')]
+final class ReloadCommand extends OctaneReloadCommand
+{
+    use ForHowdah;
+
+    public function handle()
+    {
+        if (!$this->isForHowdah()) {
+            return parent::handle();
+        }
+        $inspector = $this->laravel->make(ServerProcessInspector::class);
+        if (!$inspector->serverIsRunning()) {
+            $this->error('Octane server is not running.');
+
+            return 1;
+        }
+        $this->info('Reloading workers...');
+        try {
+            $inspector->reloadServer();
+        } catch (\RuntimeException $failure) {
+            $this->error('The workers of before go on: ' . $failure->getMessage());
+
+            return 1;
+        }
+
+        return 0;
+    }
+}

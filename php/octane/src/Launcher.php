@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane;
+
+/**
+ * Starts the server in the place of this process: signals, process id, standard streams and a service manager's sockets are
+ * the server's from then on. Where pcntl_exec() is not there it is a child, which this process waits for.
+ */
+class Launcher
+{
+    /** Microseconds between two looks at a server that is a child. */
+    private const GLANCE = 100_000;
+
+    /**
+     * @param list<string>          $command     the program's path first
+     * @param array<string, string> $environment
+     *
+     * @return int the server's exit status, where it was a child
+     */
+    public function launch(array $command, array $environment, string $directory): int
+    {
+        chdir($directory);
+        if (\function_exists('pcntl_exec')) {
+            // Returns only if it fails.
+            @pcntl_exec($command[0], \array_slice($command, 1), $environment);
+        }
+        $process = proc_open($command, [STDIN, STDOUT, STDERR], $pipes, $directory, $environment);
+        if ($process === false) {
+            return 1;
+        }
+        // Not proc_close(), within which no signal is handled: Octane's command stops the server at one.
+        while (($state = proc_get_status($process))['running']) {
+            usleep(self::GLANCE);
+        }
+
+        return $state['exitcode'];
+    }
+}

@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Composer;
+
+/** Stands in for Composer's where Debian's packages are used without it: Symfony 6 asks it what may be relied on. */
+final class InstalledVersions
+{
+    public static function isInstalled(string $package, bool $alsoForDevelopment = true): bool
+    {
+        return true;
+    }
+
+    /** @return array<string, mixed> */
+    public static function getRootPackage(): array
+    {
+        return ['name' => 'app/app', 'dev' => true];
+    }
+
+    public static function getInstallPath(string $package): ?string
+    {
+        return null;
+    }
+}
