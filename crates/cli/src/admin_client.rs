@@ -3,6 +3,7 @@
 use crate::admin_guard::ORDER;
 use crate::admin_upgrade;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
@@ -74,7 +75,7 @@ pub(crate) fn sandbox(addr: &AdminAddress) -> Result<ExitCode> {
         bail!("the server answered {code}: {body}");
     }
     let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
-    print!("{}", crate::sandbox::learnt(&status));
+    output::print(crate::sandbox::learnt(&status))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,12 +101,7 @@ pub(crate) fn status(admin: &AdminAddress, json: bool, watch: bool) -> Result<Ex
             }
         };
         shown.insert_str(0, clear);
-        let mut out = std::io::stdout().lock();
-        match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            written => written?,
-        }
-        if !watch {
+        if !output::print_while_read(shown)? || !watch {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -122,7 +118,7 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 bail!("the server still finishes requests after {} s; it ends by itself", PATIENCE.as_secs());
             }
-            _ => println!("stopped"),
+            _ => output::print("stopped\n")?,
         }
     }
     Ok(code)
@@ -151,9 +147,9 @@ fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<
     let lines = [outcome.message].into_iter().chain(outcome.changes);
     let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
     if outcome.ok {
-        println!("{text}");
+        output::print(text + "\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{text}");
+    output::complain(text);
     Ok(ExitCode::FAILURE)
 }

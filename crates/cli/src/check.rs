@@ -3,6 +3,7 @@
 
 use crate::admin_client;
 use crate::checks::{self, Depth};
+use crate::output::{self, complain};
 use crate::{identity, php_hosts, sandbox};
 use howdah_budget::machine;
 use howdah_config::{AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, Settings};
@@ -26,14 +27,21 @@ struct Found {
     warnings: Vec<String>,
 }
 
+impl Found {
+    /// Prints a part of what is said of the settings.
+    fn print(&mut self, text: &str) {
+        self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
+    }
+}
+
 pub(crate) fn run(loaded: &Loaded) -> ExitCode {
     let settings = &loaded.settings;
     let account = identity::account(settings).ok().flatten();
     let mut found = Found::default();
-    print!("{}\n# Machine: {}\n", loaded.show(), machine::here().describe());
+    found.print(&format!("{}\n# Machine: {}\n", loaded.show(), machine::here().describe()));
     match checks::check(loaded, Store::new(), Depth::WithPhp) {
         Ok(checked) => {
-            print!("{}{}", checked.hosts, sandbox::reports(settings));
+            found.print(&format!("{}{}", checked.hosts, sandbox::reports(settings)));
             found.warnings.extend(checked.warnings);
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
         }
@@ -42,10 +50,10 @@ pub(crate) fn run(loaded: &Loaded) -> ExitCode {
     }
     found.errors.extend(logs(settings, account.as_ref()));
     addresses(settings, &mut found);
-    found.warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
+    found.warnings.iter().for_each(|warning| complain(format_args!("howdah: warning: {warning}")));
     for error in &found.errors {
         let error = error.strip_prefix("howdah: ").unwrap_or(error);
-        eprintln!("howdah: {error}");
+        complain(format_args!("howdah: {error}"));
     }
     if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

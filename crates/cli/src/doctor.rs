@@ -1,5 +1,6 @@
 //! `howdah doctor`: reads the application's settings and has the doctor try it; the doctor starts this program again.
 
+use crate::output::{self, complain};
 use anyhow::{Context, Result};
 use howdah_config::cli::DoctorFlags;
 use howdah_config::{Loaded, ServeFlags};
@@ -18,7 +19,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
         Ok(report) if report.new_leaks.as_ref().is_some_and(|new| !new.is_empty()) => ExitCode::from(WORSE),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("howdah: {error:#}");
+            complain(format_args!("howdah: {error:#}"));
             ExitCode::from(NOT_TRIED)
         }
     }
@@ -51,15 +52,15 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
         writes: flags.writes,
         write_loop,
         last,
-        progress: if flags.quiet { |_| () } else { |line| eprintln!("{line}") },
+        progress: if flags.quiet { |_| () } else { |line| complain(line) },
     };
     let report = howdah_doctor::run(&options)?;
     let is_stdout = flags.json.as_deref() == Some(Path::new("-"));
-    if is_stdout {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+    output::print(if is_stdout {
+        serde_json::to_string_pretty(&report)? + "\n"
     } else {
-        print!("{}", howdah_doctor::text(&report));
-    }
+        howdah_doctor::text(&report)
+    })?;
     if let Some(path) = json.filter(|_| !is_stdout) {
         write(&path, &serde_json::to_string_pretty(&report)?)?;
     }

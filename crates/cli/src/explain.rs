@@ -1,5 +1,6 @@
 //! `howdah explain`: prints what becomes of a request.
 
+use crate::output;
 use anyhow::{Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::Loaded;
@@ -18,11 +19,7 @@ pub(crate) fn run(loaded: &Loaded, question: &Question, as_json: bool) -> Result
     let sites =
         Sites::new(settings, Metrics::new(), &AccessLogs::default(), budgets).map_err(|error| anyhow!(error))?;
     let found = explain(&sites, question).map_err(|error| anyhow!(error))?;
-    if as_json {
-        println!("{:#}", json(&found));
-    } else {
-        print!("{}", text(question, &found));
-    }
+    output::print(if as_json { format!("{:#}\n", json(&found)) } else { text(question, &found) })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from.
 
+use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_detect::Application;
 use std::fmt::Write as _;
@@ -21,8 +22,8 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
         other => other.with_context(|| format!("cannot write {}", path.display()))?,
     };
     file.write_all(page.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("wrote {}; `howdah check` shows what it means, `howdah serve` serves it", path.display());
-    Ok(())
+    let path = path.display();
+    output::print(format!("wrote {path}; `howdah check` shows what it means, `howdah serve` serves it\n"))
 }
 
 /// The page for the application in a directory.

@@ -1,5 +1,7 @@
 //! `howdah`: the command line and the composition root. Each command is one file.
 #![forbid(unsafe_code)]
+// They panic where nobody reads: see `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod admin;
 mod admin_client;
@@ -23,6 +25,7 @@ mod listening;
 mod memory;
 mod orders;
 mod outcome;
+mod output;
 mod php_hosts;
 mod pools;
 mod profile;
@@ -46,6 +49,7 @@ use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
+use output::complain;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -63,7 +67,7 @@ fn main() -> ExitCode {
     // First of all: from here on no other process of the same user reads this one's memory or takes its descriptors.
     let hidden = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     if let Err(error) = hidden {
-        eprintln!("howdah: cannot close the process to others: {error}");
+        complain(format_args!("howdah: cannot close the process to others: {error}"));
         return ExitCode::FAILURE;
     }
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
@@ -73,7 +77,7 @@ fn main() -> ExitCode {
     let passed = match service::passed_sockets() {
         Ok(passed) => passed,
         Err(error) => {
-            eprintln!("howdah: LISTEN_FDS: {error}");
+            complain(format_args!("howdah: LISTEN_FDS: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -114,10 +118,10 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
-        Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
+        Command::Init { directory, print: true } => init::page(&directory).and_then(print),
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Doctor(flags) => return doctor::run(&flags),
-        Command::Recipes => print(recipes::list().as_bytes()),
+        Command::Recipes => print(recipes::list()),
         Command::Reload { server, reload } => match admin_address(&server) {
             Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,
@@ -133,18 +137,15 @@ fn main() -> ExitCode {
         Command::Trust { server, how } => match howdah_config::find_acme(&server) {
             Ok(acme) => trust::run(&acme, how),
             Err(errors) => {
-                eprintln!("{errors}");
+                complain(&errors);
                 return ExitCode::from(WRONG_SETTINGS);
             }
         },
-        Command::Completions { shell } => print(&howdah_config::manual::completions(&shell)),
+        Command::Completions { shell } => print(howdah_config::manual::completions(&shell)),
         Command::Manual { directory } => howdah_config::manual::write_pages(&directory)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| anyhow::anyhow!("cannot write into {}: {error}", directory.display())),
-        Command::Version => {
-            println!("howdah {}", env!("CARGO_PKG_VERSION"));
-            return ExitCode::SUCCESS;
-        }
+        Command::Version => print(concat!("howdah ", env!("CARGO_PKG_VERSION"), "\n")),
     };
     match result {
         Ok(code) => code,
@@ -162,7 +163,7 @@ fn serve(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> anyhow::Result<Ex
     let loaded = match howdah_config::load(&flags) {
         Ok(loaded) => loaded,
         Err(errors) => {
-            eprintln!("{errors}");
+            complain(&errors);
             tell(&errors.to_string());
             return Ok(ExitCode::from(WRONG_SETTINGS));
         }
@@ -176,11 +177,9 @@ fn serve(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> anyhow::Result<Ex
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// To standard output, all of it or an error.
-fn print(text: &[u8]) -> anyhow::Result<ExitCode> {
-    use std::io::Write;
-    std::io::stdout().write_all(text)?;
-    Ok(ExitCode::SUCCESS)
+/// Prints it, and that is all that there is to do.
+fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
+    output::print(text).map(|()| ExitCode::SUCCESS)
 }
 
 /// This process stays root, and the server that started it does not.
@@ -188,7 +187,7 @@ fn launch() -> ExitCode {
     match howdah_pool::launcher_process::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("howdah: launcher: {error}");
+            complain(format_args!("howdah: launcher: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -202,11 +201,11 @@ fn command() -> Result<Command, ExitCode> {
         None => Ok(Cli::parse().command),
         Some(Ok(frankenphp::Asked::Serve(flags))) => Ok(Command::Serve(flags)),
         Some(Ok(frankenphp::Asked::Print(text))) => {
-            print!("{text}");
-            Err(ExitCode::SUCCESS)
+            let printed = output::print(text).map_err(|error| complain(format_args!("howdah: {error:#}")));
+            Err(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Some(Err(why)) => {
-            eprintln!("howdah: {why}");
+            complain(format_args!("howdah: {why}"));
             Err(ExitCode::from(WRONG_SETTINGS))
         }
     }
@@ -214,14 +213,14 @@ fn command() -> Result<Command, ExitCode> {
 
 fn load(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
     howdah_config::load(flags).map_err(|errors| {
-        eprintln!("{errors}");
+        complain(&errors);
         ExitCode::from(WRONG_SETTINGS)
     })
 }
 
 fn admin_address(flags: &ControlFlags) -> Result<AdminAddress, ExitCode> {
     howdah_config::find_admin(flags).map_err(|errors| {
-        eprintln!("{errors}");
+        complain(&errors);
         ExitCode::from(WRONG_SETTINGS)
     })
 }

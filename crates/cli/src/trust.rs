@@ -1,5 +1,6 @@
 //! `howdah trust`: makes this machine believe the local CA, or not any more, and says what it does.
 
+use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_config::AcmeSettings;
 use howdah_config::cli::Trust;
@@ -20,7 +21,7 @@ const SYSTEMS: &[(&str, &str, &[&str])] = &[
 
 pub(crate) fn run(settings: &AcmeSettings, how: Trust) -> Result<ExitCode> {
     match how {
-        Trust::Print => print!("{}", certificate(settings)?.1),
+        Trust::Print => output::print(certificate(settings)?.1)?,
         Trust::Install => install(settings)?,
         Trust::Uninstall => uninstall()?,
     }
@@ -36,7 +37,7 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let state = StateDir::open(&settings.state).context("cannot use the state directory (`--state`)")?;
             let ca = LocalCa::open(&state)?;
-            eprintln!("made a local CA in {}", settings.state.display());
+            output::complain(format_args!("made a local CA in {}", settings.state.display()));
             (ca.path().to_owned(), ca.pem().to_owned())
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -58,32 +59,29 @@ fn install(settings: &AcmeSettings) -> Result<()> {
     };
     must_be_root(&path)?;
     std::fs::write(&target, &pem).with_context(|| format!("cannot write {}", target.display()))?;
-    println!("wrote {}", target.display());
+    output::print(format!("wrote {}\n", target.display()))?;
     refresh(update)?;
-    println!(
+    output::print(format!(
         "Programs that use the system's list (curl, PHP, git, …) believe the local CA now; it can vouch for private names \
          only.\nBrowsers have lists of their own (certutil is in libnss3-tools):\n  \
          Chromium: certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n 'Howdah local CA' -i {target}\n  \
-         Firefox:  for p in ~/.mozilla/firefox/*.default*; do certutil -d sql:$p -A -t C,, -n 'Howdah local CA' -i {target}; done",
+         Firefox:  for p in ~/.mozilla/firefox/*.default*; do certutil -d sql:$p -A -t C,, -n 'Howdah local CA' -i {target}; done\n",
         target = target.display()
-    );
-    Ok(())
+    ))
 }
 
 fn uninstall() -> Result<()> {
     let Some((target, update)) = system().filter(|(target, _)| target.exists()) else {
-        println!("the local CA is not installed");
-        return Ok(());
+        return output::print("the local CA is not installed\n");
     };
     must_be_root(&target)?;
     std::fs::remove_file(&target).with_context(|| format!("cannot remove {}", target.display()))?;
-    println!("removed {}", target.display());
+    output::print(format!("removed {}\n", target.display()))?;
     refresh(update)?;
-    println!(
+    output::print(
         "Browsers have lists of their own: certutil -d sql:$HOME/.pki/nssdb -D -n 'Howdah local CA', and the same for \
-         Firefox's profiles"
-    );
-    Ok(())
+         Firefox's profiles\n",
+    )
 }
 
 fn must_be_root(of: &Path) -> Result<()> {
@@ -99,7 +97,7 @@ fn must_be_root(of: &Path) -> Result<()> {
 
 fn refresh(update: &[&str]) -> Result<()> {
     let Some((program, arguments)) = update.split_first() else { return Ok(()) };
-    println!("running {}", update.join(" "));
+    output::print(format!("running {}\n", update.join(" ")))?;
     let status = Command::new(program).args(arguments).status();
     let status = status.with_context(|| format!("cannot run {program}: install ca-certificates"))?;
     if !status.success() {

@@ -1,11 +1,12 @@
 //! Reads `[[rule]]` and `app`. What they mean is known to `howdah-rules`; here values get there with their lines, and errors
 //! come back with them.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use howdah_rules::{Action, Rule, Rules, Value};
+use howdah_rules::{Action, Problem, Rule, Rules, Value};
 
-use crate::document::{Entry, Node, Tree, quoted};
+use crate::document::{self, Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::load_proxies;
 use crate::rules::SiteRules;
@@ -92,6 +93,36 @@ pub(crate) fn read(
     Some(SiteRules { compiled: Arc::new(compiled.unwrap_or_default()), written: texts })
 }
 
+impl SiteRules {
+    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not looked for.
+    ///
+    /// # Errors
+    /// What is wrong with the others.
+    pub fn between(&self, before: &str, behind: &str) -> Result<Self, String> {
+        let (before, behind) = (of_text(before)?, of_text(behind)?);
+        let compiled = [&before.compiled, &self.compiled, &behind.compiled].into_iter().flat_map(|part| part.rules());
+        let compiled = Rules::new(compiled.cloned().collect()).map_err(|found| in_words(&found))?;
+        let written = [before.written, self.written.clone(), behind.written].concat();
+        Ok(Self { compiled: Arc::new(compiled), written })
+    }
+}
+
+/// The rules of a document that has nothing else.
+fn of_text(written: &str) -> Result<SiteRules, String> {
+    let document = document::parse(written).map_err(|errors| format!("{errors:?}"))?;
+    let items = match find(entries(&document), "rule").map(|list| &list.node.tree) {
+        Some(Tree::List(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let nodes: Vec<_> = items.iter().map(node).collect();
+    let rules = howdah_rules::read(&nodes, Path::new("")).and_then(Rules::new).map_err(|found| in_words(&found))?;
+    Ok(SiteRules { compiled: Arc::new(rules), written: items.iter().map(text).collect() })
+}
+
+fn in_words(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("rule.{}: {}", problem.key, problem.message)).collect::<Vec<_>>().join("; ")
+}
+
 /// A rule as it would be written: a line for each key.
 fn text(rule: &Node) -> String {
     let lines = entries(rule).iter().map(|entry| format!("{} = {}\n", quoted_key(&entry.key), value(&entry.node)));
@@ -130,4 +161,20 @@ fn node(own: &Node) -> howdah_rules::Node {
 
 fn entry(own: &Entry) -> howdah_rules::Entry {
     howdah_rules::Entry { key: own.key.clone(), line: own.line, node: node(&own.node) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_put_between_others_and_keep_their_names() {
+        let own = of_text("[[rule]]\npath = \"/a/*\"\nrewrite = \"/b/$1\"\n").unwrap();
+        let all = own.between("[[rule]]\nname = \"first\"\nphp = true\n", "[[rule]]\nlisting = true\n").unwrap();
+        let names: Vec<&str> = all.rules().iter().map(|rule| &*rule.name).collect();
+        assert_eq!(names, ["first", "rule[0]", "rule[0]"]);
+        assert_eq!(all.written.len(), 3);
+        assert_eq!(own.between("", "").unwrap(), own);
+        assert!(own.between("[[rule]]\nphp = 1\n", "").unwrap_err().starts_with("rule.php: "));
+    }
 }

@@ -18,7 +18,7 @@ struct Debugger {
 }
 
 /// One message of PHP's: its length, NUL, XML, NUL.
-fn message(stream: &mut TcpStream) -> Option<String> {
+pub(super) fn message(stream: &mut TcpStream) -> Option<String> {
     let mut part = || {
         let mut bytes = Vec::new();
         let mut byte = [0];
@@ -31,7 +31,7 @@ fn message(stream: &mut TcpStream) -> Option<String> {
     part()
 }
 
-fn ask(stream: &mut TcpStream, command: &str) -> Option<String> {
+pub(super) fn ask(stream: &mut TcpStream, command: &str) -> Option<String> {
     stream.write_all(format!("{command}\0").as_bytes()).ok()?;
     message(stream)
 }

@@ -1,13 +1,13 @@
 //! What `dev` says before it serves.
 
+use super::debugger;
+use crate::output;
 use howdah_config::{ListenAddr, Settings};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Prints it. Nobody need be there to read it.
 pub(super) fn print(settings: &Settings) {
-    let _ = std::io::stdout().write_all(text(settings).as_bytes());
-    let _ = std::io::stdout().flush();
+    let _ = output::print(text(settings));
 }
 
 fn text(settings: &Settings) -> String {
@@ -30,6 +30,7 @@ fn text(settings: &Settings) -> String {
     }
     let modes: Vec<String> = settings.pools.iter().map(|pool| format!("{} ({})", pool.name, pool.mode)).collect();
     let _ =
-        writeln!(text, "\nPools: {}. Mails: `howdah mails`. Errors show source code. Ctrl+C ends.\n", modes.join(", "));
+        writeln!(text, "\nPools: {}. Mails: `howdah mails`. Errors show source code. Ctrl+C ends.", modes.join(", "));
+    let _ = writeln!(text, "{}\n", debugger::words(settings));
     text
 }

@@ -3,11 +3,12 @@
 //! A mail is a file; its name begins with the time, so that the order of names is that of mails. It gets its name when it is
 //! complete.
 
+use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_config::ServeFlags;
 use howdah_config::cli::Mails;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,16 +62,14 @@ pub(crate) fn run(flags: &ServeFlags, directory: Option<&Path>, what: Mails) -> 
     let store = store(&acme.state, &project);
     let mails = all(&store)?;
     match what {
-        Mails::List if mails.is_empty() => println!("No mails from {}.", project.display()),
+        Mails::List if mails.is_empty() => output::print(format!("No mails from {}.\n", project.display()))?,
         Mails::List => {
             for (number, path) in (1..).zip(&mails) {
-                let _ = writeln!(std::io::stdout(), "{}", line(number, path)?);
+                output::print(line(number, path)? + "\n")?;
             }
         }
         Mails::Show(number) => match number.checked_sub(1).and_then(|at| mails.get(at)) {
-            Some(path) => {
-                std::io::copy(&mut File::open(path)?, &mut std::io::stdout().lock())?;
-            }
+            Some(path) => output::copy(File::open(path)?)?,
             None => bail!("there is no mail {number}; `howdah mails` lists {}", mails.len()),
         },
         Mails::Clear => {

@@ -5,11 +5,12 @@
 
 mod addresses;
 mod banner;
+mod debugger;
 pub(crate) mod mails;
 mod settings;
 
 use crate::reload::Reread;
-use crate::serve;
+use crate::{output, serve};
 use anyhow::Result;
 use howdah_config::{Loaded, ServeFlags};
 use std::path::Path;
@@ -22,7 +23,7 @@ const WRONG_SETTINGS: u8 = 2;
 /// The settings for the project in this directory, which becomes the current one.
 pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(Loaded, Reread), ExitCode> {
     let wrong = |text: String| {
-        eprintln!("{text}");
+        output::complain(text);
         ExitCode::from(WRONG_SETTINGS)
     };
     if let Some(config) = &flags.config {

@@ -1,6 +1,6 @@
 //! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
 
-use super::{addresses, mails};
+use super::{addresses, debugger, mails};
 use howdah_config::{AccessFormat, AccessTarget, Loaded, Mode, Origin, PoolSettings, ServeFlags, code_patterns};
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
             pool.watch.clone_from(&patterns);
         }
     }
-    Ok(())
+    debugger::add(settings)
 }
 
 fn develop_php(pool: &mut PoolSettings, sendmail: &str) {

@@ -8,13 +8,13 @@ mod speedscope;
 
 use crate::admin_client::ask_within;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::AdminAddress;
 use howdah_config::cli::{ProfileFlags, ProfileFormat};
 use howdah_pool::Profile;
 use howdah_transport::php_stack::StackFrame;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `howdah profile`.
 pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode> {
-    eprintln!("{}", make(admin, flags)?);
+    output::complain(make(admin, flags)?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String>
     let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
     let bytes = render(&profile, flags.format)?;
     if flags.output == Path::new("-") {
-        std::io::stdout().write_all(&bytes)?;
+        output::print(&bytes)?;
     } else {
         std::fs::write(&flags.output, bytes).with_context(|| format!("cannot write {}", flags.output.display()))?;
     }

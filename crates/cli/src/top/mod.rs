@@ -7,6 +7,7 @@ mod text;
 
 use crate::admin_client::ask;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::profile;
 use crate::status_text::plain;
 use anyhow::{Context, Result, bail};
@@ -58,7 +59,7 @@ pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
     let mut watch = Watch::begin(admin)?;
     if once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         std::thread::sleep(INTERVAL);
-        print!("{}", text::render(&watch.next(admin)?));
+        output::print(text::render(&watch.next(admin)?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut terminal = ratatui::try_init().context("cannot use this terminal; see `howdah top --once`")?;

@@ -129,6 +129,7 @@ bool shim_loop_open_script(const char *path) {
         return false;
     }
     SHIM_SIGNALS_KEEP_HANDLERS();
+    shim_error_page_begin();
     enter_script_alone();
     char copy[PATH_MAX];
     if (strlen(path) < sizeof copy && chdir(dirname(strcpy(copy, path))) != 0) {

@@ -84,8 +84,8 @@ static void note_error(int type, zend_string *file, const uint32_t line, zend_st
     }
 }
 
-void shim_error_page_startup(void) {
-    if (shim.worker->error_pages) {
+void shim_error_page_begin(void) {
+    if (shim.worker->error_pages && zend_error_cb != note_error) {
         original_error = zend_error_cb;
         zend_error_cb = note_error;
     }

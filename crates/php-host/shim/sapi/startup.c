@@ -123,7 +123,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim_server_array_hook();
     shim_script_startup();
     shim_random_install();
-    shim_error_page_startup();
+    shim_error_page_begin();
     if (shim.mode->after_php != NULL) {
         shim.mode->after_php();
     }

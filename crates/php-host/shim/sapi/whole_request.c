@@ -40,6 +40,7 @@ shim_outcome shim_whole_request_run(void) {
         return SHIM_RETIRE;
     }
     SHIM_SIGNALS_KEEP_HANDLERS();
+    shim_error_page_begin();
 
     zend_file_handle file;
     unsigned status = shim_script_prepare(&file);

@@ -1,0 +1,36 @@
+//! What commands print. Whoever reads it may leave before its end (`howdah check | head -1`): the rest is for nobody then, and the
+//! command goes on, since its exit status and what it does beside count as before. `println!` would panic; clippy keeps it and
+//! its like out of this crate (`main.rs`).
+
+use anyhow::{Context, Result};
+use std::fmt::Display;
+use std::io::{ErrorKind, Read, Write};
+
+/// Prints all of it, if somebody reads it.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// The same; false once nobody reads any more.
+pub(crate) fn print_while_read(text: impl AsRef<[u8]>) -> Result<bool> {
+    let mut out = std::io::stdout().lock();
+    is_read(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+}
+
+/// Prints what comes from there.
+pub(crate) fn copy(mut from: impl Read) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    is_read(std::io::copy(&mut from, &mut out).and_then(|_| out.flush())).map(drop)
+}
+
+/// A line on standard error. If that fails, there is nobody to tell.
+pub(crate) fn complain(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn is_read(written: std::io::Result<()>) -> Result<bool> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).context("cannot write to standard output"),
+    }
+}
