@@ -19,8 +19,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-transport", &[]),
     ("howdah-error-page", &[]),
     ("howdah-php", &["howdah-error-page", "howdah-transport"]),
+    ("howdah-compare", &[]),
     ("howdah-detect", &[]),
-    ("howdah-doctor", &[]),
+    ("howdah-doctor", &["howdah-compare"]),
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
@@ -50,6 +51,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "howdah",
         &[
             "howdah-budget",
+            "howdah-compare",
             "howdah-config",
             "howdah-detect",
             "howdah-doctor",
@@ -76,6 +78,7 @@ const UNSAFE: &[&str] = &["crates/transport/", "crates/php-host/", "crates/pool/
 /// Where a request is a request and a response a response, whatever it is on its way.
 const ONE_VOCABULARY: &[&str] = &[
     "crates/cli/src/",
+    "crates/compare/src/",
     "crates/config/src/",
     "crates/doctor/src/",
     "crates/observe/src/",

@@ -3,8 +3,9 @@
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `GET /livez`, `GET /readyz`, `GET /pools/NAME/status` and `/ping` (`fpm_status`),
-//! `POST /reload`, `POST /stop`, `POST /upgrade`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop
-//! the server, so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
+//! `POST /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in
+//! `admin_frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only, and `admin_guard`
+//! looks at connections and requests.
 
 use crate::admin_guard::{DASHBOARD, Guard};
 use crate::orders::Order;
@@ -12,7 +13,7 @@ use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
 use crate::reload::Server;
 use crate::upgrade::TakeOver;
-use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certificates, identity};
+use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certificates, identity, routes};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
@@ -50,7 +51,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What there is, for whoever asks for something else.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
-    POST /reload, /stop, /upgrade, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
+    POST /reload, /stop, /upgrade, /routes/restore, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
 /// `GET /status`.
 #[derive(Debug, Serialize)]
@@ -400,7 +401,8 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
             let (status, outcome) = admin_upgrade::respond(query, owner, &state.orders).await;
             json(status, &outcome)
         }
-        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade") => {
+        (&Method::POST, "/routes/restore") => routes::restore(&pools, request.uri().query()),
+        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade" | "/routes/restore") => {
             outcome(StatusCode::METHOD_NOT_ALLOWED, false, PATHS)
         }
         _ => outcome(StatusCode::NOT_FOUND, false, PATHS),

@@ -137,7 +137,7 @@ pub(crate) fn reload(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCod
 }
 
 /// An order to the server.
-fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
+pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
     order_within(admin, path, PATIENCE)
 }
 

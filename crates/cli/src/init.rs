@@ -110,7 +110,11 @@ fn booted(recipe: &str) -> String {
          \n\
          # GETs that run before workers serve, so that what they load is loaded already: pages that anybody may ask\n\
          # for at any time. More are learnt from the traffic, unless warmup_auto = false.\n\
-         warmup = [\"/\"]\n",
+         warmup = [\"/\"]\n\
+         \n\
+         # One of so many GETs without a cookie is run again in classic mode and compared. A route that differs runs\n\
+         # there from then on: `howdah routes`.\n\
+         compare_one_in = 1000\n",
         quoted(recipe)
     )
 }

@@ -13,6 +13,7 @@ mod admin_upgrade;
 mod certificates;
 mod check;
 mod checks;
+mod comparison;
 mod dev;
 mod doctor;
 mod edition;
@@ -31,6 +32,7 @@ mod pools;
 mod profile;
 mod recipes;
 mod reload;
+mod routes;
 mod sandbox;
 mod serve;
 mod service;
@@ -112,6 +114,10 @@ fn main() -> ExitCode {
         },
         Command::Profile { server, profile: flags } => match admin_address(&server) {
             Ok(addr) => profile::run(&addr, &flags),
+            Err(code) => return code,
+        },
+        Command::Routes { server, restore, json } => match admin_address(&server) {
+            Ok(addr) => routes::run(&addr, restore.as_deref(), json),
             Err(code) => return code,
         },
         Command::Sandbox(server) => match admin_address(&server) {

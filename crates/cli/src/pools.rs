@@ -1,5 +1,6 @@
 //! From settings to running pools.
 
+use crate::comparison::Comparison;
 use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
@@ -27,6 +28,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Pools {
     pools: Vec<Arc<Pool>>,
+    /// By the same position, what compares a pool with one in classic mode.
+    comparisons: Vec<Option<Arc<Comparison>>>,
     /// The server takes no new connections and ends when those that it has are done.
     draining: AtomicBool,
     /// What each answers to a ping.
@@ -38,6 +41,7 @@ pub(crate) struct Pools {
 #[derive(Debug)]
 struct Ahead {
     pool: Arc<Pool>,
+    comparison: Option<Arc<Comparison>>,
     script: Vec<u8>,
 }
 
@@ -46,6 +50,14 @@ impl Ahead {
     fn is_for(&self, script: &[u8]) -> bool {
         *self.script == *script || is_same_path(&self.script, script)
     }
+}
+
+/// Where a request runs.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) pool: &'a Pool,
+    /// What it runs by, if it may be compared.
+    pub(crate) comparison: Option<&'a Arc<Comparison>>,
 }
 
 fn is_same_path(a: &[u8], b: &[u8]) -> bool {
@@ -99,15 +111,25 @@ impl Pools {
             make(around, config, metrics, encode)
         };
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
+        let comparison = |(pool, settings): (&Arc<Pool>, &PoolSettings)| {
+            let with = settings.compare_with.as_deref().filter(|_| settings.mode != Mode::Classic)?;
+            let classic = pools.iter().find(|pool| pool.name() == with).filter(|_| settings.compare_one_in > 0)?;
+            Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
+        };
+        let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
         let booted = settings.pools.iter().position(|pool| pool.recipe.is_some());
-        let ahead = booted.and_then(|at| Some((pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
-        let ahead =
-            ahead.map(|(pool, script)| Ahead { pool: pool.clone(), script: script.as_os_str().as_bytes().to_vec() });
+        let ahead = booted.and_then(|at| Some((at, pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
+        let ahead = ahead.map(|(at, pool, script)| Ahead {
+            pool: pool.clone(),
+            comparison: comparisons.get(at).cloned().flatten(),
+            script: script.as_os_str().as_bytes().to_vec(),
+        });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
         }
         Self {
             pools,
+            comparisons,
             ahead,
             pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
             draining: AtomicBool::new(false),
@@ -179,12 +201,14 @@ impl Pools {
     ///
     /// # Errors
     /// A fault: there is none.
-    pub(crate) fn at(&self, position: usize, request: &Request) -> Result<&Pool, Fault> {
+    pub(crate) fn at(&self, position: usize, request: &Request) -> Result<Place<'_>, Fault> {
         if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request.head.script())) {
-            return Ok(&ahead.pool);
+            return Ok(Place { pool: &ahead.pool, comparison: ahead.comparison.as_ref() });
         }
-        let pool = self.pools.get(position).map(|pool| &**pool);
-        pool.ok_or_else(|| Fault::with(FaultKind::PoolDown, format!("no pool number {position}")))
+        let Some(pool) = self.pools.get(position) else {
+            return Err(Fault::with(FaultKind::PoolDown, format!("no pool number {position}")));
+        };
+        Ok(Place { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
     }
 
     /// What there is to say about the pool with this position.

@@ -125,6 +125,7 @@ pub(crate) fn render(status: &Value) -> String {
         for (label, count) in pool["faults"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "  failed: {} {count}", plain(label));
         }
+        compared_with(&mut out, pool);
         for connections in pool["connection_pools"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}", connection_pool(connections));
         }
@@ -159,6 +160,22 @@ pub(crate) fn render(status: &Value) -> String {
         }
     }
     out
+}
+
+/// What there is to say of a pool, nothing if it is not compared.
+pub(crate) fn compared_with(out: &mut String, pool: &Value) {
+    let Some(classic) = pool["compared_with"].as_str() else { return };
+    let number = |name: &str| pool["compared"][name].as_u64().unwrap_or(0);
+    let (same, differ) = (number("same"), number("differs"));
+    let _ = write!(out, "  compared with {}: {} responses, {differ} differed", plain(classic), same + differ);
+    let untold = number("inconclusive") + number("skipped");
+    let _ = if untold > 0 { writeln!(out, "; {untold} not compared") } else { writeln!(out) };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    for route in pool["demoted"].as_array().into_iter().flatten() {
+        let text = |name: &str| plain(route[name].as_str().unwrap_or("-"));
+        let since = duration(now.saturating_sub(route["since"].as_u64().unwrap_or(0)));
+        let _ = writeln!(out, "  IN CLASSIC MODE for {since}: {}: {}", text("route"), text("reason"));
+    }
 }
 
 /// One line for each certificate that the server got or made itself, and another one where something is wrong. A server

@@ -1,7 +1,7 @@
 //! The ways out of an I/O thread: to the pools, which all threads share, and to other servers, to which each has connections of
 //! its own.
 
-use crate::pools::Pools;
+use crate::pools::{Place, Pools};
 use howdah_config::Settings;
 use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
@@ -57,7 +57,11 @@ impl Ways {
 
 impl Upstream for Ways {
     async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
-        self.pools.at(pool, &request)?.run(request).await
+        match self.pools.at(pool, &request)? {
+            Place { pool, comparison: None } => pool.run(request).await,
+            // Boxed, as most pools are compared with none.
+            Place { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
+        }
     }
 
     async fn room(&self, pool: usize) -> Duration {

@@ -21,6 +21,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         self::pool(pool, source);
     }
     concurrency(settings, source);
+    compared(settings, source);
     http(settings, source);
     check_sites::check(settings, source);
     check_proxies::check(settings, source);
@@ -176,6 +177,28 @@ fn concurrency(settings: &Settings, source: &mut Source<'_>) {
                 pool.mode
             );
             source.object(&name(pool), message);
+        }
+    }
+}
+
+/// A pool that is compared needs another one in classic mode.
+fn compared(settings: &Settings, source: &mut Source<'_>) {
+    let compared = |pool: &&PoolSettings| pool.compare_one_in > 0 && pool.mode != Mode::Classic;
+    for pool in settings.pools.iter().filter(compared) {
+        let name = |key: &str| match pool.name.as_str() {
+            DEFAULT_POOL => key.to_owned(),
+            name => format!("pool.{name}.{key}"),
+        };
+        match pool.compare_with.as_deref().map(|other| (other, settings.pool(other))) {
+            None => {
+                let message = "needs a pool in mode \"classic\"; for example: compare_with = \"plain\"";
+                source.object(&name("compare_one_in"), message.to_owned());
+            }
+            Some((other, None)) => source.object(&name("compare_with"), format!("there is no pool {other}")),
+            Some((other, Some(found))) if found.mode != Mode::Classic => {
+                source.object(&name("compare_with"), format!("the pool {other} is not in mode \"classic\""));
+            }
+            Some(_) => {}
         }
     }
 }

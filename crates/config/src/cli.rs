@@ -81,6 +81,14 @@ pub enum Command {
         server: ControlFlags,
         profile: ProfileFlags,
     },
+    /// List the routes that a running server has demoted, or restore some.
+    Routes {
+        /// Which server.
+        server: ControlFlags,
+        /// A path, or `*`.
+        restore: Option<String>,
+        json: bool,
+    },
     /// Print the sandbox that the pools of a running server would need, as they learnt it.
     Sandbox(ControlFlags),
     /// Write a `howdah.toml` for the application that is in a directory.
@@ -221,6 +229,11 @@ impl Cli {
             Some(("profile", matches)) => {
                 Command::Profile { server: control_flags(matches), profile: profile_flags(matches) }
             }
+            Some(("routes", matches)) => Command::Routes {
+                server: control_flags(matches),
+                restore: matches.get_one::<String>("restore").cloned(),
+                json: matches.get_flag("json"),
+            },
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("init", matches)) => Command::Init {
                 directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default(),
@@ -359,6 +372,7 @@ pub fn definition() -> clap::Command {
                 .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah.toml"),
         )
         .subcommand(profile_args(control_args(clap::Command::new("profile"))))
+        .subcommand(routes_args())
         .subcommand(
             control_args(
                 clap::Command::new("sandbox")
@@ -406,6 +420,19 @@ pub fn definition() -> clap::Command {
                 .arg(Arg::new(DIRECTORY).value_name("DIR").required(true).value_parser(clap::value_parser!(PathBuf))),
         )
         .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+fn routes_args() -> clap::Command {
+    let restore = Arg::new("restore")
+        .long("restore")
+        .value_name("PATH")
+        .help("Have the requests for a path, or a route of the list, run in their pool again; \"*\" for all");
+    control_args(
+        clap::Command::new("routes").about("List the routes that run in classic mode because they failed elsewhere"),
+    )
+    .arg(restore)
+    .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).conflicts_with("restore").help("Print JSON"))
+    .after_help("Examples:\n  howdah routes\n  howdah routes --restore /cart")
 }
 
 fn init_args() -> clap::Command {

@@ -16,6 +16,8 @@ const FRONT: &str = "index.php";
 const FIRST_WORKERS: usize = 2;
 /// What a pool is warmed up with until it has learnt more.
 const FIRST_PATH: &str = "/";
+/// One of so many responses is compared with classic mode's where nobody has said that the application is to be booted.
+const COMPARED: u32 = 1000;
 
 /// Adds the pool that boots by a recipe, where one is said or the application that was found has one.
 pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: &mut Source<'_>) {
@@ -51,11 +53,17 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     if mode == Mode::Snapshot && source.origins.of("warmup") == Origin::Default {
         booted.warmup = vec![FIRST_PATH.to_owned()];
     }
+    booted.compare_with = Some(DEFAULT_POOL.to_owned());
+    if said.is_none() && source.origins.of("compare_one_in") == Origin::Default {
+        booted.compare_one_in = COMPARED;
+    }
     if source.origins.of("warmup_auto") == Origin::Default {
         booted.warmup_auto = mode == Mode::Snapshot;
     }
     if let Some(default) = settings.pools.first_mut() {
         default.mode = Mode::Classic;
+        default.compare_one_in = 0;
+        default.compare_with = None;
         default.warmup.clear();
         default.warmup_auto = false;
         default.watch.clear();

@@ -264,6 +264,16 @@ settings! {
         ///
         /// A learnt path is asked for without cookies and without `Authorization`.
         warmup_auto: bool = "false" example("true");
+        /// In the modes other than classic: one of so many GETs is run again in classic mode, on an idle worker and after its
+        /// response, and both responses are compared. A route that differs, or whose requests kill their workers, runs in classic
+        /// mode from then on: `howdah routes`. 0 for none.
+        ///
+        /// Only requests without cookies, `Authorization` and a body. Where a `recipe` boots an application that was found, it is
+        /// 1000, unless this says otherwise.
+        compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
+        /// The pool in classic mode that they run in, which serves the same root; of a pool that boots by a `recipe` it is the
+        /// default pool.
+        compare_with: Option<String> = r#""""# example(r#""plain""#);
         /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
         /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
         ///

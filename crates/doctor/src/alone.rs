@@ -4,12 +4,12 @@
 
 use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
-use crate::noise::{Difference, Expected, Words};
 use crate::pages::Page;
 use crate::state::{Change, Record, places};
 use crate::subject::{Look, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
+use howdah_compare::{Difference, Expected, Words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Further visits, by which growth is told from what is filled once.

@@ -3,14 +3,13 @@
 //! ```text
 //! run ── place, settings, server   the application, started in every mode with its own settings
 //!     ├─ pages, visitor, client    what is asked for, and by whom
-//!     ├─ noise                     what of a response changes by itself
 //!     ├─ state, php/probe.php      what stays in PHP between two requests
 //!     ├─ alone, together           what each page leaves, who sees it, and who is to blame
 //!     ├─ cost                      what each mode costs and brings
 //!     └─ verdict, report           what follows, as text, JSON and a page
 //! ```
 //!
-//! It knows no other crate of the project: servers are processes of the `howdah` program, whose settings it is given as text.
+//! Of the other crates of the project it knows `compare` alone, which says whether two responses differ: servers are processes of the `howdah` program, whose settings it is given as text.
 #![forbid(unsafe_code)]
 
 mod alone;
@@ -19,7 +18,6 @@ mod cost;
 mod findings;
 mod interrupted;
 mod mode;
-mod noise;
 mod pages;
 mod place;
 mod report;

@@ -6,7 +6,6 @@ use crate::cost::{self, Cost};
 use crate::findings::Finding;
 use crate::interrupted;
 use crate::mode::Mode;
-use crate::noise::Words;
 use crate::pages::{self, Page};
 use crate::place::Place;
 use crate::server::{Server, free_port};
@@ -16,6 +15,7 @@ use crate::together::{self, Differing, Plan};
 use crate::verdict::{self, ModeReport, Report};
 use crate::visitor::Visitor;
 use anyhow::{Context, Result, bail};
+use howdah_compare::Words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,12 @@
 
 use crate::client::{Client, Request, Response};
 use crate::mode::Mode;
-use crate::noise::Words;
 use crate::pages::Page;
 use crate::server::Server;
 use crate::state::Record;
 use crate::visitor::Visitor;
 use anyhow::{Context, Result};
+use howdah_compare::Words;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
     }
 
     fn words(&self, response: &Response) -> Words {
-        Words::of(response, self.server.port())
+        Words::of(response.status, &response.headers, &response.body, Some(self.server.port()))
     }
 
     /// A visit, with the number by which the probe knows it.

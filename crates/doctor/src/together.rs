@@ -3,12 +3,12 @@
 
 use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
-use crate::noise::{Difference, Expected, Words};
 use crate::pages::Page;
 use crate::state::places;
 use crate::subject::{Look, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
+use howdah_compare::{Difference, Expected, Words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often every page is asked for, each time by another visitor.

@@ -58,6 +58,10 @@ pub struct PoolMetrics {
     pub php_time: Histogram,
     /// Snapshot mode: how long it took to put workers back.
     pub restores: Histogram,
+    /// Responses that were compared with classic mode's, by what came of it.
+    pub compared: Labelled,
+    /// Routes that are run in classic mode instead.
+    pub demoted_routes: Gauge,
     /// The connection pools of its workers, by name.
     connection_pools: Mutex<Vec<ConnectionPool>>,
 }

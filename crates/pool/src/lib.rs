@@ -7,11 +7,13 @@
 //! docs/internals/pool.md has the order in which to read them.
 
 mod about;
+mod body_copy;
 mod clock;
 mod cold_starts;
 pub mod config;
 mod connection_pools;
 mod deadline;
+mod demotions;
 mod descriptor;
 mod door;
 mod estimate;
@@ -74,7 +76,9 @@ mod watch;
 mod worker_state;
 mod zygote;
 
+pub use body_copy::BodyCopy;
 pub use config::{PoolConfig, RouteShare, SpareWorkers};
+pub use demotions::{DemotedRoute, Demotions, SuspectedRoute, Way};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;

@@ -1,6 +1,7 @@
 //! `Pool`: the door for fronts and for the server that starts and stops pools. What is behind it is in other modules.
 
 use crate::config::PoolConfig;
+use crate::demotions::Demotions;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::io_threads::IoThreads;
@@ -237,6 +238,28 @@ impl Pool {
     /// From now on that pool serves whenever this one does not: what waits here for a worker goes there.
     pub fn yields_to(&self, other: &Self) {
         self.shared.yields_to(&other.shared);
+    }
+
+    /// From now on routes of this pool may be demoted to that one. Said once, before the first request.
+    pub fn demotes_to(&self, classic: &Self) -> Arc<Demotions> {
+        let (name, classic) = (self.shared.kept_name(), classic.shared.kept_name());
+        let demotions = || Arc::new(Demotions::new(name, classic, self.shared.kept_metrics()));
+        self.shared.demotions.get_or_init(demotions).clone()
+    }
+
+    /// The routes that were demoted, if some may be.
+    #[must_use]
+    pub fn demotions(&self) -> Option<&Arc<Demotions>> {
+        self.shared.demotions.get()
+    }
+
+    /// Whether a request that comes now runs at once and keeps no other one waiting. A pool on demand may start a worker for it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let scheduler = self.shared.lock();
+        let may_start = self.config().is_on_demand() && scheduler.lanes.iter().flatten().next().is_none();
+        let is_free = scheduler.spare() > 0 || (may_start && !self.shared.memory_is_short());
+        scheduler.waiting() == 0 && is_free
     }
 
     /// True while a worker serves.

@@ -91,6 +91,9 @@ impl Death<'_> {
         if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
             return false;
         }
+        if let Some(demotions) = pool.demotions.get().filter(|_| part == Part::Suspect) {
+            demotions.note_death(pending.request.head.uri(), pending.killed > 0);
+        }
         let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
         let now = Instant::now();
         let mut scheduler = pool.lock();

@@ -8,6 +8,7 @@
 //! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
 //! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
+use crate::body_copy::{BodyCopy, Copying};
 use crate::fault::{Fault, FaultKind};
 use crate::request::RequestStats;
 use crate::response_parts::{Chunk, InMemory, Limits, Spill, Unpaid, WholeBody};
@@ -17,6 +18,7 @@ use howdah_transport::HeldPayload;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use tokio::sync::oneshot;
 
 /// Bytes of one response that may wait in its temporary file before the worker has to wait too.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
@@ -77,6 +79,7 @@ pub struct Response {
 #[derive(Debug)]
 pub struct ResponseBody {
     inner: Arc<Mutex<Inner>>,
+    copying: Option<Box<Copying>>,
 }
 
 /// Locks without ever panicking: the data stays consistent at every point where a panic could happen.
@@ -102,7 +105,7 @@ pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Sh
         gone: false,
         stats,
     }));
-    (Sink { inner: inner.clone(), limits }, ResponseBody { inner })
+    (Sink { inner: inner.clone(), limits }, ResponseBody { inner, copying: None })
 }
 
 impl Sink {
@@ -280,6 +283,11 @@ impl Inner {
         After { gone: self.gone, overfull: self.is_overfull() }
     }
 
+    /// Bytes that wait.
+    fn left(&self) -> u64 {
+        self.parts.bytes() as u64 + self.spill.as_ref().map_or(0, Spill::left) + self.unpaid.bytes()
+    }
+
     fn is_drained(&self) -> bool {
         self.parts.is_empty() && self.spill.is_none() && self.unpaid.is_empty()
     }
@@ -422,7 +430,7 @@ impl ResponseBody {
         if !inner.ended || inner.fault.is_some() {
             return None;
         }
-        Some(inner.parts.bytes() as u64 + inner.spill.as_ref().map_or(0, Spill::left) + inner.unpaid.bytes())
+        Some(inner.left())
     }
 
     /// The whole remaining body as one piece, if the response has ended and fits in memory. Leaves the body empty.
@@ -431,7 +439,20 @@ impl ResponseBody {
         if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
             return None;
         }
-        Some(inner.parts.take_all())
+        let whole = inner.parts.take_all();
+        drop(inner);
+        if let Some(copying) = self.copying.take().and_then(|copying| copying.and_whole(&whole)) {
+            copying.complete();
+        }
+        Some(whole)
+    }
+
+    /// Has the body copied on its way, if it has no more than so many bytes. The copy comes when the body has been taken whole.
+    pub fn copy(&mut self, most: usize) -> oneshot::Receiver<BodyCopy> {
+        let budget = lock(&self.inner).parts.budget();
+        let (copying, copied) = Copying::new(most, budget);
+        self.copying = Some(copying);
+        copied
     }
 
     /// The next part; `None` at the end. An error means the worker died in the middle of its response.
@@ -453,7 +474,20 @@ impl ResponseBody {
         if let Some(writer) = writer {
             writer.wake();
         }
+        if self.copying.is_some() {
+            self.copy_part(&result);
+        }
         result
+    }
+
+    fn copy_part(&mut self, part: &Poll<Option<Result<Chunk, Fault>>>) {
+        let Poll::Ready(part) = part else { return };
+        let Some(copying) = self.copying.take() else { return };
+        match part {
+            Some(Ok(chunk)) => self.copying = copying.and(&chunk.data),
+            Some(Err(_)) => {}
+            None => copying.complete(),
+        }
     }
 
     /// Where the request ran and what it took so far.
@@ -465,14 +499,19 @@ impl ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        let writer = {
+        let (writer, was_taken) = {
             let mut inner = lock(&self.inner);
+            // Whoever knows the length need not ask for the end.
+            let was_taken = inner.ended && inner.fault.is_none() && inner.left() == 0;
             inner.gone = true;
             inner.parts.clear();
             inner.spill = None;
             inner.unpaid.clear();
-            inner.writer.take()
+            (inner.writer.take(), was_taken)
         };
+        if let Some(copying) = self.copying.take().filter(|_| was_taken) {
+            copying.complete();
+        }
         if let Some(writer) = writer {
             writer.wake();
         }

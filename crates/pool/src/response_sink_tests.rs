@@ -243,3 +243,68 @@ fn a_response_that_is_given_up_leaves_no_charge() {
     drop(first);
     assert_eq!(budgets.memory.used(), 0);
 }
+
+fn copied(copy: &mut oneshot::Receiver<BodyCopy>) -> Option<Vec<u8>> {
+    copy.try_recv().ok().map(|copy| copy.bytes().to_vec())
+}
+
+#[test]
+fn a_copy_is_made_of_what_is_taken_however_it_is_taken() {
+    let (sink, mut receiver) = pair(100);
+    sink.set_head(200, Vec::new());
+    sink.push(Bytes::from_static(b"hello"), false);
+    sink.end();
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    let mut copy = response.body.copy(5);
+    response.body.take_complete().unwrap();
+    assert_eq!(copied(&mut copy).as_deref(), Some(&b"hello"[..]));
+
+    // In parts, and the last one who takes it knows its length and does not ask for the end.
+    for asks_for_the_end in [true, false] {
+        let (sink, mut receiver) = pair(100);
+        sink.set_head(200, Vec::new());
+        sink.push(Bytes::from(vec![1; 2000]), true);
+        sink.wake();
+        let Poll::Ready(Ok(mut response)) = self::response(&mut receiver) else { panic!("no response") };
+        let mut copy = response.body.copy(4000);
+        assert_eq!(chunks(&mut response.body).0.len(), 2000);
+        sink.push(Bytes::from(vec![2; 2000]), true);
+        sink.end();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(response.body.poll_chunk(&mut cx), Poll::Ready(Some(Ok(_)))));
+        assert_eq!(copied(&mut copy), None, "there may be more");
+        if asks_for_the_end {
+            chunks(&mut response.body);
+        } else {
+            drop(response);
+        }
+        assert_eq!(copied(&mut copy).map(|bytes| bytes.len()), Some(4000));
+    }
+}
+
+#[test]
+fn there_is_no_copy_of_what_is_long_broken_off_or_beyond_the_budget() {
+    let (long, broken, dropped, dear) = (0, 1, 2, 3);
+    for case in [long, broken, dropped, dear] {
+        let budgets = howdah_budget::Budgets::new(if case == dear { 1000 } else { 1 << 20 }, 1 << 20);
+        let (sink, mut receiver) = pair_of(100_000, budgets);
+        sink.set_head(200, Vec::new());
+        sink.push(Bytes::from(vec![1; 2000]), true);
+        sink.wake();
+        let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+        let mut copy = response.body.copy(if case == long { 1999 } else { 100_000 });
+        if case != dropped {
+            assert_eq!(chunks(&mut response.body).0.len(), 2000, "the client gets all of it");
+        }
+        if case == broken {
+            sink.fail(Fault::new(FaultKind::WorkerDied));
+        } else {
+            sink.end();
+        }
+        if case != dropped {
+            let _ = response.body.poll_chunk(&mut Context::from_waker(Waker::noop()));
+        }
+        drop(response);
+        assert!(copied(&mut copy).is_none(), "{case}");
+    }
+}

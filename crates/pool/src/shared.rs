@@ -4,6 +4,7 @@
 use crate::about::About;
 use crate::cold_starts::ColdStarts;
 use crate::config::PoolConfig;
+use crate::demotions::Demotions;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::io_threads::{self, IoThreads};
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) learned: Arc<Learned>,
     /// The pool that serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
+    /// What is known of its routes beside another pool's, if they are compared.
+    pub(crate) demotions: OnceLock<Arc<Demotions>>,
     /// Idle workers are to end first.
     memory_is_short: AtomicBool,
 }
@@ -107,6 +110,7 @@ impl Shared {
             has_slow_log,
             learned: before.map(|before| before.learned.clone()).unwrap_or_default(),
             way_back: OnceLock::new(),
+            demotions: OnceLock::new(),
             memory_is_short: AtomicBool::default(),
         })
     }
@@ -122,6 +126,10 @@ impl Shared {
 
     pub(crate) const fn config(&self) -> &PoolConfig {
         &self.config
+    }
+
+    pub(crate) fn kept_metrics(&self) -> Arc<PoolMetrics> {
+        self.metrics.clone()
     }
 
     pub(crate) fn metrics(&self) -> &PoolMetrics {

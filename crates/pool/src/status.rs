@@ -3,6 +3,7 @@
 use crate::about::Boots;
 use crate::cold_starts::ColdStartStatus;
 use crate::connection_pools;
+use crate::demotions::{DemotedRoute, SuspectedRoute};
 use crate::lane::Lane;
 use crate::last_request::{self, LastRequest, RequestReport};
 use crate::shared::Shared;
@@ -99,6 +100,14 @@ pub struct PoolStatus {
     pub faults: BTreeMap<&'static str, u64>,
     /// Methods and paths whose requests kill their workers, and the seconds for which they are still refused.
     pub refused: BTreeMap<String, f64>,
+    /// The pool in classic mode that a share of its responses is compared with.
+    pub compared_with: Option<String>,
+    /// Comparisons by what came of them.
+    pub compared: BTreeMap<&'static str, u64>,
+    /// Routes that are run there instead.
+    pub demoted: Vec<DemotedRoute>,
+    /// Routes that may follow.
+    pub suspected: Vec<SuspectedRoute>,
     /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
     pub connection_pools: Vec<ConnectionPool>,
     /// The profile of its sandbox.
@@ -191,12 +200,15 @@ pub(crate) fn update_gauges(shared: &Shared) {
     shared.metrics().workers_busy.set(busy);
     shared.metrics().in_flight.set(requests as i64);
     shared.metrics().queue_length.set(scheduler.waiting() as i64);
+    let demoted = shared.demotions.get().map_or(0, |demotions| demotions.count());
+    shared.metrics().demoted_routes.set(demoted as i64);
     shared.metrics().set_connection_pools(scheduler.connection_pools());
 }
 
 /// The pool at this moment.
 pub(crate) fn of(shared: &Shared) -> PoolStatus {
     let about = shared.about();
+    let demotions = shared.demotions.get();
     let scheduler = shared.lock();
     let workers = scheduler.lanes.iter().flatten().map(of_worker).collect();
     let counters = &shared.counters;
@@ -259,6 +271,10 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
             .into_iter()
             .map(|(path, left)| (path, left.as_secs_f64()))
             .collect(),
+        compared_with: demotions.map(|demotions| demotions.classic().to_owned()),
+        compared: shared.metrics().compared.all().into_iter().collect(),
+        demoted: demotions.map(|demotions| demotions.demoted()).unwrap_or_default(),
+        suspected: demotions.map(|demotions| demotions.suspected()).unwrap_or_default(),
         connection_pools: scheduler.connection_pools(),
         sandbox: shared.config().boot.sandbox.profile,
         sandbox_needs: about.sandbox_needs,

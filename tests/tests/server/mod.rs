@@ -11,6 +11,7 @@ mod control_groups;
 mod crash;
 mod dashboard;
 mod debugging_on_demand;
+mod demotion;
 mod deploy;
 mod development;
 mod early_hints;

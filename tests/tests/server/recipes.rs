@@ -353,7 +353,27 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
         assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
     }
     served.wait_for_log("worker died; run in the pool default");
+    // And at once the next time.
+    served.wait_for_log("demoted: its requests run in the pool default in classic mode from now on");
     served.wait_for_mode("snapshot");
+    served.finish();
+}
+
+#[test]
+fn a_page_of_a_booted_application_that_differs_is_run_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("howdah.toml", "recipe = \"symfony\"\nmode = \"worker\"\ncompare_one_in = 1\n");
+    let served = project.serve(&[]);
+    served.wait_for_mode("worker");
+    // It counts its visits in a static property.
+    let demoted = || {
+        served.get("/");
+        served.log().contains("demoted: its requests run in the pool default")
+    };
+    assert!(eventually(PATIENCE, demoted), "{}", served.log());
+    assert_eq!(served.get("/"), (200, "home of hello 1".to_owned()));
+    served.wait_for_mode("worker");
     served.finish();
 }
 

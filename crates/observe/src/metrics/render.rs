@@ -88,6 +88,8 @@ impl Metrics {
             Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
+            Id::Compared => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.compared)),
+            Id::DemotedRoutes => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.demoted_routes.get())),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
             Id::PoolMemory => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.memory.get())),
             Id::WorkersRelieved => {

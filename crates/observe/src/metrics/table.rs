@@ -129,6 +129,10 @@ metrics! {
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
         "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
+    Compared "howdah_pool_compared_total" Counter ["pool", "result"]
+        "Responses compared with those of classic mode (`compare_one_in`), by result: same, differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
+    DemotedRoutes "howdah_pool_demoted_routes" Gauge ["pool"]
+        "Routes that run in classic mode because their responses differed, or their requests killed workers.";
     SessionsReset "howdah_pool_snapshot_sessions_reset_total" Counter ["pool"]
         "Snapshot mode: sessions of connections opened at boot that were reset after a request.";
     WorkersUnfit "howdah_pool_snapshot_workers_replaced_total" Counter ["pool"]

@@ -1,0 +1,251 @@
+//! A pool that keeps state between requests, beside one in classic mode: a share of its responses is compared with what classic
+//! mode says, and routes that differ, or whose requests kill their workers, are run there (`howdah_pool::Demotions` decides).
+//!
+//! The client's response is only copied as it goes out. What follows waits for nobody: one comparison at a time, in the
+//! background, on workers that are idle; where there are none for a while, it is left out.
+
+use howdah_compare::{Difference, Expected, Words};
+use howdah_observe::PoolMetrics;
+use howdah_pool::{BodyCopy, Demotions, Fault, Pool, Request, RequestBody, RequestId, Response, TimeLimits, Way};
+use howdah_transport::wire::EncodedRequest;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The longest body that is compared.
+const MOST_BODY: usize = 256 << 10;
+/// How long a response may take to its client, to be compared.
+const SENT_WITHIN: Duration = Duration::from_secs(10);
+/// How long a worker may take to be idle, and how often that is looked at.
+const IDLE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+/// How long classic mode may take for a response.
+const RESPONDS_WITHIN: Duration = Duration::from_secs(30);
+/// Between classic mode's two responses: so whatever shows seconds differs in them.
+const APART: Duration = Duration::from_millis(1100);
+/// Responses that classic mode gives beside these two where one differs from them.
+const FURTHER: usize = 3;
+/// Variables of requests that have a session or a right of their own.
+const PRIVATE: &[&[u8]] =
+    &[b"HTTP_COOKIE", b"HTTP_AUTHORIZATION", b"HTTP_PROXY_AUTHORIZATION", b"AUTH_TYPE", b"REMOTE_USER"];
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    booted: Arc<Pool>,
+    classic: Arc<Pool>,
+    demotions: Arc<Demotions>,
+    metrics: Arc<PoolMetrics>,
+    /// A request whose lot, of 32 bits, is below this is compared.
+    share: u64,
+    lots: AtomicU64,
+    /// One comparison at a time.
+    turn: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+/// A request whose response is to be compared.
+struct Wanted {
+    head: EncodedRequest,
+    id: RequestId,
+    _turn: OwnedSemaphorePermit,
+}
+
+/// A whole response.
+struct Seen {
+    status: u16,
+    fields: Vec<(String, String)>,
+    body: BodyCopy,
+}
+
+impl Seen {
+    fn words(&self) -> Words {
+        Words::of(self.status, &self.fields, self.body.bytes(), None)
+    }
+
+    /// Classic mode has not done what it does for visitors, so nothing can be said.
+    const fn is_failure(&self) -> bool {
+        self.status >= 500 || self.status == 429
+    }
+}
+
+/// Why nothing was compared, as the metric calls it.
+const SKIPPED: &str = "skipped";
+const INCONCLUSIVE: &str = "inconclusive";
+
+impl Comparison {
+    /// On the main thread's runtime, which does the work.
+    pub(crate) fn new(booted: &Arc<Pool>, classic: &Arc<Pool>, metrics: Arc<PoolMetrics>, one_in: u32) -> Arc<Self> {
+        let salt = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        Arc::new(Self {
+            booted: booted.clone(),
+            classic: classic.clone(),
+            demotions: booted.demotes_to(classic),
+            metrics,
+            share: (1 << 32) / u64::from(one_in.max(1)),
+            lots: AtomicU64::new(salt),
+            turn: Arc::new(Semaphore::new(1)),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// Runs a request, in classic mode if its route was demoted.
+    ///
+    /// # Errors
+    /// As `Pool::run`.
+    pub(crate) async fn run(self: &Arc<Self>, request: Request) -> Result<Response, Fault> {
+        let is_wanted = match self.demotions.way_of(request.head.uri()) {
+            Way::Classic => return self.classic.run(request).await,
+            Way::Suspected => true,
+            Way::Own => self.draws(),
+        };
+        let wanted = if is_wanted { self.wanted(&request) } else { None };
+        let mut response = self.booted.run(request).await?;
+        if let Some(wanted) = wanted.filter(|_| is_comparable(response.status)) {
+            self.compare_later(wanted, &mut response);
+        }
+        Ok(response)
+    }
+
+    fn draws(&self) -> bool {
+        // Steps of an odd number reach every value; what is mixed of them knows no rhythm that requests may have.
+        let step = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        let mixed = (step ^ (step >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed >> 32) < self.share
+    }
+
+    /// What is to be kept of a request to repeat it; none if it must not be, or another one is being compared.
+    fn wanted(&self, request: &Request) -> Option<Wanted> {
+        let is_private = || request.head.variables().any(|(name, _)| PRIVATE.contains(&name));
+        if request.head.method() != b"GET" || !request.body.is_empty() || is_private() {
+            return None;
+        }
+        let turn = self.turn.clone().try_acquire_owned().ok()?;
+        Some(Wanted { head: request.head.clone(), id: request.id, _turn: turn })
+    }
+
+    fn compare_later(self: &Arc<Self>, wanted: Wanted, response: &mut Response) {
+        let (status, fields) = (response.status, fields_of(response));
+        let copy = response.body.copy(MOST_BODY);
+        let this = self.clone();
+        drop(self.runtime.spawn(async move {
+            // A long or slow response is none for a comparison.
+            let Ok(Ok(body)) = tokio::time::timeout(SENT_WITHIN, copy).await else { return };
+            match this.compare(&wanted, Seen { status, fields, body }).await {
+                Ok(difference) => {
+                    let difference = difference.map(|difference| difference.to_string());
+                    tracing::debug!(pool = this.booted.name(), request = %wanted.id, difference, "compared");
+                    this.demotions.note_comparison(wanted.head.uri(), difference);
+                }
+                Err(why) => this.metrics.compared.inc(why),
+            }
+        }));
+    }
+
+    /// How a response differs from classic mode's; an error says why that cannot be told.
+    async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Option<Difference>, &'static str> {
+        let first = self.ask_classic(wanted).await?;
+        tokio::time::sleep(APART).await;
+        let second = self.ask_classic(wanted).await?;
+        if second.status != first.status {
+            return Err(INCONCLUSIVE);
+        }
+        let status = seen.status;
+        let (mut found, here, mut samples) = blocking(move || {
+            let (here, samples) = (seen.words(), vec![first.words(), second.words()]);
+            (Expected::of(samples.clone()).difference(&here), here, samples)
+        })
+        .await?;
+        // Some pages are drawn from a few: it has to be none of classic mode's.
+        for _ in 0..FURTHER {
+            if found.is_none() {
+                break;
+            }
+            let sample = self.ask_classic(wanted).await?;
+            (found, samples) = {
+                let here = here.clone();
+                blocking(move || {
+                    samples.push(sample.words());
+                    (Expected::of(samples.clone()).difference(&here), samples)
+                })
+                .await?
+            };
+        }
+        if found.is_some() || samples[0] == samples[1] || status >= 400 {
+            return Ok(found);
+        }
+        // What classic mode makes anew for each request must not be the same for two visitors here.
+        let again = self.ask(&self.booted, wanted).await?;
+        blocking(move || {
+            let nobody = Expected::of(Vec::new());
+            Expected::of(samples).shared(&here, &nobody, &again.words())
+        })
+        .await
+    }
+
+    async fn ask_classic(&self, wanted: &Wanted) -> Result<Seen, &'static str> {
+        let seen = self.ask(&self.classic, wanted).await?;
+        if seen.is_failure() { Err(INCONCLUSIVE) } else { Ok(seen) }
+    }
+
+    /// The response of a pool, asked when it has nothing else to do.
+    async fn ask(&self, pool: &Pool, wanted: &Wanted) -> Result<Seen, &'static str> {
+        let until = Instant::now() + IDLE_WITHIN;
+        while !pool.is_idle() {
+            if Instant::now() >= until {
+                return Err(SKIPPED);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let asked = async {
+            let mut response = pool.run(repeated(wanted)).await.map_err(|_| INCONCLUSIVE)?;
+            let (status, fields) = (response.status, fields_of(&response));
+            let copy = response.body.copy(MOST_BODY);
+            while let Some(chunk) = poll_fn(|cx| response.body.poll_chunk(cx)).await {
+                drop(chunk.map_err(|_| INCONCLUSIVE)?);
+            }
+            let body = copy.await.map_err(|_| INCONCLUSIVE)?;
+            Ok(Seen { status, fields, body })
+        };
+        tokio::time::timeout(RESPONDS_WITHIN, asked).await.unwrap_or(Err(INCONCLUSIVE))
+    }
+}
+
+/// A response that says what a visitor gets; also one that fails here and perhaps not in classic mode.
+const fn is_comparable(status: u16) -> bool {
+    matches!(status, 200..400 | 500)
+}
+
+/// The same request again, of nobody.
+fn repeated(wanted: &Wanted) -> Request {
+    let now = Instant::now();
+    Request {
+        head: wanted.head.clone(),
+        body: RequestBody::Empty,
+        // It dies with its worker, and that is all.
+        repeatable: false,
+        id: wanted.id,
+        received: now,
+        complete: now,
+        waited: Duration::ZERO,
+        client: 0,
+        route: None,
+        limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), cpu: None, queue: Some(IDLE_WITHIN) },
+        interim: None,
+        share: None,
+    }
+}
+
+fn fields_of(response: &Response) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let field = |(name, value): &(bytes::Bytes, bytes::Bytes)| (text(name).to_ascii_lowercase(), text(value));
+    response.headers.iter().map(field).collect()
+}
+
+/// Long texts are taken apart where nobody waits for the thread.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, &'static str> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| INCONCLUSIVE)
+}

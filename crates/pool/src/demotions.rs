@@ -1,0 +1,399 @@
+//! Which routes of a pool that keeps state between requests are run in classic mode instead, because their responses differed
+//! from classic mode's, or because their requests killed their workers.
+//!
+//! A route is a path without its query, with `#` in the place of each number. Only routes under suspicion and demoted ones are
+//! remembered, so there is nothing to look up while all is well, and both tables are bounded: of suspects the one that was not
+//! heard of for longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted with any.
+
+use howdah_observe::PoolMetrics;
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Comparisons of a route that count, and how many of them have to differ.
+const COMPARISONS: u32 = 10;
+const DIFFERING: u32 = 3;
+/// Workers that a route's requests have to kill, and how many of its requests come for one such death at the most.
+const DEATHS: u32 = 3;
+const REQUESTS: u32 = 10;
+/// After so many requests a death is forgotten.
+const ACQUITTED: u32 = 1000;
+/// Deaths of different requests this close to each other are one: something else has killed the workers.
+const MOMENT: Duration = Duration::from_millis(5);
+/// A death of so long ago counts no more.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+/// Most routes under suspicion, most demoted ones, and the bytes of a name.
+const SUSPECTS: usize = 256;
+const DEMOTED: usize = 128;
+const NAME: usize = 200;
+/// What a reason may have of bytes.
+const REASON: usize = 400;
+/// The name that stands for all routes.
+const ALL: &str = "*";
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It runs in its pool.
+    Own,
+    /// The same, and it is worth a comparison.
+    Suspected,
+    /// It runs in classic mode.
+    Classic,
+}
+
+/// A route that is run in classic mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DemotedRoute {
+    pub route: String,
+    /// Seconds since the epoch.
+    pub since: u64,
+    pub reason: String,
+}
+
+/// A route of which something is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SuspectedRoute {
+    pub route: String,
+    /// How many of its last comparisons differed.
+    pub differed: u32,
+    pub compared: u32,
+    /// Workers that its requests have killed.
+    pub deaths: u32,
+}
+
+/// The demotions of one pool.
+#[derive(Debug)]
+pub struct Demotions {
+    pool: Arc<str>,
+    /// The pool in classic mode.
+    classic: Arc<str>,
+    metrics: Arc<PoolMetrics>,
+    /// Something is known of some route: all that is looked at while nothing is.
+    knows_some: AtomicBool,
+    table: Mutex<Table>,
+}
+
+impl Demotions {
+    pub(crate) fn new(pool: Arc<str>, classic: Arc<str>, metrics: Arc<PoolMetrics>) -> Self {
+        Self { pool, classic, metrics, knows_some: AtomicBool::new(false), table: Mutex::default() }
+    }
+
+    /// The name of the pool in classic mode.
+    #[must_use]
+    pub fn classic(&self) -> &str {
+        &self.classic
+    }
+
+    /// What becomes of a request for this target, which comes now.
+    #[must_use]
+    pub fn way_of(&self, target: &[u8]) -> Way {
+        if !self.knows_some.load(Relaxed) {
+            return Way::Own;
+        }
+        self.table.lock().note_request(&route_of(target))
+    }
+
+    /// A response for this target was compared; `difference` says how it differed, if it did.
+    pub fn note_comparison(&self, target: &[u8], difference: Option<String>) {
+        self.metrics.compared.inc(if difference.is_some() { "differs" } else { "same" });
+        if difference.is_none() && !self.knows_some.load(Relaxed) {
+            return;
+        }
+        let mut table = self.table.lock();
+        let demoted = table.note_comparison(&route_of(target), difference);
+        self.changed(&table, demoted);
+    }
+
+    /// A request for this target has died with its worker; `again`: as it did before with another one.
+    pub(crate) fn note_death(&self, target: &[u8], again: bool) {
+        let mut table = self.table.lock();
+        let demoted = table.note_death(&route_of(target), again, Instant::now());
+        self.changed(&table, demoted);
+    }
+
+    /// Gives requests for a path, or for a route by its name, back to the pool; all of them for `*`. How many routes that were.
+    pub fn restore(&self, path: &str) -> usize {
+        let mut table = self.table.lock();
+        let restored = table.restore(path);
+        self.changed(&table, None);
+        for route in &restored {
+            tracing::info!(pool = &*self.pool, route, "restored: its requests run in this pool again");
+        }
+        restored.len()
+    }
+
+    /// How many routes are run in classic mode.
+    pub(crate) fn count(&self) -> usize {
+        self.table.lock().demoted.len()
+    }
+
+    /// The routes that are run in classic mode.
+    #[must_use]
+    pub fn demoted(&self) -> Vec<DemotedRoute> {
+        self.table.lock().demoted.values().cloned().collect()
+    }
+
+    /// The routes under suspicion.
+    #[must_use]
+    pub fn suspected(&self) -> Vec<SuspectedRoute> {
+        let table = self.table.lock();
+        let of = |(route, suspect): (&String, &Suspect)| SuspectedRoute {
+            route: route.clone(),
+            differed: suspect.differed(),
+            compared: suspect.compared,
+            deaths: suspect.deaths,
+        };
+        table.suspects.iter().map(of).collect()
+    }
+
+    fn changed(&self, table: &Table, demoted: Option<DemotedRoute>) {
+        self.knows_some.store(!table.is_empty(), Relaxed);
+        let Some(DemotedRoute { route, reason, .. }) = demoted else { return };
+        let classic = &self.classic;
+        let text = format!("demoted: its requests run in the pool {classic} in classic mode from now on");
+        tracing::warn!(pool = &*self.pool, route, reason, "{text}; `howdah routes` lists and restores such routes");
+    }
+}
+
+/// The route of a target.
+fn route_of(target: &[u8]) -> String {
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(&path[..path.len().min(NAME)]);
+    let mut route = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' if route.ends_with('#') => {}
+            '0'..='9' => route.push('#'),
+            other => route.push(other),
+        }
+    }
+    route
+}
+
+/// What is known of a route that is not demoted.
+#[derive(Debug, Default)]
+struct Suspect {
+    /// The last comparisons, a bit each, the newest lowest; set where it differed. And how many those are.
+    last: u32,
+    compared: u32,
+    deaths: u32,
+    last_death: Option<Instant>,
+    /// Requests since the first death.
+    came: u32,
+    /// When it was last heard of, as a number that counts up.
+    heard: u64,
+}
+
+impl Suspect {
+    const fn differed(&self) -> u32 {
+        self.last.count_ones()
+    }
+}
+
+/// What decides. It knows neither time nor threads.
+#[derive(Debug, Default)]
+struct Table {
+    suspects: BTreeMap<String, Suspect>,
+    demoted: BTreeMap<String, DemotedRoute>,
+    heard: u64,
+}
+
+impl Table {
+    fn is_empty(&self) -> bool {
+        self.suspects.is_empty() && self.demoted.is_empty()
+    }
+
+    fn is_demoted(&self, route: &str) -> bool {
+        self.demoted.contains_key(route) || self.demoted.contains_key(ALL)
+    }
+
+    fn note_request(&mut self, route: &str) -> Way {
+        if self.is_demoted(route) {
+            return Way::Classic;
+        }
+        let Some(suspect) = self.suspects.get_mut(route) else { return Way::Own };
+        suspect.came = suspect.came.saturating_add(1);
+        if suspect.compared > 0 {
+            return Way::Suspected;
+        }
+        if suspect.came > ACQUITTED {
+            self.suspects.remove(route);
+        }
+        Way::Own
+    }
+
+    /// The route, should it be demoted by this.
+    fn note_comparison(&mut self, route: &str, difference: Option<String>) -> Option<DemotedRoute> {
+        if self.is_demoted(route) || (difference.is_none() && !self.suspects.contains_key(route)) {
+            return None;
+        }
+        let suspect = self.suspect(route);
+        suspect.last = ((suspect.last << 1) | u32::from(difference.is_some())) & ((1 << COMPARISONS) - 1);
+        suspect.compared = (suspect.compared + 1).min(COMPARISONS);
+        let (differed, compared) = (suspect.differed(), suspect.compared);
+        match difference {
+            Some(difference) if differed >= DIFFERING => {
+                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {difference}")))
+            }
+            None if differed == 0 && suspect.deaths == 0 => {
+                self.suspects.remove(route);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// The same for a death.
+    fn note_death(&mut self, route: &str, again: bool, now: Instant) -> Option<DemotedRoute> {
+        if self.is_demoted(route) {
+            return None;
+        }
+        let suspect = self.suspect(route);
+        let since = suspect.last_death.map(|last| now.saturating_duration_since(last));
+        match since {
+            Some(since) if since < MOMENT && !again => return None,
+            Some(since) if since < FORGOTTEN => {}
+            _ => (suspect.deaths, suspect.came) = (0, 1),
+        }
+        suspect.last_death = Some(now);
+        suspect.deaths += 1;
+        let (deaths, came) = (suspect.deaths, suspect.came);
+        if deaths < DEATHS || came > deaths.saturating_mul(REQUESTS) {
+            return None;
+        }
+        Some(self.demote(route, format!("its requests have killed {deaths} workers")))
+    }
+
+    fn demote(&mut self, route: &str, mut reason: String) -> DemotedRoute {
+        self.suspects.remove(route);
+        let mut name = route;
+        if self.demoted.len() >= DEMOTED {
+            name = ALL;
+            reason = format!("{DEMOTED} routes were demoted already; {route}: {reason}");
+        }
+        let cut = (0..=REASON.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at));
+        reason.truncate(cut.unwrap_or(0));
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let demoted = DemotedRoute { route: name.to_owned(), since, reason };
+        self.demoted.insert(name.to_owned(), demoted.clone());
+        demoted
+    }
+
+    fn restore(&mut self, path: &str) -> Vec<String> {
+        if path == ALL {
+            self.suspects.clear();
+            return std::mem::take(&mut self.demoted).into_keys().collect();
+        }
+        let route = route_of(path.as_bytes());
+        self.suspects.remove(&route);
+        self.demoted.remove(&route).map(|demoted| demoted.route).into_iter().collect()
+    }
+
+    /// What is known of a route, from now on.
+    fn suspect(&mut self, route: &str) -> &mut Suspect {
+        if self.suspects.len() >= SUSPECTS && !self.suspects.contains_key(route) {
+            let oldest = self.suspects.iter().min_by_key(|(_, suspect)| suspect.heard).map(|(name, _)| name.clone());
+            oldest.map(|name| self.suspects.remove(&name));
+        }
+        self.heard += 1;
+        let heard = self.heard;
+        let suspect = self.suspects.entry(route.to_owned()).or_default();
+        suspect.heard = heard;
+        suspect
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differs(table: &mut Table, route: &str) -> Option<DemotedRoute> {
+        table.note_comparison(route, Some("body: \"1\"".to_owned()))
+    }
+
+    #[test]
+    fn a_route_is_a_path_without_its_query_and_numbers() {
+        assert_eq!(route_of(b"/items/77/a1?page=2"), "/items/#/a#");
+        assert_eq!(route_of(b"/items/#/a#"), "/items/#/a#", "a name is the name of its own route");
+        assert!(route_of(&[b'/'; 10_000]).len() <= NAME);
+    }
+
+    #[test]
+    fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_is_not() {
+        let mut table = Table::default();
+        for n in 0..100 {
+            let demoted = if n % 5 == 0 { differs(&mut table, "/rare") } else { table.note_comparison("/rare", None) };
+            assert_eq!(demoted, None, "{n}");
+        }
+        assert_eq!(table.note_comparison("/fine", None), None);
+        assert_eq!((table.note_request("/fine"), table.suspects.len()), (Way::Own, 1));
+        assert_eq!((differs(&mut table, "/leak"), table.note_request("/leak")), (None, Way::Suspected));
+        assert_eq!(table.note_comparison("/leak", None), None);
+        assert_eq!(differs(&mut table, "/leak"), None);
+        let demoted = differs(&mut table, "/leak").unwrap();
+        assert_eq!(demoted.reason, "3 of 4 responses differed, at last body: \"1\"");
+        assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Way::Classic, Way::Suspected));
+        assert_eq!(differs(&mut table, "/leak"), None, "once");
+        assert_eq!(table.restore("/leak?x=1"), ["/leak"]);
+        assert_eq!((table.note_request("/leak"), differs(&mut table, "/leak")), (Way::Own, None), "it begins anew");
+    }
+
+    #[test]
+    fn a_route_that_has_not_differed_for_long_is_forgotten() {
+        let mut table = Table::default();
+        differs(&mut table, "/");
+        differs(&mut table, "/");
+        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/", None)));
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobody() {
+        let (mut table, start) = (Table::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        assert_eq!(table.note_death("/kill", false, start), None);
+        assert_eq!(table.note_death("/kill", false, start + MOMENT / 2), None, "together with the first");
+        assert_eq!(table.note_death("/kill", false, start + second), None);
+        let demoted = table.note_death("/kill", true, start + second).unwrap();
+        assert_eq!(demoted.reason, "its requests have killed 3 workers");
+        // Most requests survive.
+        for n in 0..50 {
+            assert_eq!(table.note_death("/busy", false, start + second * n), None, "{n}");
+            (0..REQUESTS * 2).for_each(|_| assert_eq!(table.note_request("/busy"), Way::Own));
+        }
+        // Once a day.
+        for n in 0..10 {
+            assert_eq!(table.note_death("/seldom", false, start + FORGOTTEN * n), None, "{n}");
+        }
+    }
+
+    #[test]
+    fn both_tables_are_bounded_and_a_pool_with_too_many_demotions_serves_nothing() {
+        let mut table = Table::default();
+        let name = |n: usize| format!("/{}", "x".repeat(n));
+        (0..1000).for_each(|n| drop(differs(&mut table, &name(n))));
+        assert_eq!(table.suspects.len(), SUSPECTS);
+        assert!(!table.suspects.contains_key(&name(1)) && table.suspects.contains_key(&name(999)));
+        for n in 0..DEMOTED {
+            assert_eq!(table.note_request("/other"), Way::Own);
+            (0..DIFFERING).for_each(|_| drop(differs(&mut table, &name(n))));
+        }
+        (0..DIFFERING).for_each(|_| drop(differs(&mut table, "/last")));
+        assert_eq!((table.demoted.len(), table.note_request("/other")), (DEMOTED + 1, Way::Classic));
+        assert!(differs(&mut table, "/more").is_none());
+        assert_eq!(table.restore("*").len(), DEMOTED + 1);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn reasons_are_short() {
+        let mut table = Table::default();
+        let long = || Some("ü".repeat(10_000));
+        (0..DIFFERING - 1).for_each(|_| drop(table.note_comparison("/", long())));
+        assert!(table.note_comparison("/", long()).unwrap().reason.len() <= REASON);
+    }
+}
