@@ -105,9 +105,10 @@ final class Code
         ));
         $variables = array_fill_keys(self::VARIABLES, true);
         $functions = array_fill_keys(self::FUNCTIONS, true);
-        // `$GLOBALS['_GET']`, `php://input` and functions called by name.
-        $texts = array_fill_keys(array_map(static fn (string $name): string => substr($name, 1), self::VARIABLES), true)
-            + $functions + ['php://input' => true];
+        // `$GLOBALS['_GET']`, `php://input`, and functions that are called by name; short ones are words of other meaning, too.
+        $texts = array_map(static fn (string $name): string => substr($name, 1), self::VARIABLES);
+        $named = array_filter(self::FUNCTIONS, static fn (string $name): bool => str_contains($name, '_'));
+        $texts = array_fill_keys(['php://input', ...$texts, ...$named], true);
         foreach ($tokens as $at => $token) {
             $before = $tokens[$at - 1]->id ?? null;
             $found = match ($token->id) {
@@ -115,13 +116,10 @@ final class Code
                 T_STRING, T_NAME_FULLY_QUALIFIED => isset($functions[strtolower(ltrim($token->text, '\\'))])
                     && ($tokens[$at + 1]->text ?? '') === '('
                     && !\in_array($before, [T_FUNCTION, T_OBJECT_OPERATOR, T_NULLSAFE_OBJECT_OPERATOR, T_DOUBLE_COLON, T_NEW], true),
-                T_CONSTANT_ENCAPSED_STRING => isset($texts[trim($token->text, '\'"')])
-                    // The key of an array is no function's name.
-                    && !\in_array($tokens[$at + 1]->text ?? '', ['=>', ']'], true),
+                T_CONSTANT_ENCAPSED_STRING => isset($texts[trim($token->text, '\'"')]),
                 default => false,
             };
-            if ($found || ($token->id === T_CONSTANT_ENCAPSED_STRING && str_starts_with(trim($token->text, '\'"'), '_')
-                && isset($texts[trim($token->text, '\'"')]))) {
+            if ($found) {
                 return "$file:{$token->line} has {$token->text}";
             }
         }
@@ -515,9 +513,9 @@ function wp_get_global_settings(array $path = [], array $context = []): mixed
     }
     $front = $_SERVER['SCRIPT_FILENAME'];
     // It runs in each request, but nothing of it before the boot.
-    $own = '/^<\?php(?: define \( \'WP_USE_THEMES\' , true \) ;)? require(?:_once)? (?:\( )?'
+    $own = '/^(?:define \( \'WP_USE_THEMES\' , true \) ; )?require(?:_once)? (?:\( )?'
         . '(?:__DIR__|dirname \( __FILE__ \)) \. \'\/wp-blog-header\.php\'(?: \))? ;(?: \?>)?$/';
-    if (preg_match($own, preg_replace('/^<\?php\s+/', '<?php ', words_of($front))) !== 1) {
+    if (preg_match($own, words_of($front)) !== 1) {
         give_up("$front is not WordPress's own");
     }
     Sources::record();

@@ -1,5 +1,6 @@
 //! From settings to running pools.
 
+use crate::ahead::{Ahead, is_same_path};
 use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
@@ -16,7 +17,7 @@ use howdah_transport::wire::{EncodedRequest, WIRE_VERSION};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::ffi::{NulError, OsStr};
+use std::ffi::NulError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,24 +33,6 @@ pub(crate) struct Pools {
     /// What each answers to a ping.
     pongs: Vec<String>,
     ahead: Option<Ahead>,
-}
-
-/// A pool that has booted the application (`Settings::recipe`) and goes ahead of the default one for one script.
-#[derive(Debug)]
-struct Ahead {
-    pool: Arc<Pool>,
-    script: Vec<u8>,
-}
-
-impl Ahead {
-    /// Whether this is its script, however the root's path is spelled.
-    fn is_for(&self, script: &[u8]) -> bool {
-        *self.script == *script || is_same_path(&self.script, script)
-    }
-}
-
-fn is_same_path(a: &[u8], b: &[u8]) -> bool {
-    Path::new(OsStr::from_bytes(a)) == Path::new(OsStr::from_bytes(b))
 }
 
 /// The default pool's position.
@@ -99,10 +82,9 @@ impl Pools {
             make(around, config, metrics, encode)
         };
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
-        let booted = settings.pools.iter().position(|pool| pool.recipe.is_some());
-        let ahead = booted.and_then(|at| Some((pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
-        let ahead =
-            ahead.map(|(pool, script)| Ahead { pool: pool.clone(), script: script.as_os_str().as_bytes().to_vec() });
+        let ahead = settings.pools.iter().zip(&pools).find_map(|(said, pool)| {
+            Some(Ahead::new(pool.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
+        });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
         }
@@ -180,7 +162,7 @@ impl Pools {
     /// # Errors
     /// A fault: there is none.
     pub(crate) fn at(&self, position: usize, request: &Request) -> Result<&Pool, Fault> {
-        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request.head.script())) {
+        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request)) {
             return Ok(&ahead.pool);
         }
         let pool = self.pools.get(position).map(|pool| &**pool);
