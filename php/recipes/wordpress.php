@@ -447,7 +447,8 @@ final class Blocks
         if (version_compare($GLOBALS['wp_version'], '6.2-alpha', '>=') || !\function_exists('wp_get_global_settings')) {
             return;
         }
-        \WP_Theme_JSON_Resolver::get_merged_data();
+        // What users have set is in a post; it is followed like all that the boot reads.
+        wp_get_global_settings();
         foreach ($GLOBALS['wp_filter']['render_block']->callbacks ?? [] as $priority => $callbacks) {
             foreach ($callbacks as $id => ['function' => $function]) {
                 $copy = \is_string($function) ? self::copy($function) : null;
@@ -494,16 +495,16 @@ final class Blocks
 function wp_get_global_settings(array $path = [], array $context = []): mixed
 {
     static $known = [], $features = null, $blocks = 0;
+    if (isset($context['block_name'])) {
+        return \wp_get_global_settings($path, $context);
+    }
     $now = \count(\WP_Block_Type_Registry::get_instance()->get_all_registered());
     if ($features !== $GLOBALS['_wp_theme_features'] || $blocks !== $now) {
         [$known, $features, $blocks] = [[], $GLOBALS['_wp_theme_features'], $now];
     }
-    $question = serialize([$path, $context]);
-    if (!\array_key_exists($question, $known)) {
-        $known[$question] = \wp_get_global_settings($path, $context);
-    }
+    $all = $known[$context['origin'] ?? ''] ??= \wp_get_global_settings([], $context);
 
-    return $known[$question];
+    return _wp_array_get($all, $path, $all);
 }
 
 /** Before WordPress loads. */
