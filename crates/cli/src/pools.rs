@@ -82,9 +82,10 @@ impl Pools {
             make(around, config, metrics, encode)
         };
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
-        let ahead = settings.pools.iter().zip(&pools).find_map(|(said, pool)| {
-            Some(Ahead::new(pool.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
-        });
+        let ahead =
+            settings.pools.iter().zip(&pools).find_map(|(said, pool)| {
+                Some(Ahead::new(pool.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
+            });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
         }
