@@ -94,6 +94,6 @@ fn wordpress_booted_by_its_recipe_is_the_same_after_every_change() {
     switch_plugin(&mut pair, "activate", "looks");
     look(&mut pair, "with a plugin that looks at the request");
     pair.everywhere("what that plugin does", "/?x=1");
-    pair.sides[0].site.wait_for_log(&["looks.php:1 has $_GET", "the pool default serves in classic mode"]);
+    let _ = pair.sides[0].site.wait_for_log(&["looks.php:1 has $_GET", "the pool default serves in classic mode"]);
     pair.judge();
 }
