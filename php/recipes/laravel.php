@@ -171,6 +171,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
 /** One request after the other, on an application that has booted. */
 function serve(string $base): void
 {
+    $began = time();
     require $base . '/vendor/autoload.php';
     $app = require $base . '/bootstrap/app.php';
     $kernel = $app->make(Kernel::class);
@@ -190,6 +191,14 @@ function serve(string $base): void
         return array_map(static fn (string $file): string => @filemtime($file) . ' ' . @fileinode($file), $sources);
     };
     $booted = $state();
+    $now = time();
+    foreach ($sources as $at => $file) {
+        $changed = (int) @filemtime($file);
+        if ($changed >= $began && $changed <= $now) {
+            // It may have been read before it changed.
+            $booted[$at] = 'changed while the application booted';
+        }
+    }
     \Howdah\on_restore(static function () use ($state, $booted): void {
         if ($state() !== $booted) {
             \Howdah\boot_again('the configuration has changed');

@@ -15,6 +15,9 @@ declare(strict_types=1);
 
 namespace Howdah\Recipes\Symfony;
 
+/** When the boot began. A file that has changed since may have been read before. */
+\define(__NAMESPACE__ . '\BEGAN', time());
+
 use Symfony\Component\Config\ConfigCache;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
@@ -123,7 +126,7 @@ final class Sources
         $env = $kernel->getProjectDir() . '/.env';
         $own = $env . '.' . $kernel->getEnvironment();
         $this->settings = [$env, "$env.local", "$env.local.php", $own, "$own.local"];
-        $this->known = self::marks([$this->container, ...$this->settings]);
+        $this->known = self::marks([$this->container]) + self::read($this->settings);
     }
 
     /** In debug mode each request of classic mode would see its own code's changes. */
@@ -133,7 +136,7 @@ final class Sources
             $generated = [$this->kernel->getProjectDir() . '/vendor/', $this->kernel->getCacheDir() . '/'];
             $isOwn = static fn (string $file): bool => is_file($file)
                 && array_filter($generated, static fn (string $dir): bool => str_starts_with($file, $dir)) === [];
-            $this->code = self::marks(array_filter(get_included_files(), $isOwn));
+            $this->code = self::read(array_filter(get_included_files(), $isOwn));
         }
     }
 
@@ -157,6 +160,22 @@ final class Sources
         }
 
         return $why;
+    }
+
+    /** The marks of what the boot has read; what has changed meanwhile never looks the same again. */
+    private static function read(array $files): array
+    {
+        clearstatcache();
+        $now = time();
+        $marks = self::marks($files);
+        foreach (array_keys($marks) as $file) {
+            $changed = (int) @filemtime($file);
+            if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
+                $marks[$file] = 'changed while the application booted';
+            }
+        }
+
+        return $marks;
     }
 
     private static function marks(array $files): array

@@ -10,6 +10,7 @@ mod admin_guard;
 mod admin_profile;
 mod admin_reload;
 mod admin_upgrade;
+mod ahead;
 mod certificates;
 mod check;
 mod checks;

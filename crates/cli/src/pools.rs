@@ -1,5 +1,6 @@
 //! From settings to running pools.
 
+use crate::ahead::{Ahead, is_same_path};
 use crate::comparison::Comparison;
 use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
@@ -17,7 +18,7 @@ use howdah_transport::wire::{EncodedRequest, WIRE_VERSION};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::ffi::{NulError, OsStr};
+use std::ffi::NulError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,31 +38,12 @@ pub(crate) struct Pools {
     ahead: Option<Ahead>,
 }
 
-/// A pool that has booted the application (`Settings::recipe`) and goes ahead of the default one for one script.
-#[derive(Debug)]
-struct Ahead {
-    pool: Arc<Pool>,
-    comparison: Option<Arc<Comparison>>,
-    script: Vec<u8>,
-}
-
-impl Ahead {
-    /// Whether this is its script, however the root's path is spelled.
-    fn is_for(&self, script: &[u8]) -> bool {
-        *self.script == *script || is_same_path(&self.script, script)
-    }
-}
-
 /// Where a request runs.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) pool: &'a Pool,
     /// What it runs by, if it may be compared.
     pub(crate) comparison: Option<&'a Arc<Comparison>>,
-}
-
-fn is_same_path(a: &[u8], b: &[u8]) -> bool {
-    Path::new(OsStr::from_bytes(a)) == Path::new(OsStr::from_bytes(b))
 }
 
 /// The default pool's position.
@@ -117,12 +99,8 @@ impl Pools {
             Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
-        let booted = settings.pools.iter().position(|pool| pool.recipe.is_some());
-        let ahead = booted.and_then(|at| Some((at, pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
-        let ahead = ahead.map(|(at, pool, script)| Ahead {
-            pool: pool.clone(),
-            comparison: comparisons.get(at).cloned().flatten(),
-            script: script.as_os_str().as_bytes().to_vec(),
+        let ahead = settings.pools.iter().zip(&pools).zip(&comparisons).find_map(|((said, pool), comparison)| {
+            Some(Ahead::new(pool.clone(), comparison.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
         });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
@@ -202,7 +180,7 @@ impl Pools {
     /// # Errors
     /// A fault: there is none.
     pub(crate) fn at(&self, position: usize, request: &Request) -> Result<Place<'_>, Fault> {
-        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request.head.script())) {
+        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request)) {
             return Ok(Place { pool: &ahead.pool, comparison: ahead.comparison.as_ref() });
         }
         let Some(pool) = self.pools.get(position) else {

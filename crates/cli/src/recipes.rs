@@ -7,16 +7,18 @@ use std::fmt::Write;
 /// Every known application: its name, its rules, and where its document root is looked for.
 pub(crate) fn list() -> String {
     let line = |name: &str, title: &str, rules: &str, recipe: &str, roots: &str| {
-        format!("{name:<14}{title:<14}{rules:<16}{recipe:<10}{roots}\n")
+        format!("{name:<14}{title:<14}{rules:<16}{recipe:<12}{roots}\n")
     };
     let mut out = line("NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT");
     for kind in CATALOG {
-        let recipe = kind.recipe().unwrap_or("-");
+        let on_request = kind.on_request.map(|name| format!("{name}*"));
+        let recipe = on_request.as_deref().or(kind.recipe()).unwrap_or("-");
         out.push_str(&line(kind.name, kind.title, kind.app.unwrap_or("-"), recipe, &kind.roots.join(", ")));
     }
     let _ = write!(
         out,
-        "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n",
+        "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n\
+         *: only if it is asked for (--recipe), since not every plugin suits it.\n",
         env!("CARGO_PKG_VERSION")
     );
     out

@@ -14,6 +14,8 @@ use std::path::Path;
 const FRONT: &str = "index.php";
 /// Workers of the default pool at the start: enough until the application has booted.
 const FIRST_WORKERS: usize = 2;
+/// A recipe that takes its snapshot in the midst of the application's own boot, for which there is no other mode.
+const WORDPRESS: &str = "wordpress";
 /// What a pool is warmed up with until it has learnt more.
 const FIRST_PATH: &str = "/";
 /// One of so many responses is compared with classic mode's where nobody has said that the application is to be booted.
@@ -47,7 +49,8 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     let mut booted = PoolSettings { name: name.clone(), mode, recipe: Some(name.clone()), ..default.clone() };
     let front = settings.root.join(FRONT);
     if source.origins.of("watch") == Origin::Default {
-        booted.watch = watched(&settings.root, &front);
+        let root = &settings.root;
+        booted.watch = if name == WORDPRESS { watched_in_wordpress(root) } else { watched(root, &front) };
     }
     booted.script = Some(front);
     if mode == Mode::Snapshot && source.origins.of("warmup") == Origin::Default {
@@ -88,6 +91,14 @@ fn watched(root: &Path, front: &Path) -> Vec<String> {
     patterns
 }
 
+/// The same for WordPress, which lies in its document root and keeps what its users upload there. What each request looks at
+/// by itself is not repeated.
+fn watched_in_wordpress(root: &Path) -> Vec<String> {
+    const CONTENT: &str = "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}";
+    let patterns = ["wp-config.php", "wp-includes/version.php", CONTENT];
+    patterns.iter().map(|pattern| root.join(pattern).display().to_string()).collect()
+}
+
 /// Why no recipe can boot this.
 fn obstacle(settings: &Settings, default: &PoolSettings, mode: Mode, source: &Source<'_>) -> Option<String> {
     let taken = |name: &String| settings.pools.iter().any(|pool| pool.name == *name && pool.name != DEFAULT_POOL);
@@ -97,6 +108,8 @@ fn obstacle(settings: &Settings, default: &PoolSettings, mode: Mode, source: &So
         Some("a recipe boots the front controller: leave out `script` and `boot`, or the recipe".to_owned())
     } else if !matches!(mode, Mode::Classic | Mode::Snapshot | Mode::Worker) {
         Some(format!("recipes are for the modes snapshot and worker, and `mode` is {mode}"))
+    } else if settings.recipe.as_deref() == Some(WORDPRESS) && mode == Mode::Worker {
+        Some("the recipe wordpress is for mode snapshot, and `mode` is worker".to_owned())
     } else if !settings.sites.is_empty() {
         Some("a recipe is for the server's own root, and there are sites".to_owned())
     } else if settings.root_links == RootLinks::Request {

@@ -111,11 +111,11 @@ settings! {
         /// Its files are read, none is run. `howdah recipes` lists what is known.
         detect: bool = "true" flag("detect") example("false");
         /// The recipe by which the application in `root` boots once for many requests, in `mode` snapshot (the default then) or
-        /// worker: `symfony`, `laravel`, or `none`. Its front controller runs in a pool of that name; all other scripts, and the
-        /// front controller whenever that pool does not serve, run in classic mode.
+        /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool of that name;
+        /// all other scripts, and the front controller whenever that pool does not serve, run in classic mode.
         ///
         /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
-        /// script is said.
+        /// script is said. `wordpress` has to be asked for.
         recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///

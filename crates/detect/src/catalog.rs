@@ -15,6 +15,8 @@ pub struct Kind {
     pub faster: &'static str,
     /// The recipe by which it boots once for many requests, and a package that it needs for that, if any.
     pub(crate) recipe: Option<(&'static str, Option<&'static str>)>,
+    /// A recipe that is run only where it is asked for, since not all that people add to the application suits it.
+    pub on_request: Option<&'static str>,
     /// Any of these tells it.
     pub(crate) signs: &'static [Sign],
 }
@@ -39,7 +41,7 @@ pub(crate) enum Sign {
 use Sign::{Package, Text};
 
 /// The names of all recipes.
-pub const RECIPES: &[&str] = &["symfony", "laravel"];
+pub const RECIPES: &[&str] = &["symfony", "laravel", "wordpress"];
 
 const SYMFONY: Option<(&str, Option<&str>)> = Some(("symfony", Some("symfony/runtime")));
 const WITH_RUNTIME: &str = "snapshot mode, once the project has the package symfony/runtime: docs/guide/symfony.md";
@@ -48,7 +50,8 @@ const HERE: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
 /// What a kind has if nothing else is said.
-const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, signs: &[] };
+const PLAIN: Kind =
+    Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, on_request: None, signs: &[] };
 
 /// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
 pub const CATALOG: &[Kind] = &[
@@ -111,7 +114,8 @@ pub const CATALOG: &[Kind] = &[
         name: "wordpress",
         title: "WordPress",
         app: Some("wordpress"),
-        faster: BY_BOOT_FILE,
+        faster: "recipe = \"wordpress\", where the plugins allow it: docs/guide/wordpress.md",
+        on_request: Some("wordpress"),
         roots: HERE,
         signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
         ..PLAIN

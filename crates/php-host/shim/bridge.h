@@ -333,6 +333,9 @@ bool howdah_rs_library(size_t index,
 // OPcache. All live as long as the process. False: there is none.
 bool howdah_rs_recipe(const char *name, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
+// Whether requests run the pool's script after the recipe of this name, which takes the snapshot.
+bool howdah_rs_recipe_runs_script(const char *name);
+
 // Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
 // and all it points to live as long as the process.
 extern int howdah_c_startup(const howdah_boot *boot);

@@ -11,6 +11,9 @@ struct Recipe {
     name: &'static CStr,
     path: &'static CStr,
     text: &'static str,
+    /// It takes the snapshot itself, and then each request runs the pool's script as classic mode does. Without it the script,
+    /// or the recipe in its place, asks for request after request.
+    runs_script: bool,
 }
 
 static RECIPES: &[Recipe] = &[
@@ -18,11 +21,19 @@ static RECIPES: &[Recipe] = &[
         name: c"symfony",
         path: c"/howdah:recipes/symfony.php",
         text: include_str!("../../../php/recipes/symfony.php"),
+        runs_script: false,
     },
     Recipe {
         name: c"laravel",
         path: c"/howdah:recipes/laravel.php",
         text: include_str!("../../../php/recipes/laravel.php"),
+        runs_script: false,
+    },
+    Recipe {
+        name: c"wordpress",
+        path: c"/howdah:recipes/wordpress.php",
+        text: include_str!("../../../php/recipes/wordpress.php"),
+        runs_script: true,
     },
 ];
 
@@ -47,4 +58,12 @@ extern "C" fn howdah_rs_recipe(
         changed.write(time(recipe.text));
     }
     true
+}
+
+/// Whether requests run the pool's script after the recipe of this name, which takes the snapshot.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_recipe_runs_script(name: *const c_char) -> bool {
+    // SAFETY: C passes a text that is valid for the length of the call.
+    let name = unsafe { CStr::from_ptr(name) };
+    RECIPES.iter().any(|recipe| recipe.name == name && recipe.runs_script)
 }

@@ -17,4 +17,5 @@ mod packaged;
 mod pair;
 mod symfony;
 mod wordpress;
+mod wordpress_recipe;
 mod wordpress_snapshot;

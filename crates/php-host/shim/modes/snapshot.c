@@ -3,7 +3,7 @@
  *
  *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a request
  *   a boot file         for applications that are not; it is run once, and then each request runs its own script, as in
- *                       classic mode, in the same global scope
+ *                       classic mode, in the same global scope; a recipe may be one, too
  *
  * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow: take_snapshot(), to
  * which each restore returns, is the first step of shim_snapshot_take_and_begin_request(); a request ends in
@@ -340,7 +340,7 @@ static shim_outcome run(void) {
     shim_snapshot_random_watch();
     shim_snapshot_tls_watch();
     shim_snapshot_settle_watch();
-    if (by_boot_file) {
+    if (by_boot_file || howdah_rs_recipe_runs_script(shim.worker->recipe)) {
         shim_warmup_process();
     }
     shim_snapshot_heap_install();

@@ -435,7 +435,7 @@ void shim_warmup_script_ended(void) {
     refuse(why);
 }
 
-/* For a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
+/* For boot files: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
  * above all its compiled regular expressions, is in the snapshot then. */
 void shim_warmup_process(void) {
     size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;

@@ -6,7 +6,7 @@
 
 /* First of all, before the engine looks at the process. */
 void shim_warmup_prepare(void);
-/* For a boot file: the warm-up requests as whole requests of classic mode, before it runs. */
+/* For a boot file, or a recipe that is one: the warm-up requests as whole requests of classic mode, before it runs. */
 void shim_warmup_process(void);
 /* For a worker script that has booted: what its warm-up requests are answered where none has run before. */
 void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cache);

@@ -1,0 +1,556 @@
+<?php
+
+/**
+ * Boots WordPress once for the pages that strangers read: the server runs this before WordPress's own index.php.
+ *
+ * The boot goes to the end of wp-load.php, hooks `init` and `wp_loaded` included; from there on each request runs as it would
+ * without a snapshot. What WordPress itself has read of the request by then is read again, in its order (Request). What the boot
+ * has read of the database is asked again by each request and compared (Sources), and so are the files that it is made of: if
+ * anything differs, the request runs on a new boot. What plugins and the theme read of the request in those hooks cannot be read
+ * again, so their code is searched for it first (Code): whoever does stays in classic mode, unless HOWDAH_WORDPRESS_TRUST names it.
+ *
+ * The server gives only GET and HEAD requests of visitors who are not logged in to this boot. Written for WordPress 5.9 to 6.9.
+ */
+
+declare(strict_types=1);
+
+namespace Howdah\Recipes\WordPress;
+
+/** When the boot began. A file that has changed since may have been read before. */
+\define(__NAMESPACE__ . '\BEGAN', time());
+
+/** Ends the boot: the server goes on in classic mode. */
+function give_up(string $why): never
+{
+    \frankenphp_log("recipe wordpress: $why", 8);
+    exit(1);
+}
+
+/** PHP code without comments, one space between any two words. */
+function words_of(string $file): string
+{
+    $words = [];
+    foreach (\PhpToken::tokenize((string) @file_get_contents($file)) as $token) {
+        if (!$token->isIgnorable()) {
+            $words[] = $token->text;
+        }
+    }
+
+    return implode(' ', $words);
+}
+
+/** What plugins, themes and the configuration look at. */
+final class Code
+{
+    private const VARIABLES = ['$_GET', '$_POST', '$_REQUEST', '$_COOKIE', '$_SERVER', '$_FILES', '$_SESSION'];
+
+    /** Functions that tell of the request or of who sent it, that respond, or whose result is another one each time. */
+    private const FUNCTIONS = [
+        'filter_input', 'filter_input_array', 'filter_has_var', 'getallheaders', 'apache_request_headers', 'getenv',
+        'header', 'header_remove', 'headers_sent', 'http_response_code', 'setcookie', 'setrawcookie', 'session_start', 'ob_start',
+        'is_user_logged_in', 'wp_get_current_user', 'get_current_user_id', 'current_user_can', 'wp_set_current_user', 'is_super_admin',
+        'wp_create_nonce', 'wp_verify_nonce', 'wp_nonce_url', 'wp_nonce_field', 'check_admin_referer', 'check_ajax_referer',
+        'wp_get_referer', 'wp_get_raw_referer', 'wp_get_session_token', 'wp_validate_auth_cookie', 'wp_parse_auth_cookie',
+        'wp_is_mobile', 'wp_is_json_request', 'is_ssl', 'determine_locale', 'get_user_locale', 'is_customize_preview',
+        'wp_is_serving_rest_request', 'add_query_arg', 'remove_query_arg', 'wp_redirect', 'wp_safe_redirect', 'nocache_headers',
+        'status_header', 'time', 'microtime', 'hrtime', 'date', 'gmdate', 'current_time', 'current_datetime', 'wp_date', 'date_i18n',
+        'rand', 'mt_rand', 'random_int', 'random_bytes', 'uniqid', 'wp_rand', 'wp_generate_password', 'wp_generate_uuid4',
+        'wp_remote_get', 'wp_remote_post', 'wp_remote_request', 'wp_safe_remote_get', 'wp_safe_remote_post', 'curl_init',
+    ];
+
+    /** Files of these that were loaded, without WordPress's own. */
+    public static function loaded(): array
+    {
+        $core = realpath(\ABSPATH) . '/';
+        $own = [$core . \WPINC . '/', $core . 'wp-admin/'];
+        $front = array_map(static fn (string $name): string => $core . $name, ['wp-load.php', 'wp-settings.php', 'index.php']);
+
+        return array_values(array_filter(
+            array_map(static fn (string $file): string => realpath($file) ?: $file, get_included_files()),
+            static fn (string $file): bool => is_file($file)
+                && !\in_array($file, $front, true) && !str_starts_with($file, $own[0]) && !str_starts_with($file, $own[1]),
+        ));
+    }
+
+    /** The first place that looks at the request; null: there is none, or its plugin or theme is trusted. */
+    public static function obstacle(array $files): ?string
+    {
+        $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
+        foreach ($files as $file) {
+            $place = \in_array(self::owner($file), $trusted, true) ? null : self::place($file);
+            if ($place !== null) {
+                return "$place: it may look at the request while WordPress boots; if it does not before the hook wp,"
+                    . ' put ' . self::owner($file) . ' into HOWDAH_WORDPRESS_TRUST';
+            }
+        }
+
+        return null;
+    }
+
+    /** The plugin or theme that a file belongs to, by its directory, or the file's name. */
+    private static function owner(string $file): string
+    {
+        foreach ([\WP_PLUGIN_DIR, \WPMU_PLUGIN_DIR, get_theme_root()] as $top) {
+            $top = (realpath($top) ?: $top) . '/';
+            if (str_starts_with($file, $top)) {
+                return preg_replace('/\.php$/', '', strtok(substr($file, \strlen($top)), '/'));
+            }
+        }
+
+        return basename($file);
+    }
+
+    private static function place(string $file): ?string
+    {
+        $tokens = array_values(array_filter(
+            \PhpToken::tokenize((string) file_get_contents($file)),
+            static fn (\PhpToken $token): bool => !$token->isIgnorable(),
+        ));
+        $variables = array_fill_keys(self::VARIABLES, true);
+        $functions = array_fill_keys(self::FUNCTIONS, true);
+        // `$GLOBALS['_GET']`, `php://input`, and functions that are called by name; short ones are words of other meaning, too.
+        $texts = array_map(static fn (string $name): string => substr($name, 1), self::VARIABLES);
+        $named = array_filter(self::FUNCTIONS, static fn (string $name): bool => str_contains($name, '_'));
+        $texts = array_fill_keys(['php://input', ...$texts, ...$named], true);
+        foreach ($tokens as $at => $token) {
+            $before = $tokens[$at - 1]->id ?? null;
+            $found = match ($token->id) {
+                T_VARIABLE => isset($variables[$token->text]),
+                T_STRING, T_NAME_FULLY_QUALIFIED => isset($functions[strtolower(ltrim($token->text, '\\'))])
+                    && ($tokens[$at + 1]->text ?? '') === '('
+                    && !\in_array($before, [T_FUNCTION, T_OBJECT_OPERATOR, T_NULLSAFE_OBJECT_OPERATOR, T_DOUBLE_COLON, T_NEW], true),
+                T_CONSTANT_ENCAPSED_STRING => isset($texts[trim($token->text, '\'"')]),
+                default => false,
+            };
+            if ($found) {
+                return "$file:{$token->line} has {$token->text}";
+            }
+        }
+
+        return null;
+    }
+}
+
+/** What the boot has read, and whether that is still so. */
+final class Sources
+{
+    /** An option that changes without changing what a boot makes of it: the list of what is to be done when. */
+    private const IGNORED = ['cron'];
+
+    /** Hooks that are used until the snapshot. */
+    private const HOOKS = ['all' => 'noteOption', 'query' => 'noteQuery', 'pre_get_ready_cron_jobs' => 'noTasks'];
+
+    /** Files that a request may look at without taking long. */
+    private const MOST_FILES = 100;
+
+    /** Names of the options that the boot has read, then their values; null for one that does not exist. */
+    private static array $options = [];
+
+    /** Other queries of the boot, with a hash of what they returned. */
+    private static array $queries = [];
+
+    /** Files, with what tells that one has changed. */
+    private static array $files = [];
+
+    private static bool $noting = true;
+
+    /** Before WordPress loads: hooks may be set already then. */
+    public static function record(): void
+    {
+        foreach (self::HOOKS as $hook => $method) {
+            $GLOBALS['wp_filter'][$hook][PHP_INT_MAX][] = ['function' => [self::class, $method], 'accepted_args' => 1];
+        }
+    }
+
+    public static function noteOption(string $hook): void
+    {
+        if (str_starts_with($hook, 'pre_option_')) {
+            self::$options[substr($hook, \strlen('pre_option_'))] = null;
+        }
+    }
+
+    public static function noteQuery(mixed $query): mixed
+    {
+        self::noteResult();
+
+        return $query;
+    }
+
+    /** Due tasks are looked for in the requests. */
+    public static function noTasks(): array
+    {
+        return [];
+    }
+
+    /** Runs what asks again in each request by itself. */
+    public static function without(\Closure $act): void
+    {
+        self::noteResult();
+        self::$noting = false;
+        $act();
+        $GLOBALS['wpdb']->flush();
+        self::$noting = true;
+    }
+
+    /** At the snapshot. */
+    public static function recorded(array $code): void
+    {
+        self::noteResult();
+        foreach (self::HOOKS as $hook => $method) {
+            remove_filter($hook, [self::class, $method], PHP_INT_MAX);
+        }
+        self::keepOptions();
+        foreach (self::$queries as $query => $hash) {
+            if (self::ask($query) !== $hash) {
+                give_up("a query of the boot has another result each time: $query");
+            }
+        }
+        $files = [...self::mainFiles(), ...$code];
+        self::$files = self::marks(\count($files) > self::MOST_FILES ? self::mainFiles() : $files);
+        $now = time();
+        foreach (array_keys(self::$files) as $file) {
+            $changed = (int) @filemtime($file);
+            if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
+                self::$files[$file] = 'changed while WordPress booted';
+            }
+        }
+    }
+
+    /** Something that the boot has read and that is not so any more. The options that it needs are loaded then. */
+    public static function changed(): ?string
+    {
+        foreach (self::$files as $file => $mark) {
+            if (self::mark($file) !== $mark) {
+                \function_exists('opcache_invalidate') && is_file($file) && @opcache_invalidate($file);
+
+                return "$file has changed";
+            }
+        }
+        $now = wp_load_alloptions();
+        $missing = array_diff_key(self::$options, $now);
+        if ($missing !== []) {
+            $now += self::load(array_keys($missing));
+        }
+        foreach (self::$options as $name => $value) {
+            $current = isset($now[$name]) ? (string) $now[$name] : null;
+            $expires = $value !== null && preg_match('/^_(site_)?transient_timeout_/', (string) $name) === 1;
+            if ($current !== $value || ($expires && (int) $value < time())) {
+                return "option $name";
+            }
+        }
+        foreach (self::$queries as $query => $hash) {
+            if (self::ask($query) !== $hash) {
+                return $query;
+            }
+        }
+
+        return null;
+    }
+
+    /** The result of the last query, as long as it is there. */
+    private static function noteResult(): void
+    {
+        global $wpdb;
+        $query = $wpdb->last_query ?? null;
+        if (self::$noting && \is_string($query) && preg_match('/^\s*SELECT\b/i', $query) && !str_contains($query, 'FOUND_ROWS()')
+            && !preg_match('/^\s*SELECT (option_name, )?option_value FROM/', $query)) {
+            self::$queries[$query] = self::hash();
+        }
+    }
+
+    private static function hash(): string
+    {
+        return md5(serialize($GLOBALS['wpdb']->last_result));
+    }
+
+    private static function ask(string $query): string
+    {
+        $GLOBALS['wpdb']->query($query);
+
+        return self::hash();
+    }
+
+    /** What the boot has seen is in the cache. What it has not looked for there was answered by a plugin. */
+    private static function keepOptions(): void
+    {
+        $loaded = wp_load_alloptions();
+        $absent = wp_cache_get('notoptions', 'options') ?: [];
+        foreach (array_keys(self::$options) as $name) {
+            $value = $loaded[$name] ?? wp_cache_get($name, 'options');
+            $isAbsent = isset($absent[$name]) && !isset($loaded[$name]);
+            if (\in_array($name, self::IGNORED, true) || ($value === false && !$isAbsent)) {
+                unset(self::$options[$name]);
+            } else {
+                self::$options[$name] = $isAbsent ? null : (string) $value;
+            }
+        }
+    }
+
+    /** Options that are not loaded together, all at once; get_option() finds them in the cache. */
+    private static function load(array $names): array
+    {
+        global $wpdb;
+        $places = implode(', ', array_fill(0, \count($names), '%s'));
+        $asked = $wpdb->prepare("SELECT option_name, option_value FROM $wpdb->options WHERE option_name IN ($places)", $names);
+        $found = array_column($wpdb->get_results($asked), 'option_value', 'option_name');
+        foreach ($found as $name => $value) {
+            wp_cache_set($name, $value, 'options');
+        }
+        wp_cache_set('notoptions', array_fill_keys(array_diff($names, array_keys($found)), true), 'options');
+
+        return $found;
+    }
+
+    /** What is there in every WordPress; a directory changes when something comes or goes in it. */
+    private static function mainFiles(): array
+    {
+        $files = [\ABSPATH . 'index.php', \ABSPATH . \WPINC . '/version.php', \WP_CONTENT_DIR, \WPMU_PLUGIN_DIR, \WP_LANG_DIR];
+        $config = \ABSPATH . 'wp-config.php';
+        $files[] = is_file($config) ? $config : \dirname(\ABSPATH) . '/wp-config.php';
+        foreach (array_unique([get_stylesheet_directory(), get_template_directory()]) as $theme) {
+            $parts = ['', '/style.css', '/functions.php', '/theme.json', '/templates', '/parts', '/patterns', '/styles'];
+            $files = [...$files, ...array_map(static fn (string $part): string => $theme . $part, $parts)];
+            $files = [...$files, ...(glob("$theme/{templates,parts}/*.html", GLOB_BRACE) ?: [])];
+        }
+
+        return [...$files, ...wp_get_mu_plugins(), ...wp_get_active_and_valid_plugins()];
+    }
+
+    private static function marks(array $files): array
+    {
+        $files = array_unique($files);
+
+        return array_combine($files, array_map(self::mark(...), $files));
+    }
+
+    private static function mark(string $file): string
+    {
+        $status = @stat($file);
+
+        return $status === false ? '' : "{$status['mtime']} {$status['ino']} {$status['size']}";
+    }
+}
+
+/** What WordPress looks at of a request while it loads. */
+final class Request
+{
+    /** The part of wp-includes/vars.php that looks at the request. */
+    private static ?\Closure $variables = null;
+
+    private static bool $reconnects = false;
+
+    /** The request that the boot is for, as far as it is known. */
+    public static function assume(): void
+    {
+        $_SERVER = ['PHP_SELF' => '/index.php', 'SCRIPT_NAME' => '/index.php', 'REQUEST_URI' => '/', 'REQUEST_METHOD' => 'GET',
+            'SERVER_PROTOCOL' => 'HTTP/1.1', 'REMOTE_ADDR' => '127.0.0.1', 'SERVER_NAME' => 'localhost', 'HTTP_HOST' => 'localhost']
+            + $_SERVER;
+        $GLOBALS['wp_filter']['option_siteurl'][PHP_INT_MAX][] = ['function' => [self::class, 'useAddress'], 'accepted_args' => 1];
+    }
+
+    /** Addresses that are made while WordPress loads have the site's scheme and host, as in a request for it. */
+    public static function useAddress(mixed $address): mixed
+    {
+        $parts = parse_url((string) $address);
+        $_SERVER['SERVER_NAME'] = $parts['host'] ?? 'localhost';
+        $_SERVER['HTTP_HOST'] = $_SERVER['SERVER_NAME'] . (isset($parts['port']) ? ':' . $parts['port'] : '');
+        if (($parts['scheme'] ?? '') === 'https') {
+            $_SERVER['HTTPS'] = 'on';
+        }
+
+        return $address;
+    }
+
+    /** At the snapshot. */
+    public static function prepare(): void
+    {
+        global $wpdb;
+        remove_filter('option_siteurl', [self::class, 'useAddress'], PHP_INT_MAX);
+        $code = '';
+        foreach (\PhpToken::tokenize((string) file_get_contents(\ABSPATH . \WPINC . '/vars.php')) as $token) {
+            if ($token->id === T_FUNCTION) {
+                break;
+            }
+            $code .= $token->id === T_OPEN_TAG ? '' : $token->text;
+        }
+        self::$variables = eval("return static function (): void { $code };");
+        // The keys of an encrypted connection cannot be in a snapshot.
+        if (\defined('MYSQL_CLIENT_FLAGS') && (\MYSQL_CLIENT_FLAGS & \MYSQLI_CLIENT_SSL) !== 0) {
+            self::$reconnects = $wpdb->close();
+        }
+    }
+
+    /** First in each request. */
+    public static function begin(): void
+    {
+        wp_fix_server_vars();
+        wp_maintenance();
+        timer_start();
+        self::$reconnects && $GLOBALS['wpdb']->db_connect();
+        // Options, posts and users may have changed since the boot.
+        wp_cache_flush();
+        $changed = Sources::changed();
+        if ($changed !== null) {
+            \Howdah\boot_again($changed);
+        }
+        if (wp_is_json_request()) {
+            ini_set('display_errors', '0');
+        }
+        (self::$variables)();
+        wp_magic_quotes();
+        do_action('sanitize_comment_cookies');
+        // Who asks is in the request's cookies.
+        $GLOBALS['current_user'] = null;
+        $GLOBALS['wp']->init();
+        _show_post_preview();
+        if (has_action('init', 'wp_cron') || has_action('wp_loaded', '_wp_cron')) {
+            wp_cron();
+        }
+    }
+}
+
+/** What block themes make of their files for every page. */
+final class Blocks
+{
+    /** Templates by type and name, as the theme's files have them. */
+    private static array $templates = [];
+
+    /** Reads the templates once: WordPress reads all of them several times for a page. */
+    public static function keepTemplates(): void
+    {
+        if (!\function_exists('wp_is_block_theme') || !wp_is_block_theme()) {
+            return;
+        }
+        foreach (['wp_template', 'wp_template_part'] as $type) {
+            foreach (get_block_templates([], $type) as $template) {
+                self::$templates[$type][$template->slug] = $template;
+            }
+        }
+        add_filter('pre_get_block_templates', [self::class, 'templates'], PHP_INT_MAX, 3);
+    }
+
+    public static function templates(mixed $templates, array $query, string $type): mixed
+    {
+        // Only the question that a page asks: templates with these names. The rest is WordPress's own.
+        if ($templates !== null || !isset($query['slug__in']) || array_diff(array_keys($query), ['slug__in', 'theme']) !== []) {
+            return $templates;
+        }
+        // Templates that were edited are posts; with any, WordPress does it all.
+        static $edited = null;
+        global $wpdb;
+        $edited ??= $wpdb->get_var("SELECT 1 FROM $wpdb->posts WHERE post_type IN ('wp_template', 'wp_template_part') LIMIT 1") !== null;
+        if ($edited || ($query['theme'] ?? get_stylesheet()) !== get_stylesheet()) {
+            return null;
+        }
+        $asked = array_intersect_key(self::$templates[$type] ?? [], array_flip($query['slug__in']));
+        $found = array_map(static fn (object $template): object => clone $template, array_values($asked));
+
+        return apply_filters('get_block_templates', $found, $query, $type);
+    }
+
+    /**
+     * WordPress before 6.2 puts the theme's settings together anew for each question, dozens of times for a page. Functions of
+     * its own that ask while blocks are rendered get copies in this namespace, where the question is asked once.
+     */
+    public static function shareSettings(): void
+    {
+        if (version_compare($GLOBALS['wp_version'], '6.2-alpha', '>=') || !\function_exists('wp_get_global_settings')) {
+            return;
+        }
+        // What users have set is in a post; it is followed like all that the boot reads.
+        wp_get_global_settings();
+        foreach ($GLOBALS['wp_filter']['render_block']->callbacks ?? [] as $priority => $callbacks) {
+            foreach ($callbacks as $id => ['function' => $function]) {
+                $copy = \is_string($function) ? self::copy($function) : null;
+                if ($copy !== null) {
+                    // In its place and under its name, so who removes it later removes the copy.
+                    $GLOBALS['wp_filter']['render_block']->callbacks[$priority][$id]['function'] = $copy;
+                }
+            }
+        }
+    }
+
+    /** A copy of a function of WordPress's that asks for the theme's settings; null for any other. */
+    private static function copy(string $name): ?string
+    {
+        $function = new \ReflectionFunction($name);
+        $file = (string) $function->getFileName();
+        $core = realpath(\ABSPATH . \WPINC) . '/';
+        if (!str_starts_with((string) realpath($file), $core) || str_contains($name, '\\')) {
+            return null;
+        }
+        $lines = \array_slice(file($file), $function->getStartLine() - 1, $function->getEndLine() - $function->getStartLine() + 1);
+        $tokens = \PhpToken::tokenize('<?php ' . implode('', $lines));
+        $words = array_values(array_filter($tokens, static fn (\PhpToken $token): bool => !$token->isIgnorable()));
+        $asks = array_filter($words, static fn (\PhpToken $token): bool => $token->text === 'wp_get_global_settings');
+        $typed = array_filter($function->getParameters(), static fn (\ReflectionParameter $one): bool => $one->hasType());
+        if ($asks === [] || $typed !== [] || $function->hasReturnType()) {
+            return null;
+        }
+        // Classes are WordPress's, not of this namespace.
+        foreach ($words as $at => $token) {
+            $isClass = ($words[$at + 1]->id ?? null) === T_DOUBLE_COLON || \in_array($words[$at - 1]->id ?? null, [T_NEW, T_INSTANCEOF], true);
+            if ($token->id === T_STRING && $isClass) {
+                $token->text = '\\' . $token->text;
+            }
+        }
+        array_shift($tokens);
+        eval('namespace ' . __NAMESPACE__ . '; ' . implode('', array_column($tokens, 'text')));
+
+        return __NAMESPACE__ . '\\' . $name;
+    }
+}
+
+/** WordPress's function of that name, for copies: asked once until other blocks or features of the theme are there. */
+function wp_get_global_settings(array $path = [], array $context = []): mixed
+{
+    static $known = [], $features = null, $blocks = 0;
+    if (isset($context['block_name'])) {
+        return \wp_get_global_settings($path, $context);
+    }
+    $now = \count(\WP_Block_Type_Registry::get_instance()->get_all_registered());
+    if ($features !== $GLOBALS['_wp_theme_features'] || $blocks !== $now) {
+        [$known, $features, $blocks] = [[], $GLOBALS['_wp_theme_features'], $now];
+    }
+    $all = $known[$context['origin'] ?? ''] ??= \wp_get_global_settings([], $context);
+
+    return _wp_array_get($all, $path, $all);
+}
+
+/** Before WordPress loads. */
+(static function (): void {
+    if (\Howdah\mode() !== 'snapshot') {
+        give_up('it is for snapshot mode');
+    }
+    $front = $_SERVER['SCRIPT_FILENAME'];
+    // It runs in each request, but nothing of it before the boot.
+    $own = '/^(?:define \( \'WP_USE_THEMES\' , true \) ; )?require(?:_once)? (?:\( )?'
+        . '(?:__DIR__|dirname \( __FILE__ \)) \. \'\/wp-blog-header\.php\'(?: \))? ;(?: \?>)?$/';
+    if (preg_match($own, words_of($front)) !== 1) {
+        give_up("$front is not WordPress's own");
+    }
+    Sources::record();
+    Request::assume();
+    $GLOBALS['wp_filter']['enable_loading_advanced_cache_dropin'][PHP_INT_MAX][] = ['accepted_args' => 1,
+        'function' => static fn (bool $loads): bool => $loads && is_file(\WP_CONTENT_DIR . '/advanced-cache.php')
+            ? give_up('a cache of pages (advanced-cache.php) responds before WordPress loads') : $loads];
+})();
+
+require_once \dirname($_SERVER['SCRIPT_FILENAME']) . '/wp-load.php';
+
+(static function (): void {
+    $obstacle = match (true) {
+        version_compare($GLOBALS['wp_version'], '5.9', '<') => 'WordPress before 5.9',
+        is_multisite() => 'multisite',
+        wp_using_ext_object_cache() => 'an object cache of its own (object-cache.php), whose changes cannot be followed',
+        default => Code::obstacle($code = Code::loaded()),
+    };
+    $obstacle === null || give_up($obstacle);
+    Blocks::shareSettings();
+    Sources::without(Blocks::keepTemplates(...));
+    Sources::recorded($code);
+    Request::prepare();
+})();
+
+\Howdah\snapshot();
+Request::begin();
