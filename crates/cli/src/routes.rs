@@ -3,6 +3,7 @@
 
 use crate::admin_client::{ask, order};
 use crate::outcome::outcome;
+use crate::output;
 use crate::pools::Pools;
 use crate::status_text::{compared_with, plain, plain_json};
 use anyhow::{Context, Result, bail};
@@ -35,9 +36,9 @@ pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) ->
             })
         };
         let pools: Vec<Value> = compared(&status).map(of_pool).collect();
-        println!("{}", plain_json(&serde_json::to_string_pretty(&pools)?));
+        output::print(plain_json(&serde_json::to_string_pretty(&pools)?) + "\n")?;
     } else {
-        print!("{}", list(&status));
+        output::print(list(&status))?;
     }
     Ok(ExitCode::SUCCESS)
 }
