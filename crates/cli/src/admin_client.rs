@@ -4,9 +4,10 @@ use crate::admin_guard::ORDER;
 use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::output;
-use crate::status_text::plain_lines;
+use crate::status_text::{plain, plain_lines};
 use anyhow::{Context, Result, bail};
 use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
+use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -68,14 +69,27 @@ pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patienc
     Ok((status, body.to_owned()))
 }
 
+/// What the server says of itself.
+fn status_text(admin: &AdminAddress) -> Result<String> {
+    let (code, body) = ask(admin, "GET", "/status")?;
+    if code != 200 {
+        bail!("the server answered {code}: {}", plain(&body));
+    }
+    Ok(body)
+}
+
+/// The same, read.
+pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
+    read_status(&status_text(admin)?)
+}
+
+fn read_status(text: &str) -> Result<Value> {
+    serde_json::from_str(text).context("the server's response is no JSON")
+}
+
 /// `howdah sandbox`: the settings that pools which learn have found to be needed.
 pub(crate) fn sandbox(addr: &AdminAddress) -> Result<ExitCode> {
-    let (code, body) = ask(addr, "GET", "/status")?;
-    if code != 200 {
-        bail!("the server answered {code}: {body}");
-    }
-    let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
-    output::print(crate::sandbox::learnt(&status))?;
+    output::print(crate::sandbox::learnt(&server_status(addr)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -84,21 +98,11 @@ pub(crate) fn status(admin: &AdminAddress, json: bool, watch: bool) -> Result<Ex
     // A terminal shows the newest in the place of the one before; whatever else reads this gets one after the other.
     let clear = if watch && !json && std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
-        let (code, body) = ask(admin, "GET", "/status")?;
-        if code != 200 {
-            bail!("the server answered {code}: {body}");
-        }
+        let body = status_text(admin)?;
         let mut shown = match (json, watch) {
             (true, false) => crate::status_text::plain_json(&body) + "\n",
-            (true, true) => {
-                let status: serde_json::Value =
-                    serde_json::from_str(&body).context("the server's response is no JSON")?;
-                crate::status_text::plain_json(&status.to_string()) + "\n"
-            }
-            (false, _) => {
-                let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
-                crate::status_text::render(&status)
-            }
+            (true, true) => crate::status_text::plain_json(&read_status(&body)?.to_string()) + "\n",
+            (false, _) => crate::status_text::render(&read_status(&body)?),
         };
         shown.insert_str(0, clear);
         if !output::print_while_read(shown)? || !watch {

@@ -3,6 +3,7 @@
 
 use crate::orders::Order;
 use crate::outcome::Outcome;
+use crate::parameter;
 use hyper::StatusCode;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -43,26 +44,11 @@ const fn outcome(ok: bool, message: String) -> Outcome {
 /// The target of the order.
 pub(crate) fn target(binary: Option<&Path>) -> String {
     let Some(binary) = binary else { return "/upgrade".to_owned() };
-    let encoded = binary.as_os_str().as_bytes().iter().map(|byte| match byte {
-        b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(*byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    });
-    format!("/upgrade?{BINARY}{}", encoded.collect::<String>())
+    format!("/upgrade?{BINARY}{}", parameter::encoded(binary.as_os_str().as_bytes()))
 }
 
 fn decode(text: &str) -> Option<PathBuf> {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            byte => byte,
-        });
-    }
-    Some(OsString::from_vec(bytes).into())
+    parameter::decoded(text).map(|path| OsString::from_vec(path).into())
 }
 
 #[cfg(test)]

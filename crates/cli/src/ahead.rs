@@ -1,6 +1,5 @@
 //! The pool that goes ahead of the default one, and which requests it is for.
 
-use crate::comparison::Comparison;
 use howdah_pool::{Pool, Request};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,9 +9,8 @@ use std::sync::Arc;
 /// A pool that has booted the application (`Settings::recipe`) and goes ahead of the default one for one script.
 #[derive(Debug)]
 pub(crate) struct Ahead {
+    pub(crate) position: usize,
     pub(crate) pool: Arc<Pool>,
-    /// What its requests run by, if they may be compared.
-    pub(crate) comparison: Option<Arc<Comparison>>,
     script: Vec<u8>,
     /// The boot has seen no visitor, and is for those that are nobody in particular.
     for_strangers: bool,
@@ -26,9 +24,9 @@ const KNOWN_COOKIE: &[u8] = b"wordpress_";
 const PREVIEW: &[u8] = b"customize_";
 
 impl Ahead {
-    pub(crate) fn new(pool: Arc<Pool>, comparison: Option<Arc<Comparison>>, recipe: &str, script: &Path) -> Self {
+    pub(crate) fn new(position: usize, pool: Arc<Pool>, recipe: &str, script: &Path) -> Self {
         let script = script.as_os_str().as_bytes().to_vec();
-        Self { pool, comparison, script, for_strangers: FOR_STRANGERS.contains(&recipe) }
+        Self { position, pool, script, for_strangers: FOR_STRANGERS.contains(&recipe) }
     }
 
     /// Whether it runs this request.

@@ -28,6 +28,7 @@ mod memory;
 mod orders;
 mod outcome;
 mod output;
+mod parameter;
 mod php_hosts;
 mod pools;
 mod profile;

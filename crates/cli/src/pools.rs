@@ -99,8 +99,8 @@ impl Pools {
             Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
-        let ahead = settings.pools.iter().zip(&pools).zip(&comparisons).find_map(|((said, pool), comparison)| {
-            Some(Ahead::new(pool.clone(), comparison.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
+        let ahead = settings.pools.iter().zip(&pools).enumerate().find_map(|(position, (said, pool))| {
+            Some(Ahead::new(position, pool.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
         });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
@@ -180,9 +180,8 @@ impl Pools {
     /// # Errors
     /// A fault: there is none.
     pub(crate) fn at(&self, position: usize, request: &Request) -> Result<Place<'_>, Fault> {
-        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request)) {
-            return Ok(Place { pool: &ahead.pool, comparison: ahead.comparison.as_ref() });
-        }
+        let ahead = self.ahead_of(position).filter(|ahead| ahead.is_for(request));
+        let position = ahead.map_or(position, |ahead| ahead.position);
         let Some(pool) = self.pools.get(position) else {
             return Err(Fault::with(FaultKind::PoolDown, format!("no pool number {position}")));
         };

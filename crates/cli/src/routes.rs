@@ -1,12 +1,12 @@
 //! The routes that run in classic mode because they failed elsewhere: `howdah routes`, what `howdah status` says of them, and
 //! `POST /routes/restore?path=PATH` (percent-encoded) of the admin endpoint, which gives them back to their pools.
 
-use crate::admin_client::{ask, order};
+use crate::admin_client::{order, server_status};
 use crate::outcome::outcome;
-use crate::output;
 use crate::pools::Pools;
 use crate::status_text::{compared_with, plain, plain_json};
-use anyhow::{Context, Result, bail};
+use crate::{output, parameter};
+use anyhow::Result;
 use bytes::Bytes;
 use howdah_config::AdminAddress;
 use http_body_util::Full;
@@ -21,13 +21,9 @@ const PATH: &str = "path=";
 /// `howdah routes`.
 pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) -> Result<ExitCode> {
     if let Some(path) = restore {
-        return order(admin, &format!("/routes/restore?{PATH}{}", encoded(path)));
+        return order(admin, &format!("/routes/restore?{PATH}{}", parameter::encoded(path.as_bytes())));
     }
-    let (code, body) = ask(admin, "GET", "/status")?;
-    if code != 200 {
-        bail!("the server answered {code}: {body}");
-    }
-    let status: Value = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    let status = server_status(admin)?;
     if as_json {
         let of_pool = |pool: &Value| {
             json!({
@@ -80,33 +76,9 @@ pub(crate) fn restore(pools: &Pools, query: Option<&str>) -> Response<Full<Bytes
     }
 }
 
-/// A path as it may stand in a query.
-fn encoded(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~*".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, behind) = rest.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = behind;
-    }
-    String::from_utf8(bytes).ok().filter(|path| !path.is_empty())
+/// The path of an order. It is a text, and not empty.
+fn decoded(parameter: &str) -> Option<String> {
+    String::from_utf8(parameter::decoded(parameter)?).ok().filter(|path| !path.is_empty())
 }
 
 #[cfg(test)]
@@ -116,7 +88,7 @@ mod tests {
     #[test]
     fn a_path_reaches_the_server_as_it_is() {
         for path in ["/", "*", "/items/#", "/a b/%41?x=1&y=ü"] {
-            assert_eq!(decoded(&encoded(path)).as_deref(), Some(path));
+            assert_eq!(decoded(&parameter::encoded(path.as_bytes())).as_deref(), Some(path));
         }
         for wrong in ["", "%", "%4", "%zz", "%ff"] {
             assert_eq!(decoded(wrong), None, "{wrong}");

@@ -499,17 +499,18 @@ impl ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        let (writer, was_taken) = {
+        let copying = self.copying.take();
+        let (writer, copied) = {
             let mut inner = lock(&self.inner);
             // Whoever knows the length need not ask for the end.
-            let was_taken = inner.ended && inner.fault.is_none() && inner.left() == 0;
+            let copied = copying.filter(|_| inner.ended && inner.fault.is_none() && inner.left() == 0);
             inner.gone = true;
             inner.parts.clear();
             inner.spill = None;
             inner.unpaid.clear();
-            (inner.writer.take(), was_taken)
+            (inner.writer.take(), copied)
         };
-        if let Some(copying) = self.copying.take().filter(|_| was_taken) {
+        if let Some(copying) = copied {
             copying.complete();
         }
         if let Some(writer) = writer {

@@ -5,12 +5,12 @@ mod sample;
 mod screen;
 mod text;
 
-use crate::admin_client::ask;
+use crate::admin_client::{ask, server_status};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::profile;
 use crate::status_text::plain;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use howdah_config::AdminAddress;
 use howdah_config::cli::{ProfileFlags, ProfileFormat};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -27,14 +27,6 @@ const PROFILE_SECONDS: u64 = 10;
 /// Between two looks at the server.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-fn status(admin: &AdminAddress) -> Result<Value> {
-    let (code, body) = ask(admin, "GET", "/status")?;
-    if code != 200 {
-        bail!("the server answered {code}: {}", plain(&body));
-    }
-    serde_json::from_str(&body).context("the server's response is no JSON")
-}
-
 /// The server's answers, each with what came since the one before.
 struct Watch {
     last: Value,
@@ -43,11 +35,11 @@ struct Watch {
 
 impl Watch {
     fn begin(admin: &AdminAddress) -> Result<Self> {
-        Ok(Self { last: status(admin)?, at: Instant::now() })
+        Ok(Self { last: server_status(admin)?, at: Instant::now() })
     }
 
     fn next(&mut self, admin: &AdminAddress) -> Result<Sample> {
-        let (now, at) = (status(admin)?, Instant::now());
+        let (now, at) = (server_status(admin)?, Instant::now());
         let sample = between(&self.last, &now, at.saturating_duration_since(self.at).as_secs_f64());
         (self.last, self.at) = (now, at);
         Ok(sample)
