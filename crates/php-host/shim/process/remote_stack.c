@@ -29,6 +29,45 @@ static size_t get_some(int memory, const char *from, char *to, size_t size) {
     return got > 0 ? (size_t)got : 0;
 }
 
+/* What one look at a stack has read, by page: frames lie side by side, and so do functions and instructions of one
+ * file. A system call for each of them is most of what a profile costs. Pages are as old as the look, and no older. */
+#define PAGE 4096
+#define PAGES 16
+
+typedef struct {
+    int memory;
+    struct {
+        uintptr_t start; /* 0: none */
+        size_t got;
+    } held[PAGES];
+    char bytes[PAGES][PAGE];
+} look;
+
+static void look_begin(look *l, int memory) {
+    l->memory = memory;
+    memset(l->held, 0, sizeof l->held);
+}
+
+/* As much of it as is there. */
+static size_t look_some(look *l, const void *from, void *to, size_t size) {
+    uintptr_t at = (uintptr_t)from, start = at & ~(uintptr_t)(PAGE - 1);
+    size_t skipped = at - start, slot = start / PAGE % PAGES;
+    if (start == 0 || size > PAGE - skipped) {
+        return get_some(l->memory, from, to, size);
+    }
+    if (l->held[slot].start != start) {
+        l->held[slot].got = get_some(l->memory, (const char *)start, l->bytes[slot], PAGE);
+        l->held[slot].start = start;
+    }
+    size_t got = l->held[slot].got > skipped ? MIN(size, l->held[slot].got - skipped) : 0;
+    memcpy(to, l->bytes[slot] + skipped, got);
+    return got;
+}
+
+static bool look_at(look *l, const void *from, void *to, size_t size) {
+    return from != NULL && look_some(l, from, to, size) == size;
+}
+
 /* --- lines of execution --- */
 
 static size_t read_coroutines(int memory, const coroutine *at, howdah_line *lines, size_t most, size_t *all) {
@@ -86,9 +125,9 @@ SHIM_EXPORT size_t howdah_c_read_lines(int memory, howdah_line *lines, size_t mo
 /* --- frames --- */
 
 /* PHP notes the line only where it may be asked for, so within a function it may be an earlier one. */
-static uint32_t line_of(int memory, const zend_op_array *code, const zend_op *at) {
+static uint32_t line_of(look *l, const zend_op_array *code, const zend_op *at) {
     zend_op instruction;
-    if (at < code->opcodes || at >= code->opcodes + code->last || !get(memory, at, &instruction, sizeof instruction)) {
+    if (at < code->opcodes || at >= code->opcodes + code->last || !look_at(l, at, &instruction, sizeof instruction)) {
         return code->line_start;
     }
     return instruction.lineno;
@@ -111,9 +150,9 @@ static uint64_t mark_of(const zend_function *function) {
     return mark;
 }
 
-static bool get_function(int memory, const zend_function *from, zend_function *function) {
+static bool get_function(look *l, const zend_function *from, zend_function *function) {
     memset(function, 0, sizeof *function);
-    size_t got = get_some(memory, (const char *)from, (char *)function, sizeof *function);
+    size_t got = look_some(l, from, function, sizeof *function);
     if (got < sizeof(zend_internal_function)) {
         return false;
     }
@@ -124,17 +163,19 @@ SHIM_EXPORT size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_fr
     const zend_execute_data *at = (const zend_execute_data *)(uintptr_t)innermost;
     zend_execute_data frame;
     zend_function function;
+    look l;
+    look_begin(&l, memory);
     size_t n = 0;
-    for (size_t links = 0; n < most && links < MAX_LINKS && get(memory, at, &frame, sizeof frame); links++) {
+    for (size_t links = 0; n < most && links < MAX_LINKS && look_at(&l, at, &frame, sizeof frame); links++) {
         /* Frames without a function belong to generators and calls that PHP makes itself. */
-        if (frame.func != NULL && get_function(memory, frame.func, &function)) {
+        if (frame.func != NULL && get_function(&l, frame.func, &function)) {
             bool user = ZEND_USER_CODE(function.type);
             if (user || function.common.function_name != NULL) {
                 frames[n++] = (howdah_frame){
                     .frame = (uint64_t)(uintptr_t)at,
                     .function = (uint64_t)(uintptr_t)frame.func,
                     .mark = mark_of(&function),
-                    .line = user ? line_of(memory, &function.op_array, frame.opline) : 0,
+                    .line = user ? line_of(&l, &function.op_array, frame.opline) : 0,
                 };
             }
         }
@@ -161,9 +202,11 @@ static size_t get_text(int memory, const zend_string *from, char *to, size_t siz
 
 SHIM_EXPORT bool howdah_c_read_function(int memory, uint64_t address, howdah_function_name *name) {
     zend_function function;
+    look l;
+    look_begin(&l, memory);
     name->length = 0;
     name->file_length = 0;
-    if (!get_function(memory, (const zend_function *)(uintptr_t)address, &function)) {
+    if (!get_function(&l, (const zend_function *)(uintptr_t)address, &function)) {
         return false;
     }
     bool user = ZEND_USER_CODE(function.type);
