@@ -121,6 +121,7 @@ impl<'a> Run<'a> {
         let own = self.settings.script().or(self.settings.boot().filter(|_| mode == Mode::Snapshot));
         match (self.settings.boots(mode), own) {
             (Boot::Own, Some(own)) => own.to_owned(),
+            (Boot::Recipe(name), _) => format!("recipe {name}"),
             _ if mode == Mode::Snapshot => {
                 let autoloader = self.settings.autoloader();
                 if autoloader.as_os_str().is_empty() { "boot.php".to_owned() } else { autoloader.display().to_string() }
@@ -144,6 +145,10 @@ impl<'a> Run<'a> {
         let mut report = ModeReport {
             mode,
             script: self.script(mode),
+            recipe: match self.settings.boots(mode) {
+                Boot::Recipe(name) => Some(name.to_owned()),
+                _ => None,
+            },
             fails: None,
             safe: vec![false; pages.len()],
             costs: Vec::new(),
@@ -282,15 +287,23 @@ impl<'a> Run<'a> {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let tried = |mode: Mode| self.options.modes.contains(&mode);
-        if self.settings.script().is_none() && (tried(Mode::Worker) || tried(Mode::Async)) {
-            remarks.push(
-                "The application has no worker script: worker and async mode were tried with a loop that runs the \
-                 application's scripts one after the other; `--loop FILE` writes it."
-                    .to_owned(),
-            );
+        let made = |mode: Mode| self.options.modes.contains(&mode) && self.settings.boots(mode) == Boot::Made;
+        let by_loop: Vec<&str> =
+            [Mode::Worker, Mode::Async].into_iter().filter(|mode| made(*mode)).map(Mode::name).collect();
+        if !by_loop.is_empty() {
+            remarks.push(format!(
+                "The application has no worker script: {} mode {} tried with a loop that runs the application's scripts \
+                 one after the other; `--loop FILE` writes it.",
+                by_loop.join(" and "),
+                if by_loop.len() > 1 { "were" } else { "was" },
+            ));
         }
-        if self.settings.script().is_none() && self.settings.boot().is_none() && tried(Mode::Snapshot) {
+        for mode in &self.options.modes {
+            if let Boot::Recipe(name) = self.settings.boots(*mode) {
+                remarks.push(format!("In {mode} mode the recipe {name} boots the application, as in `howdah serve`."));
+            }
+        }
+        if made(Mode::Snapshot) {
             remarks.push(
                 "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is one, \
                  was booted, so most of what that mode can bring is not seen here."

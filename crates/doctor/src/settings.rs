@@ -10,11 +10,22 @@ const LOOP: &str = include_str!("../php/loop.php");
 const PREPEND: &str = include_str!("../php/prepend.php");
 const PROBE: &str = include_str!("../php/probe.php");
 
+/// Recipes that ask for request after request, as `howdah-php` has them.
+const RECIPES: [(&str, &str); 2] = [
+    ("laravel", include_str!("../../../php/recipes/laravel.php")),
+    ("symfony", include_str!("../../../php/recipes/symfony.php")),
+];
+
+/// The script that recipes boot.
+const FRONT: &str = "index.php";
+
 /// What workers run where the application has a script or boot file of its own, or has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Boot {
     /// Its own.
     Own,
+    /// The recipe of this name.
+    Recipe(&'static str),
     /// The doctor's.
     Made,
 }
@@ -76,7 +87,13 @@ impl Settings {
     /// Whose script workers run in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
-        if own { Boot::Own } else { Boot::Made }
+        let said = self.text("recipe");
+        let recipe = RECIPES.iter().find(|(name, _)| *name == said);
+        match recipe.filter(|_| matches!(mode, Mode::Snapshot | Mode::Worker)) {
+            _ if own => Boot::Own,
+            Some((name, _)) => Boot::Recipe(name),
+            None => Boot::Made,
+        }
     }
 
     /// Writes `howdah.toml` for a server, and what it runs, and returns its path.
@@ -85,7 +102,7 @@ impl Settings {
         let quiet = "
             admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []\nadmin_json = false
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nstart_workers = 0\nspare_workers = 0\nmax_requests = 0
-            max_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
+            recipe = 'none'\ncompare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\nsandbox.profile = 'off'\ncompression.enabled = false\ntelemetry.enabled = false
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
@@ -128,6 +145,8 @@ impl Settings {
         } else if wanted.mode == Mode::Classic {
             table.insert("script".to_owned(), "".into());
             table.insert("boot".to_owned(), "".into());
+        } else if let Boot::Recipe(name) = self.boots(wanted.mode) {
+            self.write_recipe(table, name, wanted.room, place)?;
         } else if self.boots(wanted.mode) == Boot::Made {
             let (key, text) = match wanted.mode {
                 Mode::Snapshot if wanted.probed => ("boot", looking_back(&boot_file(&self.autoloader(), place))),
@@ -136,6 +155,23 @@ impl Settings {
             };
             write_boot(table, key, &text, wanted.room)?;
         }
+        Ok(())
+    }
+
+    /// The recipe as a worker script, so that the server has no pool in classic mode beside it that would step in.
+    fn write_recipe(&self, table: &mut Table, name: &str, room: &Path, place: &Place) -> Result<()> {
+        let recipe = RECIPES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        let front = quoted(&place.moved(&self.root().join(FRONT).to_string_lossy()));
+        // Of the same name as the front controller, which is what requests see of it.
+        let dir = room.join("recipe");
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(dir.join("recipe.php"), recipe)?;
+        let path = dir.join(FRONT);
+        let text = format!(
+            "<?php\n\n$_SERVER['SCRIPT_FILENAME'] = '{front}';\nrequire __DIR__ . '/recipe.php';\nrequire '{front}';\n"
+        );
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        table.insert("script".to_owned(), path.to_string_lossy().into_owned().into());
         Ok(())
     }
 

@@ -37,6 +37,9 @@ pub struct ModeReport {
     pub mode: Mode,
     /// What workers ran: the script or boot file.
     pub script: String,
+    /// The recipe that has booted the application in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
     /// Why it does not run at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fails: Option<String>,
@@ -113,7 +116,10 @@ fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<
     let mut text = format!("mode = \"{}\"\n", mode.mode);
     let key = if mode.mode == Mode::Snapshot && worker_script.is_none() { "boot" } else { "script" };
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let _ = writeln!(text, "{key} = {}", quoted(&mode.script));
+    let _ = match &mode.recipe {
+        Some(recipe) => writeln!(text, "recipe = {}", quoted(recipe)),
+        None => writeln!(text, "{key} = {}", quoted(&mode.script)),
+    };
     if !classic_routes.is_empty() {
         let _ = writeln!(text, "\n# What these routes leave is seen by others in {} mode.", mode.mode);
         text.push_str("[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n");
@@ -141,6 +147,7 @@ mod tests {
         let mode = ModeReport {
             mode: Mode::Worker,
             script: "worker.php".to_owned(),
+            recipe: None,
             fails: None,
             safe: safe.to_vec(),
             costs: cost(ms),

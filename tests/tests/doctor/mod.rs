@@ -1,5 +1,6 @@
 //! `howdah doctor`: applications that leak on purpose, one that does not, who is blamed, and what a run ends with.
 
+mod frameworks;
 mod table;
 
 use howdah_tests::howdah::{php_program, program};
