@@ -18,7 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
     ("howdah-error-page", &[]),
-    ("howdah-php", &["howdah-error-page", "howdah-transport"]),
+    ("howdah-php", &["howdah-detect", "howdah-error-page", "howdah-transport"]),
     ("howdah-compare", &[]),
     ("howdah-detect", &[]),
     ("howdah-doctor", &["howdah-compare"]),

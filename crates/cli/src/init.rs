@@ -63,7 +63,7 @@ fn of_application(found: &Application) -> String {
     }
     page.push_str(&rest());
     page.push_str(&match found.recipe() {
-        Some(recipe) => booted(recipe),
+        Some(recipe) => booted(recipe.name),
         None => classic(found.kind.faster),
     });
     page.push_str(LOG);

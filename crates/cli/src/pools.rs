@@ -5,6 +5,7 @@ use crate::comparison::Comparison;
 use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
+use howdah_detect::Recipe;
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
@@ -100,7 +101,8 @@ impl Pools {
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
         let ahead = settings.pools.iter().zip(&pools).enumerate().find_map(|(position, (said, pool))| {
-            Some(Ahead::new(position, pool.clone(), said.recipe.as_deref()?, said.script.as_deref()?))
+            let recipe = Recipe::named(said.recipe.as_deref()?)?;
+            Some(Ahead::new(position, pool.clone(), recipe, said.script.as_deref()?))
         });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);

@@ -1,7 +1,7 @@
 //! What is said of the applications that are known: all of them (`howdah recipes`), and the one that was found (at start).
 
 use howdah_config::{Loaded, Mode, Origin};
-use howdah_detect::{Application, CATALOG};
+use howdah_detect::{Application, CATALOG, Recipe};
 use std::fmt::Write;
 
 /// Every known application: its name, its rules, and where its document root is looked for.
@@ -11,9 +11,9 @@ pub(crate) fn list() -> String {
     };
     let mut out = line("NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT");
     for kind in CATALOG {
-        let on_request = kind.on_request.map(|name| format!("{name}*"));
-        let recipe = on_request.as_deref().or(kind.recipe()).unwrap_or("-");
-        out.push_str(&line(kind.name, kind.title, kind.app.unwrap_or("-"), recipe, &kind.roots.join(", ")));
+        let mark = |recipe: &Recipe| format!("{}{}", recipe.name, if recipe.on_request { "*" } else { "" });
+        let recipe = kind.recipe.map_or("-".to_owned(), mark);
+        out.push_str(&line(kind.name, kind.title, kind.app.unwrap_or("-"), &recipe, &kind.roots.join(", ")));
     }
     let _ = write!(
         out,
@@ -43,7 +43,7 @@ fn how(loaded: &Loaded, found: &Application) -> String {
     let mode = loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode);
     match (found.recipe(), found.kind.faster) {
         (Some(recipe), _) if mode == Mode::Classic => {
-            format!("classic mode; faster: snapshot mode by the recipe {recipe}")
+            format!("classic mode; faster: snapshot mode by the recipe {}", recipe.name)
         }
         (None, faster) if mode == Mode::Classic && !faster.is_empty() => format!("classic mode; faster: {faster}"),
         _ => format!("{mode} mode"),

@@ -7,15 +7,11 @@ use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
-use howdah_detect::{Application, RECIPES};
+use howdah_detect::{Application, Recipe, Watched};
 use std::path::Path;
 
-/// The script that recipes boot.
-const FRONT: &str = "index.php";
 /// Workers of the default pool at the start: enough until the application has booted.
 const FIRST_WORKERS: usize = 2;
-/// A recipe that takes its snapshot in the midst of the application's own boot, for which there is no other mode.
-const WORDPRESS: &str = "wordpress";
 /// What a pool is warmed up with until it has learnt more.
 const FIRST_PATH: &str = "/";
 /// One of so many responses is compared with classic mode's where nobody has said that the application is to be booted.
@@ -29,35 +25,38 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
         Mode::Classic if !mode_is_said => Mode::Snapshot,
         other => other,
     };
-    let said = settings.recipe.clone();
-    let obstacle = obstacle(settings, default, mode, source);
-    let name = match (said.as_deref(), found.and_then(Application::recipe)) {
+    let said = settings.recipe.as_deref();
+    let recipe = match (said, found.and_then(Application::recipe)) {
         (Some("none"), _) | (None, None) => return,
         // An explicit mode counts more.
         (_, _) if mode == Mode::Classic => return,
-        (Some(name), _) if !RECIPES.contains(&name) => {
-            let message = format!("there is no recipe {name}; there are {} and none", RECIPES.join(", "));
-            return source.object("recipe", message);
-        }
-        (Some(name), _) => match obstacle {
-            Some(why) => return source.object("recipe", why),
-            None => name.to_owned(),
+        (Some(name), _) => match Recipe::named(name) {
+            Some(recipe) => recipe,
+            None => {
+                let message = format!("there is no recipe {name}; there are {} and none", Recipe::names());
+                return source.object("recipe", message);
+            }
         },
-        (None, Some(_)) if obstacle.is_some() => return,
-        (None, Some(name)) => name.to_owned(),
+        (None, Some(recipe)) => recipe,
     };
+    let is_said = said.is_some();
+    match obstacle(settings, default, recipe, mode, source) {
+        Some(why) if is_said => return source.object("recipe", why),
+        Some(_) => return,
+        None => {}
+    }
+    let name = recipe.name.to_owned();
     let mut booted = PoolSettings { name: name.clone(), mode, recipe: Some(name.clone()), ..default.clone() };
-    let front = settings.root.join(FRONT);
+    let front = settings.root.join(recipe.script);
     if source.origins.of("watch") == Origin::Default {
-        let root = &settings.root;
-        booted.watch = if name == WORDPRESS { watched_in_wordpress(root) } else { watched(root, &front) };
+        booted.watch = watched(recipe, &settings.root, &front);
     }
     booted.script = Some(front);
     if mode == Mode::Snapshot && source.origins.of("warmup") == Origin::Default {
         booted.warmup = vec![FIRST_PATH.to_owned()];
     }
     booted.compare_with = Some(DEFAULT_POOL.to_owned());
-    if said.is_none() && source.origins.of("compare_one_in") == Origin::Default {
+    if !is_said && source.origins.of("compare_one_in") == Origin::Default {
         booted.compare_one_in = COMPARED;
     }
     if source.origins.of("warmup_auto") == Origin::Default {
@@ -77,13 +76,16 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     }
     settings.pools.push(booted);
     settings.recipe = Some(name);
-    if let Some(found) = found.filter(|_| said.is_none()) {
+    if let Some(found) = found.filter(|_| !is_said) {
         source.origins.set("recipe".to_owned(), Origin::Found(found.title()));
     }
 }
 
 /// What makes the booted application an old one: classic mode, for which it stands in, loads what has changed.
-fn watched(root: &Path, front: &Path) -> Vec<String> {
+fn watched(recipe: &Recipe, root: &Path, front: &Path) -> Vec<String> {
+    if let Watched::InRoot(patterns) = recipe.watched {
+        return patterns.iter().map(|pattern| root.join(pattern).display().to_string()).collect();
+    }
     let Some(project) = root.parent() else { return Vec::new() };
     let mut patterns = code_patterns(project, Some(root));
     let further = [front.to_path_buf(), project.join("composer.lock"), project.join("vendor/composer/installed.php")];
@@ -91,33 +93,32 @@ fn watched(root: &Path, front: &Path) -> Vec<String> {
     patterns
 }
 
-/// The same for WordPress, which lies in its document root and keeps what its users upload there. What each request looks at
-/// by itself is not repeated.
-fn watched_in_wordpress(root: &Path) -> Vec<String> {
-    const CONTENT: &str = "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}";
-    let patterns = ["wp-config.php", "wp-includes/version.php", CONTENT];
-    patterns.iter().map(|pattern| root.join(pattern).display().to_string()).collect()
-}
-
-/// Why no recipe can boot this.
-fn obstacle(settings: &Settings, default: &PoolSettings, mode: Mode, source: &Source<'_>) -> Option<String> {
-    let taken = |name: &String| settings.pools.iter().any(|pool| pool.name == *name && pool.name != DEFAULT_POOL);
+/// Why the recipe cannot boot this.
+fn obstacle(
+    settings: &Settings,
+    default: &PoolSettings,
+    recipe: &Recipe,
+    mode: Mode,
+    source: &Source<'_>,
+) -> Option<String> {
+    let Recipe { name, script, .. } = recipe;
+    let taken = settings.pools.iter().any(|pool| pool.name == *name && pool.name != DEFAULT_POOL);
     let front =
         settings.front_controller.as_deref().filter(|_| source.origins.of("front_controller") != Origin::Default);
     if default.script.is_some() || default.boot.is_some() {
         Some("a recipe boots the front controller: leave out `script` and `boot`, or the recipe".to_owned())
     } else if !matches!(mode, Mode::Classic | Mode::Snapshot | Mode::Worker) {
         Some(format!("recipes are for the modes snapshot and worker, and `mode` is {mode}"))
-    } else if settings.recipe.as_deref() == Some(WORDPRESS) && mode == Mode::Worker {
-        Some("the recipe wordpress is for mode snapshot, and `mode` is worker".to_owned())
+    } else if mode == Mode::Worker && !recipe.in_worker_mode {
+        Some(format!("the recipe {name} is for mode snapshot, and `mode` is worker"))
     } else if !settings.sites.is_empty() {
         Some("a recipe is for the server's own root, and there are sites".to_owned())
     } else if settings.root_links == RootLinks::Request {
         Some("a recipe needs to know where its application lies: root_links = \"reload\"".to_owned())
-    } else if front.is_some_and(|front| front.trim_start_matches('/') != FRONT) {
-        Some(format!("a recipe boots {FRONT}, and `front_controller` is another script"))
+    } else if front.is_some_and(|front| front.trim_start_matches('/') != *script) {
+        Some(format!("a recipe boots {script}, and `front_controller` is another script"))
     } else {
-        settings.recipe.as_ref().filter(|name| taken(name)).map(|name| format!("there is a pool of that name: {name}"))
+        taken.then(|| format!("there is a pool of that name: {name}"))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The applications that are known: what tells each, where its document root is, and which rules are for it.
 
+use crate::recipe::{LARAVEL, Recipe, SYMFONY, WORDPRESS};
+
 /// A known application.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
@@ -13,20 +15,10 @@ pub struct Kind {
     pub roots: &'static [&'static str],
     /// What it can do beside classic mode, for its users; empty for nothing that was tried.
     pub faster: &'static str,
-    /// The recipe by which it boots once for many requests, and a package that it needs for that, if any.
-    pub(crate) recipe: Option<(&'static str, Option<&'static str>)>,
-    /// A recipe that is run only where it is asked for, since not all that people add to the application suits it.
-    pub on_request: Option<&'static str>,
+    /// The recipe by which it boots once for many requests.
+    pub recipe: Option<&'static Recipe>,
     /// Any of these tells it.
     pub(crate) signs: &'static [Sign],
-}
-
-impl Kind {
-    /// The recipe by which it boots once for many requests.
-    #[must_use]
-    pub fn recipe(&self) -> Option<&'static str> {
-        self.recipe.map(|(name, _)| name)
-    }
 }
 
 /// What tells an application.
@@ -40,18 +32,13 @@ pub(crate) enum Sign {
 
 use Sign::{Package, Text};
 
-/// The names of all recipes.
-pub const RECIPES: &[&str] = &["symfony", "laravel", "wordpress"];
-
-const SYMFONY: Option<(&str, Option<&str>)> = Some(("symfony", Some("symfony/runtime")));
 const WITH_RUNTIME: &str = "snapshot mode, once the project has the package symfony/runtime: docs/guide/symfony.md";
 const BY_BOOT_FILE: &str = "snapshot mode with a boot file: docs/guide/snapshot.md";
 const HERE: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
 /// What a kind has if nothing else is said.
-const PLAIN: Kind =
-    Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, on_request: None, signs: &[] };
+const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, signs: &[] };
 
 /// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
 pub const CATALOG: &[Kind] = &[
@@ -59,7 +46,7 @@ pub const CATALOG: &[Kind] = &[
         name: "laravel",
         title: "Laravel",
         app: Some("laravel"),
-        recipe: Some(("laravel", None)),
+        recipe: Some(&LARAVEL),
         signs: &[Package("laravel/framework")],
         ..PLAIN
     },
@@ -68,7 +55,7 @@ pub const CATALOG: &[Kind] = &[
         title: "Sylius",
         app: Some("symfony"),
         faster: WITH_RUNTIME,
-        recipe: SYMFONY,
+        recipe: Some(&SYMFONY),
         signs: &[Package("sylius/sylius")],
         ..PLAIN
     },
@@ -77,7 +64,7 @@ pub const CATALOG: &[Kind] = &[
         title: "API Platform",
         app: Some("symfony"),
         faster: WITH_RUNTIME,
-        recipe: SYMFONY,
+        recipe: Some(&SYMFONY),
         signs: &[Package("api-platform/core"), Package("api-platform/symfony")],
         ..PLAIN
     },
@@ -106,7 +93,7 @@ pub const CATALOG: &[Kind] = &[
         title: "Symfony",
         app: Some("symfony"),
         faster: WITH_RUNTIME,
-        recipe: SYMFONY,
+        recipe: Some(&SYMFONY),
         signs: &[Package("symfony/framework-bundle")],
         ..PLAIN
     },
@@ -115,10 +102,9 @@ pub const CATALOG: &[Kind] = &[
         title: "WordPress",
         app: Some("wordpress"),
         faster: "recipe = \"wordpress\", where the plugins allow it: docs/guide/wordpress.md",
-        on_request: Some("wordpress"),
+        recipe: Some(&WORDPRESS),
         roots: HERE,
         signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
-        ..PLAIN
     },
     Kind {
         name: "mediawiki",

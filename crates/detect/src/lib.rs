@@ -4,14 +4,17 @@
 //!
 //! ```text
 //! look(dir) ── catalog.rs   the applications and their signs, most special first
+//!           │      └─ recipe.rs   how some of them boot once for many requests
 //!           └─ project.rs   reads a project's files, all of them with a bound
 //! ```
 #![forbid(unsafe_code)]
 
 mod catalog;
 mod project;
+mod recipe;
 
-pub use catalog::{CATALOG, Kind, RECIPES};
+pub use catalog::{CATALOG, Kind};
+pub use recipe::{RECIPES, Recipe, Visitors, Watched};
 
 use catalog::Sign;
 use project::Project;
@@ -43,11 +46,11 @@ impl Application {
         }
     }
 
-    /// The recipe by which it boots once for many requests, if it has one and what that needs.
+    /// The recipe by which it boots once for many requests where nobody asks for one, if it has one and what that needs.
     #[must_use]
-    pub fn recipe(&self) -> Option<&'static str> {
-        let (name, package) = self.kind.recipe?;
-        package.is_none_or(|package| self.has(package)).then_some(name)
+    pub fn recipe(&self) -> Option<&'static Recipe> {
+        let recipe = self.kind.recipe.filter(|recipe| !recipe.on_request)?;
+        recipe.package.is_none_or(|package| self.has(package)).then_some(recipe)
     }
 
     /// Whether Composer has this package for it.

@@ -127,3 +127,49 @@ fn names_are_unique_and_every_kind_has_a_sign() {
         assert!(CATALOG[..at].iter().all(|other| other.name != kind.name), "{}", kind.name);
     }
 }
+
+fn admits(recipe: &str, method: &str, uri: &str, variable: (&str, &str)) -> bool {
+    let variable = (variable.0.as_bytes(), variable.1.as_bytes());
+    Recipe::named(recipe).unwrap().visitors.include(method.as_bytes(), uri.as_bytes(), std::iter::once(variable))
+}
+
+#[test]
+fn who_only_reads_and_is_not_known_is_a_stranger() {
+    let stranger = |method, uri, variable| admits("wordpress", method, uri, variable);
+    let cookie = ("HTTP_COOKIE", "a=b; comment_author_0=Bob");
+    assert!(stranger("GET", "/?p=1", cookie));
+    assert!(stranger("HEAD", "/", ("HTTP_ACCEPT", "wordpress_logged_in_0")));
+    assert!(!stranger("POST", "/", cookie));
+    assert!(!stranger("GET", "/?customize_changeset_uuid=0", cookie));
+    assert!(!stranger("GET", "/", ("HTTP_COOKIE", "a=b; wordpress_logged_in_0=ada")));
+    assert!(!stranger("GET", "/", ("HTTP_AUTHORIZATION", "Basic YTpi")));
+}
+
+#[test]
+fn a_boot_that_has_not_looked_who_asks_is_for_everybody() {
+    for recipe in ["symfony", "laravel"] {
+        assert!(admits(recipe, "POST", "/login", ("HTTP_COOKIE", "session=1")), "{recipe}");
+        assert!(admits(recipe, "DELETE", "/", ("HTTP_AUTHORIZATION", "Basic YTpi")), "{recipe}");
+    }
+}
+
+#[test]
+fn recipes_are_told_apart_by_name_and_each_has_an_application() {
+    for (at, recipe) in RECIPES.iter().enumerate() {
+        assert!(RECIPES[..at].iter().all(|other| other.name != recipe.name), "{}", recipe.name);
+        assert!(CATALOG.iter().any(|kind| kind.recipe == Some(recipe)), "{}", recipe.name);
+        assert_eq!(Recipe::named(recipe.name), Some(recipe));
+    }
+    assert_eq!(Recipe::named("none"), None);
+}
+
+#[test]
+fn a_recipe_is_taken_by_itself_where_it_has_what_it_needs_and_suits_whatever_is_added() {
+    let name = |files: &[(&str, &str)]| look(project(files).path()).unwrap().recipe().map(|recipe| recipe.name);
+    let bundle = ("symfony/framework-bundle", "v7.1.5");
+    let plain = lock(&[bundle]);
+    let runtime = lock(&[bundle, ("symfony/runtime", "v7.1.5")]);
+    assert_eq!(name(&[("composer.lock", &plain), ("public/index.php", "")]), None);
+    assert_eq!(name(&[("composer.lock", &runtime), ("public/index.php", "")]), Some("symfony"));
+    assert_eq!(name(&[("wp-includes/version.php", "<?php $wp_version = '6.1';"), ("index.php", "")]), None);
+}

@@ -1,39 +1,35 @@
 //! Recipes: PHP of the server's own that boots a known application for request after request, without a change of the
-//! application and without Composer (`php/recipes`). The shim runs one before the pool's script.
+//! application and without Composer (`php/recipes`). The shim runs one before the pool's script. What else is known of them
+//! stands in the crate `detect`.
 //!
 //! Embedded like the async library (`library`), and for the same reasons.
 
 use crate::library::time;
+use howdah_detect::Recipe;
 use std::ffi::{CStr, c_char};
 
-/// A recipe: its name, the path by which PHP knows it, and its text.
-struct Recipe {
-    name: &'static CStr,
+/// The PHP of a recipe: its name, the path by which PHP knows it, and its text.
+struct Embedded {
+    name: &'static str,
     path: &'static CStr,
     text: &'static str,
-    /// It takes the snapshot itself, and then each request runs the pool's script as classic mode does. Without it the script,
-    /// or the recipe in its place, asks for request after request.
-    runs_script: bool,
 }
 
-static RECIPES: &[Recipe] = &[
-    Recipe {
-        name: c"symfony",
+static EMBEDDED: &[Embedded] = &[
+    Embedded {
+        name: "symfony",
         path: c"/howdah:recipes/symfony.php",
         text: include_str!("../../../php/recipes/symfony.php"),
-        runs_script: false,
     },
-    Recipe {
-        name: c"laravel",
+    Embedded {
+        name: "laravel",
         path: c"/howdah:recipes/laravel.php",
         text: include_str!("../../../php/recipes/laravel.php"),
-        runs_script: false,
     },
-    Recipe {
-        name: c"wordpress",
+    Embedded {
+        name: "wordpress",
         path: c"/howdah:recipes/wordpress.php",
         text: include_str!("../../../php/recipes/wordpress.php"),
-        runs_script: true,
     },
 ];
 
@@ -49,7 +45,7 @@ extern "C" fn howdah_rs_recipe(
 ) -> bool {
     // SAFETY: C passes a text that is valid for the length of the call.
     let name = unsafe { CStr::from_ptr(name) };
-    let Some(recipe) = RECIPES.iter().find(|recipe| recipe.name == name) else { return false };
+    let Some(recipe) = EMBEDDED.iter().find(|recipe| name.to_bytes() == recipe.name.as_bytes()) else { return false };
     // SAFETY: the shim passes four valid places to write to (bridge.h).
     unsafe {
         path.write(recipe.path.as_ptr());
@@ -65,5 +61,22 @@ extern "C" fn howdah_rs_recipe(
 extern "C" fn howdah_rs_recipe_runs_script(name: *const c_char) -> bool {
     // SAFETY: C passes a text that is valid for the length of the call.
     let name = unsafe { CStr::from_ptr(name) };
-    RECIPES.iter().any(|recipe| recipe.name == name && recipe.runs_script)
+    name.to_str().ok().and_then(Recipe::named).is_some_and(|recipe| recipe.takes_snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_detect::RECIPES;
+
+    #[test]
+    fn each_recipe_has_its_php_and_each_php_its_recipe() {
+        let known: Vec<_> = RECIPES.iter().map(|recipe| recipe.name).collect();
+        let embedded: Vec<_> = EMBEDDED.iter().map(|recipe| recipe.name).collect();
+        assert_eq!(known, embedded);
+        for recipe in EMBEDDED {
+            let path = recipe.path.to_str().unwrap_or_default();
+            assert_eq!(path, format!("/howdah:recipes/{}.php", recipe.name));
+        }
+    }
 }

@@ -1,0 +1,126 @@
+//! The recipes: PHP of the server's own (`php/recipes`) that boots a known application once for many requests. Everything that
+//! is known of one outside of its PHP stands here: what the settings ask of it, which requests it is for, and how it is run.
+
+/// A recipe.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Its value in the setting `recipe`, the name of its pool, and of its file of PHP.
+    pub name: &'static str,
+    /// The script that it goes ahead of, from the document root. All others stay in classic mode.
+    pub script: &'static str,
+    /// The package of Composer's without which it cannot boot the application.
+    pub package: Option<&'static str>,
+    /// It is run only where it is asked for, since not all that people add to the application suits it.
+    pub on_request: bool,
+    /// It is for worker mode, too, and not for snapshot mode alone.
+    pub in_worker_mode: bool,
+    /// It takes the snapshot itself, and then each request runs the script as classic mode does. Without it the script, or the
+    /// recipe in its place, asks for request after request.
+    pub takes_snapshot: bool,
+    /// Whose requests run on what it has booted.
+    pub visitors: Visitors,
+    /// The files whose change makes the booted application an old one.
+    pub watched: Watched,
+}
+
+/// Whose requests a booted application runs.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Visitors {
+    /// The boot has not looked at who asks.
+    All,
+    /// The boot goes on behind the point at which the application has looked who asks: it is for nobody in particular, and
+    /// never for a request that has credentials in a header.
+    Strangers {
+        /// What they may do.
+        methods: &'static [&'static str],
+        /// Cookies of visitors whom the application knows: parts of their names.
+        known_by: &'static [&'static str],
+        /// What is in addresses that show a page as it might become.
+        previews: &'static [&'static str],
+    },
+}
+
+/// What classic mode, for which a booted application stands in, loads as soon as it has changed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// All code of the project of Composer's whose document root it is.
+    Project,
+    /// These patterns, from the document root.
+    InRoot(&'static [&'static str]),
+}
+
+/// All recipes.
+pub const RECIPES: &[Recipe] = &[SYMFONY, LARAVEL, WORDPRESS];
+
+const FRONT: &str = "index.php";
+
+pub(crate) const SYMFONY: Recipe = Recipe {
+    name: "symfony",
+    script: FRONT,
+    package: Some("symfony/runtime"),
+    on_request: false,
+    in_worker_mode: true,
+    takes_snapshot: false,
+    visitors: Visitors::All,
+    watched: Watched::Project,
+};
+
+pub(crate) const LARAVEL: Recipe = Recipe { name: "laravel", package: None, ..SYMFONY };
+
+/// It lies in its document root and keeps what its users upload there. What each request looks at by itself is not watched.
+pub(crate) const WORDPRESS: Recipe = Recipe {
+    name: "wordpress",
+    script: FRONT,
+    package: None,
+    on_request: true,
+    in_worker_mode: false,
+    takes_snapshot: true,
+    visitors: Visitors::Strangers {
+        methods: &["GET", "HEAD"],
+        // Logged in, recovery mode.
+        known_by: &["wordpress_"],
+        previews: &["customize_"],
+    },
+    watched: Watched::InRoot(&[
+        "wp-config.php",
+        "wp-includes/version.php",
+        "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}",
+    ]),
+};
+
+impl Recipe {
+    /// The recipe of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        RECIPES.iter().find(|recipe| recipe.name == name)
+    }
+
+    /// The names of all of them, for people.
+    #[must_use]
+    pub fn names() -> String {
+        RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Visitors {
+    /// Whether they are who has sent a request with this method, address and these variables of CGI.
+    pub fn include<'a>(
+        &self,
+        method: &[u8],
+        uri: &[u8],
+        mut variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> bool {
+        let Self::Strangers { methods, known_by, previews } = self else { return true };
+        methods.iter().any(|one| one.as_bytes() == method)
+            && !has_any(uri, previews)
+            && !variables.any(|(name, value)| match name {
+                b"HTTP_AUTHORIZATION" => true,
+                b"HTTP_COOKIE" => has_any(value, known_by),
+                _ => false,
+            })
+    }
+}
+
+fn has_any(text: &[u8], parts: &[&str]) -> bool {
+    parts.iter().any(|part| text.windows(part.len()).any(|window| window == part.as_bytes()))
+}
