@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes the Debian packages of what is built (BUILT, target/release), and installs, starts, upgrades, removes and purges them
-# in a fresh root of this machine's Debian: without systemd, as in a container, then with it.
+# in a fresh root of this machine's Debian: without systemd, as in a container, then with it (test-packages-systemd.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,6 +24,9 @@ if [ "${1-}" != --inside ]; then
     if [ $status = 3 ]; then
         scripts/skips.sh --record packages debootstrap "root, debootstrap and a Debian mirror are needed"
         exit
+    fi
+    if [ -e "$packages/no-systemd" ]; then
+        scripts/skips.sh --record packages-systemd namespaces "systemd needs namespaces and control groups of its own"
     fi
     exit $status
 fi
@@ -82,7 +85,7 @@ expect "the logs" "$(owner /var/log/howdah)" howdah:adm:750
 expect "the state" "$(owner /var/lib/howdah)" howdah:howdah:700
 expect "the settings" "$(owner /etc/howdah/howdah.toml)" root:root:644
 for page in man1/howdah.1 man1/howdah-serve.1 man5/howdah.toml.5; do
-    gzip -dc "/usr/share/man/$page.gz" | grep -q '^\.TH' || fail "no manual page $page"
+    grep -q '^\.TH' <(gzip -dc "/usr/share/man/$page.gz") || fail "no manual page $page"
 done
 bash -c '. /usr/share/bash-completion/completions/howdah && complete -p howdah' >/dev/null || fail "completions for bash"
 howdah check --config /etc/howdah/howdah.toml >/tmp/check 2>&1 || { cat /tmp/check; fail "howdah check"; }
@@ -129,4 +132,11 @@ systemd-analyze verify --man=no /usr/lib/systemd/system/howdah.service howdah@sh
 systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/howdah.service | tail -n 1
 dpkg --purge howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot purge"; }
 [ ! -e /etc/systemd/system/multi-user.target.wants/howdah.service ] || fail "purge left the service enabled"
+status=0
+scripts/test-packages-systemd.sh "$packages" || status=$?
+case $status in
+0) ;;
+3) touch "$packages/no-systemd" ;;
+*) fail "with systemd" ;;
+esac
 step "all good"

@@ -42,6 +42,7 @@ package() {
         sed "s/@PHP@/${php-}/g" "$debian/$part.$script" >"$tree/DEBIAN/$script"
         chmod 0755 "$tree/DEBIAN/$script"
     done
+    [ ! -e "$debian/$part.triggers" ] || install -m 0644 "$debian/$part.triggers" "$tree/DEBIAN/triggers"
     # Everything below /etc is the administrator's.
     (cd "$tree" && [ ! -d etc ] || find etc -type f -printf '/%p\n' | sort >DEBIAN/conffiles)
     [ -s "$tree/DEBIAN/conffiles" ] || rm -f "$tree/DEBIAN/conffiles"

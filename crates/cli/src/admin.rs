@@ -7,7 +7,7 @@
 //! `admin_frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only, and `admin_guard`
 //! looks at connections and requests.
 
-use crate::admin_guard::{DASHBOARD, Guard};
+use crate::admin_guard::{DASHBOARD, Guard, RESTORE};
 use crate::orders::Order;
 use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
@@ -401,8 +401,8 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
             let (status, outcome) = admin_upgrade::respond(query, owner, &state.orders).await;
             json(status, &outcome)
         }
-        (&Method::POST, "/routes/restore") => routes::restore(&pools, request.uri().query()),
-        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade" | "/routes/restore") => {
+        (&Method::POST, RESTORE) => routes::restore(&pools, request.uri().query()),
+        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade" | RESTORE) => {
             outcome(StatusCode::METHOD_NOT_ALLOWED, false, PATHS)
         }
         _ => outcome(StatusCode::NOT_FOUND, false, PATHS),

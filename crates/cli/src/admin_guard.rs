@@ -14,6 +14,8 @@ use tokio::net::unix::UCred;
 /// A field that every order carries.
 pub(crate) const ORDER: HeaderName = HeaderName::from_static("x-howdah");
 
+/// The path of the order to restore routes.
+pub(crate) const RESTORE: &str = "/routes/restore";
 /// The path of the dashboard.
 pub(crate) const DASHBOARD: &str = "/dashboard";
 
@@ -34,7 +36,7 @@ pub(crate) struct Guard {
     token: Option<String>,
     /// A field that a page cannot send without asking, `Content-Type: application/json`, will do for an order.
     json: bool,
-    /// The dashboard may restart pools and drain workers.
+    /// The dashboard may restart pools, drain workers and restore routes.
     dashboard_orders: bool,
     /// The settings admit more than the socket's owner.
     shared: bool,
@@ -131,7 +133,7 @@ impl Guard {
             return false;
         }
         let is_order = *method != Method::GET && *method != Method::HEAD;
-        let may_order = self.dashboard_orders && uri.path().starts_with("/pools/");
+        let may_order = self.dashboard_orders && (uri.path().starts_with("/pools/") || uri.path() == RESTORE);
         if is_own_page && is_order && !may_order {
             return false;
         }

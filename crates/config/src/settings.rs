@@ -63,8 +63,8 @@ settings! {
         ///
         /// Started as `frankenphp`, the server does.
         admin_json: bool = "false" example("true");
-        /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools and drain workers. Without it, it
-        /// only shows.
+        /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools, drain workers and restore
+        /// demoted routes. Without it, it only shows.
         dashboard_orders: bool = "false" example("true");
         /// The permissions of Unix sockets in `listen`, in octal.
         listen_mode: FileMode = r#""0660""# example(r#""0666""#);

@@ -78,7 +78,15 @@ pub(super) struct OnAddress {
 
 impl OnAddress {
     pub(super) fn start(more: &[&str]) -> Self {
+        Self::start_with(&[], more)
+    }
+
+    /// The same with files beside its `index.html`.
+    pub(super) fn start_with(files: &[(&str, &str)], more: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
         fs::write(directory.path().join("index.html"), "page").unwrap();
         let ports = [Port::hold(), Port::hold()];
         let [listen, admin] = [ports[0].number, ports[1].number];
@@ -102,6 +110,11 @@ impl OnAddress {
         });
         assert!(up, "{}", started.log());
         started
+    }
+
+    /// Where visitors come to.
+    pub(super) fn visitors(&self) -> Target {
+        self.target(self.listen)
     }
 
     pub(super) fn target(&self, port: u16) -> Target {

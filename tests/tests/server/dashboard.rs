@@ -2,8 +2,9 @@
 
 use super::admin::OnAddress;
 use howdah_skip::skip;
-use howdah_tests::Conn;
 use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, php};
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
@@ -50,6 +51,9 @@ fn the_dashboard_only_shows_unless_the_settings_let_it_order() {
     let drained = || order(&orders, "/pools/default/workers/0/drain", own) == 200;
     assert!(eventually(PATIENCE, drained), "{}", orders.log());
     assert_eq!(order(&orders, "/pools/default/reload", own), 200, "{}", orders.log());
+    // Allowed, though there is nothing to restore.
+    assert_eq!(order(&orders, "/routes/restore?path=/x", own), 404);
+    assert_eq!(order(&shows, "/routes/restore?path=/x", own), 403);
     for path in ["/stop", "/reload"] {
         assert_eq!(order(&orders, path, own), 403, "{path}");
     }
@@ -63,7 +67,54 @@ fn a_browser_shows_pools_workers_and_curves() {
     if !Path::new("/usr/bin/chromium").exists() {
         skip!("chromium", "there is no browser");
     }
-    let site = OnAddress::start(&[]);
+    let page = in_browser(&OnAddress::start(&[]));
+    for shown in [">ready<", "default 0", "class=\"card tile\"", "<polyline", "any other path", "classic"] {
+        assert!(page.contains(shown), "{shown} in {page}");
+    }
+    // No pool is compared, so there is nothing to say of that.
+    assert!(page.contains("id=\"compared\" hidden"), "{page}");
+}
+
+#[test]
+fn a_browser_shows_routes_that_were_demoted() {
+    if !Path::new("/usr/bin/chromium").exists() {
+        skip!("chromium", "there is no browser");
+    }
+    let compared = [
+        "mode = \"worker\"",
+        "script = \"visits.php\"",
+        "dashboard_orders = true",
+        "compare_one_in = 1",
+        "compare_with = \"plain\"",
+        "[pool.plain]",
+        "mode = \"classic\"",
+        "workers = 1",
+    ];
+    let script = format!("<?php\n{}", php!("demotion/visits.php"));
+    let site = OnAddress::start_with(&[("visits.php", &script)], &compared);
+    let status = || -> Value {
+        let look = "GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        serde_json::from_slice(&ask(&site, look).expect(200).body).unwrap()
+    };
+    let demoted = || {
+        let _ = Conn::open(&site.visitors()).exchange(&Request::get("/a<b>c").close());
+        status()["pools"][0]["demoted"][0]["route"] == "/a<b>c"
+    };
+    assert!(eventually(PATIENCE, demoted), "{}\n{}", status(), site.log());
+    let page = in_browser(&site);
+    for shown in ["Compared with classic mode", "/a&lt;b&gt;c", "classic mode</td>", "responses differed", ">Restore<"]
+    {
+        assert!(page.contains(shown), "{shown} in {page}");
+    }
+    assert!(!page.contains("id=\"compared\" hidden"), "{page}");
+    // What the button sends.
+    let host = format!("Host: localhost:{}\r\nSec-Fetch-Site: same-origin\r\nX-Howdah: 1\r\n", site.admin);
+    let origin = format!("Origin: http://localhost:{}\r\nContent-Length: 0\r\n\r\n", site.admin);
+    assert_eq!(site.ask(&format!("POST /routes/restore?path=%2Fa%3Cb%3Ec HTTP/1.1\r\n{host}{origin}")), 200);
+}
+
+/// The page as a browser has it after two looks at the server.
+fn in_browser(site: &OnAddress) -> String {
     let profile = tempfile::tempdir().unwrap();
     // Time passes as soon as the page waits for nothing, so two looks at the server take no four seconds.
     let output = Command::new("/usr/bin/chromium")
@@ -73,9 +124,5 @@ fn a_browser_shows_pools_workers_and_curves() {
         .env("HOME", profile.path())
         .output()
         .unwrap();
-    let page = String::from_utf8_lossy(&output.stdout).into_owned();
-    let why = format!("{page}\n{}", String::from_utf8_lossy(&output.stderr));
-    for shown in [">ready<", "default 0", "class=\"card tile\"", "<polyline", "any other path", "classic"] {
-        assert!(page.contains(shown), "{shown} in {why}");
-    }
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

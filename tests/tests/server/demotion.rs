@@ -87,6 +87,9 @@ fn a_route_that_leaks_is_demoted_and_shown_and_restored() {
         assert!(text.contains("  compared with plain: ") && text.contains("IN CLASSIC MODE for "), "{text}");
         let (_, list) = routes(site, &[]);
         assert!(list.contains(": /leak: ") && list.contains("responses differed"), "{list}");
+        let top = String::from_utf8(site.howdah().command(&["top", "--once"]).stdout).unwrap();
+        let (_, classic) = top.split_once("\nIN CLASSIC MODE\n").unwrap_or_else(|| panic!("{top}"));
+        assert!(classic.contains("/leak") && classic.contains("responses differed"), "{top}");
         let (_, list) = routes(site, &["--json"]);
         let list: Value = serde_json::from_str(&list).unwrap();
         assert_eq!(list[0]["demoted"][0]["route"], "/leak", "{list}");

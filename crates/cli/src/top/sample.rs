@@ -15,6 +15,7 @@ pub(crate) struct Sample {
     pub(crate) workers: Vec<WorkerRow>,
     /// The slowest first.
     pub(crate) routes: Vec<RouteRow>,
+    pub(crate) demoted: Vec<DemotedRow>,
 }
 
 /// Requests of some kind: how many in a second, and in how many milliseconds so many of a hundred were done.
@@ -63,6 +64,16 @@ pub(crate) struct RouteRow {
     pub(crate) errors: u64,
 }
 
+/// A route that runs in classic mode because it failed in its pool.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct DemotedRow {
+    pub(crate) pool: String,
+    pub(crate) route: String,
+    /// Seconds since the epoch.
+    pub(crate) since: u64,
+    pub(crate) reason: String,
+}
+
 /// What lies between two answers that came `seconds` after each other.
 pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
     let bounds: Vec<f64> = list(&now["duration_bounds_us"]).filter_map(Value::as_f64).collect();
@@ -91,6 +102,12 @@ pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
             faults: failed(pool).saturating_sub(failed(then)),
             down: pool["down"].is_string(),
         });
+        sample.demoted.extend(list(&pool["demoted"]).map(|route| DemotedRow {
+            pool: text(&pool["name"]),
+            route: text(&route["route"]),
+            since: number(&route["since"]),
+            reason: text(&route["reason"]),
+        }));
         for worker in workers {
             let then = same(&then["workers"], worker, &["worker", "pid"]);
             let cpu = worker["cpu_ms"].as_f64().zip(then["cpu_ms"].as_f64());
@@ -118,6 +135,8 @@ pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
             errors: errors(route).saturating_sub(errors(then)),
         });
     }
+    // The newest first.
+    sample.demoted.sort_by_key(|route| std::cmp::Reverse(route.since));
     sample.routes.retain(|route| route.requests.per_second > 0.0);
     let p95 = |route: &RouteRow| route.requests.p95.unwrap_or(0.0);
     sample.routes.sort_by(|a, b| p95(b).total_cmp(&p95(a)));
@@ -208,5 +227,16 @@ mod tests {
         other["pools"][0]["workers"][0]["pid"] = 8.into();
         assert_eq!(between(&at(10, 100), &other, 2.0).workers[0].cpu, None);
         assert!(between(&Value::Null, &Value::Null, 1.0).pools.is_empty());
+    }
+
+    #[test]
+    fn routes_that_were_demoted_are_there_the_newest_first() {
+        let route = |route: &str, since: u64| json!({"route": route, "since": since, "reason": "differs\u{1b}[2J"});
+        let now = json!({"pools": [
+            {"name": "a", "demoted": [route("/old", 5), route("/new", 9)]}, {"name": "b", "demoted": []}, {"name": "c"},
+        ]});
+        let demoted = between(&Value::Null, &now, 1.0).demoted;
+        assert_eq!(demoted.iter().map(|row| &*row.route).collect::<Vec<_>>(), ["/new", "/old"]);
+        assert_eq!((&*demoted[0].pool, &*demoted[0].reason), ("a", "differs\\u{1b}[2J"));
     }
 }

@@ -1,7 +1,7 @@
 //! `howdah top` on a terminal. Colours are the terminal's own sixteen, so they suit light and dark ones.
 
 use super::sample::{Latency, Sample, WorkerRow};
-use super::text::{memory, ms, percent, route_name};
+use super::text::{lasted, memory, ms, percent, route_name};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style, Stylize as _};
@@ -23,6 +23,9 @@ pub(crate) struct Screen {
 
 /// Pictures that the curve goes back.
 const HISTORY: usize = 240;
+
+/// Demoted routes that have room; `howdah routes` lists all.
+const MOST_DEMOTED: usize = 4;
 
 impl Screen {
     pub(crate) fn take(&mut self, sample: Sample) {
@@ -47,15 +50,20 @@ impl Screen {
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>) {
         let pools = self.sample.pools.len().min(8) as u16 + 2;
         let routes = self.sample.routes.len().clamp(1, 6) as u16 + 2;
+        let demoted = match self.sample.demoted.len() {
+            0 => 0,
+            rows => rows.min(MOST_DEMOTED) as u16 + 2,
+        };
         let parts = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(4),
             Constraint::Length(pools),
             Constraint::Min(4),
+            Constraint::Length(demoted),
             Constraint::Length(routes),
             Constraint::Length(1),
         ]);
-        let [head, curve, pools, workers, routes, keys] = frame.area().layout(&parts);
+        let [head, curve, pools, workers, demoted, routes, keys] = frame.area().layout(&parts);
         let sample = &self.sample;
         let title = format!(
             " howdah {}  up {} s  {} connections  {:.0} requests/s  p50 {}  p95 {}  p99 {} ms",
@@ -73,6 +81,7 @@ impl Screen {
         frame.render_widget(Sparkline::default().data(shown).cyan().block(titled("requests/s")), curve);
         frame.render_widget(pool_table(sample), pools);
         frame.render_stateful_widget(worker_table(sample), workers, &mut self.selected);
+        frame.render_widget(demoted_table(sample), demoted);
         frame.render_widget(route_table(sample), routes);
         let message = self.message.as_deref();
         let line = message.map_or_else(|| Line::from(KEYS).dim(), |text| Line::from(format!(" {text}")).reversed());
@@ -153,4 +162,13 @@ fn route_table(sample: &Sample) -> Table<'_> {
     let widths = [40, 9, 8, 8, 8, 7];
     let names = ["ROUTE", "PER s", "p50 ms", "p95 ms", "p99 ms", "5xx"];
     Table::new(rows, widths).header(head(names)).block(titled("slowest routes"))
+}
+
+fn demoted_table(sample: &Sample) -> Table<'_> {
+    let rows = sample.demoted.iter().take(MOST_DEMOTED).map(|route| {
+        Row::new([route.pool.clone(), route.route.clone(), lasted(route.since), route.reason.clone()]).yellow()
+    });
+    let widths = [14, 32, 12].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
+    let names = ["POOL", "ROUTE", "FOR", "REASON"];
+    Table::new(rows, widths).header(head(names)).block(titled("demoted: in classic mode"))
 }

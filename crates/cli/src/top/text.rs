@@ -1,7 +1,9 @@
 //! `howdah top` as plain lines: for a pipe, a log or a terminal that is none.
 
 use super::sample::{Latency, Sample};
+use crate::status_text::duration;
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 pub(crate) fn render(sample: &Sample) -> String {
     let mut out = String::new();
@@ -53,6 +55,13 @@ pub(crate) fn render(sample: &Sample) -> String {
         let name = route_name(&route.site, &route.route);
         let _ = writeln!(out, "{name:<32} {}, {} errors", latency(route.requests), route.errors);
     }
+    if !sample.demoted.is_empty() {
+        let _ = writeln!(out, "\nIN CLASSIC MODE");
+    }
+    for route in &sample.demoted {
+        let since = lasted(route.since);
+        let _ = writeln!(out, "{:<16} {:<32} for {since}: {}", route.pool, route.route, route.reason);
+    }
     out
 }
 
@@ -62,6 +71,12 @@ pub(crate) fn route_name(site: &str, route: &str) -> String {
         (site, "") => site.to_owned(),
         (site, route) => format!("{site} {route}"),
     }
+}
+
+/// How long ago a moment in seconds since the epoch was.
+pub(crate) fn lasted(since: u64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    duration(now.saturating_sub(since))
 }
 
 pub(crate) fn memory(bytes: Option<u64>) -> String {
