@@ -193,7 +193,7 @@ function serve(string $base): void
     $booted = $state();
     $now = time();
     foreach ($sources as $at => $file) {
-        $changed = (int) @filemtime($file);
+        $changed = (int) @filectime($file);
         if ($changed >= $began && $changed <= $now) {
             // It may have been read before it changed.
             $booted[$at] = 'changed while the application booted';

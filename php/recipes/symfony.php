@@ -162,14 +162,17 @@ final class Sources
         return $why;
     }
 
-    /** The marks of what the boot has read; what has changed meanwhile never looks the same again. */
+    /**
+     * The marks of what the boot has read; what has changed meanwhile never looks the same again. By the inode's time: a
+     * file's own may be any, as rsync and touch set it.
+     */
     private static function read(array $files): array
     {
         clearstatcache();
         $now = time();
         $marks = self::marks($files);
         foreach (array_keys($marks) as $file) {
-            $changed = (int) @filemtime($file);
+            $changed = (int) @filectime($file);
             if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
                 $marks[$file] = 'changed while the application booted';
             }

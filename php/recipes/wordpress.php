@@ -209,7 +209,7 @@ final class Sources
         self::$files = self::marks(\count($files) > self::MOST_FILES ? self::mainFiles() : $files);
         $now = time();
         foreach (array_keys(self::$files) as $file) {
-            $changed = (int) @filemtime($file);
+            $changed = (int) @filectime($file);
             if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
                 self::$files[$file] = 'changed while WordPress booted';
             }
