@@ -42,7 +42,6 @@ packages() {
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
     # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
     local acme="golang-go"
-    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl"
     # htpasswd; ab, for the lab; a peer of the lab
     tested="$tested apache2-utils haproxy"
     # A daemon that takes logs.

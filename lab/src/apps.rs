@@ -67,12 +67,6 @@ const ORDERS: Files = &[
     ("async.php", include_str!("../apps/symfony/async.php")),
 ];
 
-/// What is loaded before the snapshot, in snapshot mode: the recipe for front pages, with the file that it needs.
-const WORDPRESS_BOOT: &[(&str, &str)] = &[
-    ("boot.php", include_str!("../../examples/snapshot/wordpress-front.php")),
-    ("wordpress-changes.php", include_str!("../../examples/snapshot/wordpress-changes.php")),
-];
-
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
 /// Where Debian keeps its copies.
@@ -262,10 +256,9 @@ foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SAL
     'NONCE_SALT'] as $name) {{
     define($name, 'only-for-measuring');
 }}
-// The port changes with every start. What boots before there is a request is told by the environment.
-$host = getenv('LAB_ADDRESS') ?: $_SERVER['HTTP_HOST'];
-define('WP_HOME', 'http://' . $host);
-define('WP_SITEURL', 'http://' . $host);
+// The port changes with every start; at another address than this WordPress redirects.
+define('WP_HOME', 'http://' . require dirname(__DIR__) . '/address.php');
+define('WP_SITEURL', WP_HOME);
 // Nothing but the answers to requests: no background jobs, no calls to other hosts.
 define('DISABLE_WP_CRON', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
@@ -279,10 +272,8 @@ require_once ABSPATH . 'wp-settings.php';
             socket = mariadb.socket.display()
         ),
     )?;
-    for (name, content) in WORDPRESS_BOOT {
-        fs::write(dir.join(name), content)?;
-    }
     fs::write(root.join("probe.php"), PROBE)?;
+    write_address(&root, "localhost")?;
     let script = dir.join("install.php");
     fs::write(&script, WORDPRESS_INSTALL)?;
     let output = php(&[&script.to_string_lossy(), &root.to_string_lossy()])?;
@@ -291,6 +282,13 @@ require_once ABSPATH . 'wp-settings.php';
     }
     writable(&root.join("wp-content"))?;
     Ok(root)
+}
+
+/// Tells WordPress where it will be asked: as a site's configuration does, and not by looking at each request.
+pub fn write_address(root: &Path, address: &str) -> Result<()> {
+    let file = root.parent().context("WordPress has no directory above it")?.join("address.php");
+    fs::write(&file, format!("<?php\nreturn '{address}';\n"))
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Runs a script on the command line and returns what it prints.

@@ -260,6 +260,7 @@ fn an_application_without_the_right_script_is_skipped() {
         swoole_script: None,
         async_script: None,
         boot_file: None,
+        recipe: None,
         path: "/".into(),
         workers: 1,
         processes: None,

@@ -79,6 +79,10 @@ impl Stage {
         if case.jit {
             jit::prepare(&dir)?;
         }
+        let is_wordpress = case.app == App::WordPress;
+        if is_wordpress {
+            apps::write_address(&root, &address.to_string())?;
+        }
         let existing = |path: PathBuf| path.is_file().then_some(path);
         Ok(Site {
             app: case.app,
@@ -87,6 +91,7 @@ impl Stage {
             swoole_script: root.parent().and_then(|app| existing(app.join("swoole.php"))),
             async_script: root.parent().and_then(|app| existing(app.join("async.php"))),
             boot_file: root.parent().and_then(|app| existing(app.join("boot.php"))),
+            recipe: is_wordpress.then_some("wordpress"),
             path: case.path.clone(),
             root,
             certificate: self.certificate.clone().filter(|_| case.way != Way::Plain),

@@ -191,6 +191,7 @@ mod tests {
             swoole_script: None,
             async_script: None,
             boot_file: None,
+            recipe: None,
             path: "/".into(),
             workers: 4,
             processes: None,

@@ -187,9 +187,9 @@ impl System for Howdah {
                 "snapshot mode with the JIT: that page 150 times, because the JIT compiles what was called often, and counts anew \
                  after each restore"
                     .into(),
-                "snapshot mode, WordPress: no worker script; examples/snapshot/wordpress-front.php boots it to its end (hooks init and \
-                 wp_loaded included), and each request runs index.php on that, with options, posts and the visitor read anew. That is \
-                 the recipe for front pages; the administration needs a classic pool"
+                "snapshot mode, WordPress: only the setting recipe = \"wordpress\"; the server boots it to the end of its hooks init \
+                 and wp_loaded, and each request runs index.php on that, with options, posts and the visitor read anew. A pool in \
+                 classic mode stands by for everything else"
                     .into(),
             ]),
             Mode::Async => notes.push(
@@ -253,8 +253,6 @@ impl System for Howdah {
             format!("unix:{}", site.dir.join("admin.sock").display()),
             "--php".into(),
             php.display().to_string(),
-            "--mode".into(),
-            self.mode.word().into(),
         ];
         let mut running = Running::default();
         self.configure(site, &mut running, &mut arguments)?;
@@ -264,18 +262,17 @@ impl System for Howdah {
         launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
         // All systems run as whoever measures.
         launch.environment.push(("HOWDAH_ALLOW_ROOT".into(), "true".into()));
-        if self.mode == Mode::Snapshot {
-            launch.environment.extend([
-                ("ABSPATH_DIR".into(), site.root.display().to_string()),
-                ("LAB_ADDRESS".into(), site.address.to_string()),
-            ]);
-        }
         running.spawn(&launch)?;
         Ok(running)
     }
 }
 
 impl Howdah {
+    /// The recipe that boots the application. It chooses the mode and warms up by itself.
+    fn recipe(&self, site: &Site) -> Option<&'static str> {
+        site.recipe.filter(|_| self.mode == Mode::Snapshot)
+    }
+
     /// What the command line does not take, as a file.
     fn configure(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
         if let Some(most) = site.pool.max_requests {
@@ -289,7 +286,9 @@ impl Howdah {
             }
         }
         let mut settings = String::new();
-        if self.mode == Mode::Snapshot {
+        if let Some(recipe) = self.recipe(site) {
+            settings.push_str(&format!("recipe = {recipe:?}\n"));
+        } else if self.mode == Mode::Snapshot {
             settings.push_str(&format!("warmup = [{:?}]\n", site.path));
         }
         if let Some(ms) = site.pool.queue_timeout_ms {
@@ -309,8 +308,12 @@ impl Howdah {
         Ok(())
     }
 
-    /// What the mode boots, as arguments.
+    /// The mode, and what it boots, as arguments.
     fn boot(&self, site: &Site, arguments: &mut Vec<String>) -> Result<()> {
+        if self.recipe(site).is_some() {
+            return Ok(());
+        }
+        arguments.extend(["--mode".to_owned(), self.mode.word().to_owned()]);
         let (option, script) = match self.mode {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
@@ -346,6 +349,7 @@ mod tests {
             swoole_script: None,
             async_script: file(worker, "async.php"),
             boot_file: file(boot, "boot.php"),
+            recipe: None,
             path: "/a?b=c".into(),
             workers: 4,
             processes: None,
@@ -377,15 +381,28 @@ mod tests {
     fn each_mode_boots_what_it_can() {
         let dir = tempfile::tempdir().unwrap();
         let both = site(dir.path(), true, true);
-        assert_eq!(arguments(Mode::Classic, &both), "");
-        assert_eq!(arguments(Mode::Worker, &both), "--script DIR/worker.php");
-        assert_eq!(arguments(Mode::Snapshot, &both), "--config DIR/howdah.toml --script DIR/worker.php");
+        assert_eq!(arguments(Mode::Classic, &both), "--mode classic");
+        assert_eq!(arguments(Mode::Worker, &both), "--mode worker --script DIR/worker.php");
+        assert_eq!(
+            arguments(Mode::Snapshot, &both),
+            "--config DIR/howdah.toml --mode snapshot --script DIR/worker.php"
+        );
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "warmup = [\"/a?b=c\"]\n");
-        assert_eq!(arguments(Mode::Async, &both), "--concurrency 1000 --script DIR/async.php");
+        assert_eq!(arguments(Mode::Async, &both), "--mode async --concurrency 1000 --script DIR/async.php");
         assert_eq!(
             arguments(Mode::Snapshot, &site(dir.path(), false, true)),
-            "--config DIR/howdah.toml --boot DIR/boot.php"
+            "--config DIR/howdah.toml --mode snapshot --boot DIR/boot.php"
         );
+    }
+
+    #[test]
+    fn a_recipe_is_all_that_is_said_in_snapshot_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let site = Site { recipe: Some("wordpress"), ..site(dir.path(), false, false) };
+        assert_eq!(howdah(Mode::Snapshot).script().lacks(&site), None);
+        assert_eq!(arguments(Mode::Classic, &site), "--mode classic");
+        assert_eq!(arguments(Mode::Snapshot, &site), "--config DIR/howdah.toml");
+        assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "recipe = \"wordpress\"\n");
     }
 
     #[test]
@@ -404,7 +421,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut site = site(dir.path(), true, true);
         site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), fewest: None };
-        assert_eq!(arguments(Mode::Classic, &site), "--max-requests 100 --config DIR/howdah.toml");
+        assert_eq!(arguments(Mode::Classic, &site), "--max-requests 100 --config DIR/howdah.toml --mode classic");
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "queue_timeout = \"1500ms\"\n");
     }
 

@@ -55,6 +55,8 @@ pub struct Site {
     pub async_script: Option<PathBuf>,
     /// File that boots the application for snapshots of Howdah, where the application has no worker script.
     pub boot_file: Option<PathBuf>,
+    /// Howdah's own recipe that boots the application for snapshots, where that is what is measured.
+    pub recipe: Option<&'static str>,
     /// The path that will be asked for.
     pub path: String,
     /// PHP workers.
@@ -174,7 +176,7 @@ pub enum Script {
     Swoole,
     /// A script that boots once and then answers many requests at once.
     Async,
-    /// A script that boots once, or a file that only boots.
+    /// A script that boots once, a file that only boots, or a recipe.
     WorkerOrBoot,
 }
 
@@ -191,9 +193,11 @@ impl Script {
             Self::Async if site.async_script.is_none() => {
                 Some("the application has no script for many requests at once (async.php beside its document root)")
             }
-            Self::WorkerOrBoot if site.worker_script.is_none() && site.boot_file.is_none() => Some(
-                "the application has neither a script that boots once (worker.php in its document root) nor a boot file (boot.php beside it)",
-            ),
+            Self::WorkerOrBoot if site.worker_script.is_none() && site.boot_file.is_none() && site.recipe.is_none() => {
+                Some(
+                    "the application has neither a script that boots once (worker.php in its document root) nor a boot file (boot.php beside it)",
+                )
+            }
             _ => None,
         }
     }
