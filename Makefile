@@ -45,6 +45,7 @@ test: ## Build and run all tests
 all-tests: setup-test build unit-test test-relocations
 	scripts/pebble.sh $(TARGET_DIR)/pebble || [ $$? = 2 ]
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
+	scripts/unpack-prometheus.sh $(TARGET_DIR)/prometheus
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
 	$(OVER)2 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference

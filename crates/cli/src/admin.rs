@@ -17,9 +17,8 @@ use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certif
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
-use howdah_observe::cell::BOUNDS_US;
 use howdah_observe::metrics::Format;
-use howdah_observe::{Metrics, RequestMetrics, UpstreamMetrics};
+use howdah_observe::{BOUNDS_US, Metrics, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus};
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 /// See above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exemplar {
-    /// The bucket, by its position among all of them.
+    /// The classic bucket, by its position among all of them.
     pub(crate) bucket: usize,
     pub(crate) trace: u128,
     pub(crate) span: u64,

@@ -1,16 +1,18 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
 //! table. Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`;
 //! `queue` (lines that wait for their thread), `record` (entries for services that keep logs), `sink` (where lines end),
-//! `clock`, `escape` and `cell` (counters) serve them.
+//! `clock`, `escape`, `cell` (counters) and `histogram` with `buckets` serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
 mod access_logs;
+mod buckets;
 pub mod cell;
 mod clock;
 mod connection_pool;
 pub mod escape;
 mod exemplar;
+pub mod histogram;
 pub mod log;
 pub mod log_file;
 pub mod metrics;
@@ -25,6 +27,7 @@ mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use access_logs::AccessLogs;
+pub use buckets::BOUNDS_US;
 pub use clock::log_time;
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Metrics, PoolMetrics};

@@ -1,11 +1,15 @@
-//! The metrics of a server: the cells behind the names of the table (`metrics/table.rs`), and the text that collectors read
-//! (`metrics/render.rs`, `metrics/page.rs`).
+//! The metrics of a server: the cells behind the names of the table (`metrics/table.rs`), and the page that collectors read
+//! (`metrics/render.rs` says what is on it, `metrics/page.rs` how, `text.rs` and `protobuf.rs` write it).
 
+mod format;
+mod message;
 mod page;
+mod protobuf;
 mod render;
 mod table;
+mod text;
 
-pub use page::Format;
+pub use format::Format;
 pub use table::{Metric, MetricKind, TABLE, reference};
 
 use parking_lot::{Mutex, RwLock};
@@ -14,8 +18,9 @@ use std::sync::{Arc, OnceLock};
 
 use howdah_budget::Budgets;
 
-use crate::cell::{Counter, Gauge, Histogram, HistogramSnapshot, Labelled};
+use crate::cell::{Counter, Gauge, Labelled};
 use crate::connection_pool::ConnectionPool;
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::log::LogHandle;
 use crate::requests::Requests;
 use crate::upstream::Upstreams;

@@ -2,8 +2,9 @@
 //! took, what was sent. A request is counted in one place, and the numbers of the server are sums of these. There are as many
 //! as the settings have routes: nothing that a client sends makes one.
 
-use crate::cell::{BOUNDS_US, HistogramSnapshot, SHARDS, shard};
+use crate::buckets::{BOUNDS_US, classic_of};
 use crate::exemplar::Exemplar;
+use crate::histogram::{Cells, HistogramSnapshot, own, shards, whole_us};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -45,40 +46,42 @@ pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 #[repr(align(128))]
 struct Shard {
     counts: [[AtomicU64; CLASSES.len()]; Front::ALL.len()],
-    buckets: [AtomicU64; BOUNDS_US.len() + 1],
-    sum_us: AtomicU64,
     bytes: AtomicU64,
+    durations: Cells,
 }
 
 /// The cells of one route of one site.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RequestMetrics {
     /// The site's name; empty for requests to no site.
     pub(crate) site: Box<str>,
     /// The route's name; empty for requests to no route.
     pub(crate) route: Box<str>,
-    shards: [Shard; SHARDS],
-    /// Of requests whose traces are kept: the newest for each bucket.
+    shards: Box<[Shard]>,
+    /// Of requests whose traces are kept: the newest for each classic bucket.
     exemplars: Mutex<[Option<Exemplar>; BOUNDS_US.len() + 1]>,
 }
 
 impl RequestMetrics {
+    fn new(site: &str, route: &str) -> Self {
+        let shards = (0..shards()).map(|_| Shard::default()).collect();
+        Self { site: site.into(), route: route.into(), shards, exemplars: Mutex::default() }
+    }
+
     /// Counts an answered request: what answered, its status, how long it took, the bytes of its body.
     pub fn count(&self, front: Front, status: u16, took: Duration, bytes: u64) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
-        let shard = &self.shards[shard()];
+        let shard = own(&self.shards);
         shard.counts[front as usize][class].fetch_add(1, Relaxed);
-        shard.buckets[BOUNDS_US.partition_point(|&bound| bound < us)].fetch_add(1, Relaxed);
-        shard.sum_us.fetch_add(us, Relaxed);
         shard.bytes.fetch_add(bytes, Relaxed);
+        shard.durations.count(whole_us(took));
     }
 
     /// Notes the trace of a request that was counted, for whoever looks for one that took as long. Not waited for: if others do
     /// the same at the moment, theirs is as good.
     pub fn note_trace(&self, trace: u128, span: u64, took: Duration, at: SystemTime) {
-        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_US.partition_point(|&bound| bound < took_us);
+        let took_us = whole_us(took);
+        let bucket = classic_of(took_us);
         if let Some(mut exemplars) = self.exemplars.try_lock() {
             exemplars[bucket] = Some(Exemplar { bucket, trace, span, took_us, at });
         }
@@ -120,8 +123,7 @@ impl RequestMetrics {
     /// How long they took.
     #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
-        let buckets = std::array::from_fn(|bucket| self.sum(|shard| &shard.buckets[bucket]));
-        HistogramSnapshot::of(&buckets, self.sum(|shard| &shard.sum_us))
+        HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.durations))
     }
 
     fn sum(&self, number: impl Fn(&Shard) -> &AtomicU64) -> u64 {
@@ -141,7 +143,7 @@ impl Requests {
         if let Some(known) = all.iter().find(|known| &*known.site == site && &*known.route == route) {
             return Arc::clone(known);
         }
-        let made = Arc::new(RequestMetrics { site: site.into(), route: route.into(), ..RequestMetrics::default() });
+        let made = Arc::new(RequestMetrics::new(site, route));
         all.push(Arc::clone(&made));
         made
     }

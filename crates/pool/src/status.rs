@@ -8,7 +8,7 @@ use crate::lane::Lane;
 use crate::last_request::{self, LastRequest, RequestReport};
 use crate::shared::Shared;
 use howdah_observe::ConnectionPool;
-use howdah_observe::cell::HistogramSnapshot;
+use howdah_observe::histogram::HistogramSnapshot;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use howdah_transport::zygote_protocol::Need;
 use howdah_transport::{Mode, SandboxProfile};
@@ -305,13 +305,13 @@ fn look_at_processes(workers: &mut [WorkerStatus]) {
 pub struct Durations {
     pub count: u64,
     pub sum_us: u64,
-    /// How many were at most each bound of `cell::BOUNDS_US`.
+    /// How many were at most each bound of `howdah_observe::BOUNDS_US`.
     pub cumulative: Vec<u64>,
 }
 
 impl From<HistogramSnapshot> for Durations {
     fn from(snapshot: HistogramSnapshot) -> Self {
-        Self { count: snapshot.count, sum_us: snapshot.sum_us, cumulative: snapshot.cumulative.to_vec() }
+        Self { count: snapshot.count, sum_us: snapshot.sum_us, cumulative: snapshot.cumulative().to_vec() }
     }
 }
 

@@ -31,6 +31,7 @@ mod load;
 mod log_services;
 mod markers;
 mod memory_pressure;
+mod native_histograms;
 mod output;
 mod passwords;
 mod php_settings;

@@ -1,6 +1,7 @@
 //! `howdah top`: a live view of a running server over its admin address. `sample` makes numbers of two answers, `text` lines
 //! and `screen` a picture of them; here are the loop and the keys.
 
+mod columns;
 mod sample;
 mod screen;
 mod text;
@@ -71,6 +72,7 @@ fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::Default
     let mut screen = Screen::default();
     screen.take(between(&Value::Null, &watch.last, f64::MAX));
     let mut asked: Option<Order> = None;
+    let mut is_lost = false;
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         if event::poll(INTERVAL.saturating_sub(watch.at.elapsed()))? {
@@ -109,9 +111,15 @@ fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::Default
         }
         if watch.at.elapsed() >= INTERVAL {
             match watch.next(admin) {
-                Ok(sample) => screen.take(sample),
+                Ok(sample) => {
+                    screen.take(sample);
+                    // What was said of a server that did not respond is over.
+                    if std::mem::take(&mut is_lost) {
+                        screen.message = None;
+                    }
+                }
                 Err(error) => {
-                    watch.at = Instant::now();
+                    (watch.at, is_lost) = (Instant::now(), true);
                     screen.message = Some(format!("{error:#}"));
                 }
             }

@@ -1,14 +1,20 @@
 //! `howdah top` on a terminal. Colours are the terminal's own sixteen, so they suit light and dark ones.
 
+use super::columns::{Column, Columns, cut, wide};
 use super::sample::{Latency, Sample, WorkerRow};
 use super::text::{lasted, memory, ms, percent, route_name};
+use crate::status_text::duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style, Stylize as _};
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Cell, Row, Sparkline, Table, TableState};
+use ratatui::widgets::{Block, Borders, Sparkline, Table, TableState};
 
-const KEYS: &str = " q quit   ↑ ↓ worker   d drain it   r restart its pool   p profile its pool";
+/// The keys, for terminals of every width.
+const KEYS: [&str; 2] = [
+    " q quit   ↑ ↓ worker   d drain it   r restart its pool   p profile its pool",
+    " q quit  d drain  r restart  p profile",
+];
 
 /// What stays between two pictures.
 #[derive(Debug, Default)]
@@ -23,6 +29,9 @@ pub(crate) struct Screen {
 
 /// Pictures that the curve goes back.
 const HISTORY: usize = 240;
+
+/// A part with less says nothing: its title, its head and a line.
+const LEAST: u16 = 3;
 
 /// Demoted routes that have room; `howdah routes` lists all.
 const MOST_DEMOTED: usize = 4;
@@ -48,89 +57,127 @@ impl Screen {
     }
 
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>) {
-        let pools = self.sample.pools.len().min(8) as u16 + 2;
-        let routes = self.sample.routes.len().clamp(1, 6) as u16 + 2;
-        let demoted = match self.sample.demoted.len() {
-            0 => 0,
-            rows => rows.min(MOST_DEMOTED) as u16 + 2,
-        };
-        let parts = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(4),
-            Constraint::Length(pools),
-            Constraint::Min(4),
-            Constraint::Length(demoted),
-            Constraint::Length(routes),
-            Constraint::Length(1),
-        ]);
-        let [head, curve, pools, workers, demoted, routes, keys] = frame.area().layout(&parts);
+        let area = frame.area();
+        let parts = Layout::vertical(heights(&self.sample, area.height).map(Constraint::Length));
+        let [top, curve, pools, workers, demoted, routes, keys] = area.layout(&parts);
         let sample = &self.sample;
-        let title = format!(
-            " howdah {}  up {} s  {} connections  {:.0} requests/s  p50 {}  p95 {}  p99 {} ms",
-            sample.version,
-            sample.uptime_s,
-            sample.connections,
-            sample.total.per_second,
-            ms(sample.total.p50),
-            ms(sample.total.p95),
-            ms(sample.total.p99),
-        );
-        frame.render_widget(Line::from(title).bold(), head);
+        frame.render_widget(Line::from(title(sample, area.width)).bold(), top);
         let width = usize::from(curve.width);
         let shown = &self.history[self.history.len().saturating_sub(width)..];
         frame.render_widget(Sparkline::default().data(shown).cyan().block(titled("requests/s")), curve);
-        frame.render_widget(pool_table(sample), pools);
-        frame.render_stateful_widget(worker_table(sample), workers, &mut self.selected);
-        frame.render_widget(demoted_table(sample), demoted);
-        frame.render_widget(route_table(sample), routes);
-        let message = self.message.as_deref();
-        let line = message.map_or_else(|| Line::from(KEYS).dim(), |text| Line::from(format!(" {text}")).reversed());
+        frame.render_widget(pool_table(sample, area.width), pools);
+        frame.render_stateful_widget(worker_table(sample, area.width), workers, &mut self.selected);
+        frame.render_widget(demoted_table(sample, area.width), demoted);
+        frame.render_widget(route_table(sample, area.width), routes);
+        let line = match self.message.as_deref() {
+            Some(text) => Line::from(cut(&format!(" {text}"), area.width)).reversed(),
+            None => Line::from(*KEYS.iter().find(|keys| wide(keys) <= area.width).unwrap_or(&KEYS[1])).dim(),
+        };
         frame.render_widget(line, keys);
     }
+}
+
+/// The numbers of the server, the most telling ones where there is no room for all.
+fn title(sample: &Sample, width: u16) -> String {
+    let of = sample.total;
+    let times = format!("p50 {}  p95 {}  p99 {} ms", ms(of.p50), ms(of.p95), ms(of.p99));
+    let (version, up) = (&sample.version, duration(sample.uptime_s));
+    let all = [
+        format!(
+            " howdah {version}  up {up}  {} connections  {:.0} requests/s  {times}",
+            sample.connections, of.per_second
+        ),
+        format!(" up {up}  {:.0} requests/s  {times}", of.per_second),
+        format!(" {:.0}/s  {times}", of.per_second),
+    ];
+    let fits = all.iter().position(|text| wide(text) <= width).unwrap_or(all.len() - 1);
+    all[fits].clone()
+}
+
+/// The lines of each part. Workers, for whose sake one looks, have two at least; where there is no room for all parts, those
+/// that say least leave: first the curve, then the routes.
+fn heights(sample: &Sample, height: u16) -> [u16; 7] {
+    let mut left = height.saturating_sub(2 + LEAST + 1);
+    let mut take = |rows: usize, most: usize| {
+        let wanted = rows.min(most) as u16 + 2;
+        let given = if rows > 0 && left >= LEAST { wanted.min(left) } else { 0 };
+        left -= given;
+        given
+    };
+    let pools = take(sample.pools.len(), 8);
+    let demoted = take(sample.demoted.len(), MOST_DEMOTED);
+    let routes = take(sample.routes.len().max(1), 6);
+    let curve = take(2, 2);
+    let workers = height.saturating_sub(2 + pools + demoted + routes + curve);
+    [1, curve, pools, workers, demoted, routes, 1]
 }
 
 fn titled(title: &str) -> Block<'_> {
     Block::new().borders(Borders::TOP).title(format!(" {title} ")).dim()
 }
 
-fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Row<'a> {
-    Row::new(names).style(Style::new().add_modifier(Modifier::BOLD))
-}
-
 fn latency_cells(of: Latency) -> [String; 4] {
     [format!("{:.1}", of.per_second), ms(of.p50), ms(of.p95), ms(of.p99)]
 }
 
-fn pool_table(sample: &Sample) -> Table<'_> {
+const POOLS: [Column; 10] = [
+    Column::new("POOL", 15, 0),
+    Column::new("MODE", 9, 52),
+    Column::new("BUSY", 7, 0),
+    Column::new("QUEUE", 6, 0),
+    Column::new("WAIT ms", 8, 80),
+    Column::new("PHP/s", 8, 0),
+    Column::new("p50 ms", 8, 90),
+    Column::new("p95 ms", 8, 60),
+    Column::new("p99 ms", 8, 100),
+    Column::new("FAILED", 7, 70),
+];
+
+fn pool_table(sample: &Sample, width: u16) -> Table<'_> {
+    let longest = sample.pools.iter().map(|pool| wide(&pool.name)).max();
+    let columns = Columns::fit(&POOLS, width, 0, longest.unwrap_or(0));
     let rows = sample.pools.iter().map(|pool| {
         let busy = format!("{}/{}", pool.busy, pool.workers);
         let [rate, p50, p95, p99] = latency_cells(pool.php);
-        let row = Row::new([
+        let (queued, waits, faults) = (pool.queued, pool.oldest_wait_ms, pool.faults);
+        let row = columns.row([
             pool.name.clone(),
             pool.mode.clone(),
             busy,
-            pool.queued.to_string(),
-            pool.oldest_wait_ms.to_string(),
+            queued.to_string(),
+            waits.to_string(),
             rate,
             p50,
             p95,
             p99,
-            pool.faults.to_string(),
+            faults.to_string(),
         ]);
-        match (pool.down || pool.faults > 0, pool.queued > 0) {
+        match (pool.down || faults > 0, queued > 0) {
             (true, _) => row.red(),
             (false, true) => row.yellow(),
             _ => row,
         }
     });
-    let widths = [16, 9, 9, 7, 8, 9, 8, 8, 8, 7];
-    let names = ["POOL", "MODE", "BUSY", "QUEUE", "WAIT ms", "PHP/s", "p50 ms", "p95 ms", "p99 ms", "FAILED"];
-    Table::new(rows, widths).header(head(names)).block(titled("pools"))
+    columns.table(rows, titled("pools"))
 }
 
-fn worker_table(sample: &Sample) -> Table<'_> {
+const WORKERS: [Column; 10] = [
+    Column::new("POOL", 14, 60),
+    Column::new("NO", 3, 0),
+    Column::new("PID", 8, 110),
+    Column::new("STATE", 9, 0),
+    Column::new("AGE s", 7, 92),
+    Column::new("REQUESTS", 9, 102),
+    Column::new("MEMORY", 9, 70),
+    Column::new("CPU%", 5, 80),
+    Column::new("RUNS ms", 8, 0),
+    Column::new("REQUEST", 10, 0),
+];
+
+fn worker_table(sample: &Sample, width: u16) -> Table<'_> {
+    let columns = Columns::fit(&WORKERS, width, WORKERS.len() - 1, width);
     let rows = sample.workers.iter().map(|worker| {
-        let cells = [
+        let row = columns.row([
             worker.pool.clone(),
             worker.worker.to_string(),
             worker.pid.to_string(),
@@ -141,34 +188,48 @@ fn worker_table(sample: &Sample) -> Table<'_> {
             percent(worker.cpu),
             worker.running_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
             worker.request.clone(),
-        ];
-        let row = Row::new(cells.map(Cell::from));
+        ]);
         if worker.phase == "busy" { row.green() } else { row }
     });
-    let widths = [14, 3, 8, 9, 7, 9, 9, 5, 8].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
-    let names = ["POOL", "NO", "PID", "STATE", "AGE s", "REQUESTS", "MEMORY", "CPU%", "RUNS ms", "REQUEST"];
-    Table::new(rows, widths)
-        .header(head(names))
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-        .block(titled("workers"))
+    columns.table(rows, titled("workers")).row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
 }
 
-fn route_table(sample: &Sample) -> Table<'_> {
-    let rows = sample.routes.iter().map(|route| {
+const ROUTES: [Column; 6] = [
+    Column::new("ROUTE", 15, 0),
+    Column::new("PER s", 9, 0),
+    Column::new("p50 ms", 8, 60),
+    Column::new("p95 ms", 8, 0),
+    Column::new("p99 ms", 8, 70),
+    Column::new("5xx", 6, 50),
+];
+
+fn route_table(sample: &Sample, width: u16) -> Table<'_> {
+    let names: Vec<_> = sample.routes.iter().map(|route| route_name(&route.site, &route.route)).collect();
+    let longest = names.iter().map(|name| wide(name)).max();
+    let columns = Columns::fit(&ROUTES, width, 0, longest.unwrap_or(0).max(40));
+    let rows = sample.routes.iter().zip(names).map(|(route, name)| {
         let [rate, p50, p95, p99] = latency_cells(route.requests);
-        let row = Row::new([route_name(&route.site, &route.route), rate, p50, p95, p99, route.errors.to_string()]);
+        let row = columns.row([name, rate, p50, p95, p99, route.errors.to_string()]);
         if route.errors > 0 { row.red() } else { row }
     });
-    let widths = [40, 9, 8, 8, 8, 7];
-    let names = ["ROUTE", "PER s", "p50 ms", "p95 ms", "p99 ms", "5xx"];
-    Table::new(rows, widths).header(head(names)).block(titled("slowest routes"))
+    columns.table(rows.collect::<Vec<_>>().into_iter(), titled("slowest routes"))
 }
 
-fn demoted_table(sample: &Sample) -> Table<'_> {
+fn demoted_table(sample: &Sample, width: u16) -> Table<'_> {
+    let all = [
+        Column::new("POOL", 14, 70),
+        Column::new("ROUTE", (width / 4).clamp(14, 40), 0),
+        Column::new("FOR", 10, 55),
+        Column::new("REASON", 10, 0),
+    ];
+    let columns = Columns::fit(&all, width, all.len() - 1, width);
     let rows = sample.demoted.iter().take(MOST_DEMOTED).map(|route| {
-        Row::new([route.pool.clone(), route.route.clone(), lasted(route.since), route.reason.clone()]).yellow()
+        let (name, reason) = (route.route.clone(), route.reason.clone());
+        columns.row([route.pool.clone(), name, lasted(route.since), reason]).yellow()
     });
-    let widths = [14, 32, 12].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
-    let names = ["POOL", "ROUTE", "FOR", "REASON"];
-    Table::new(rows, widths).header(head(names)).block(titled("demoted: in classic mode"))
+    columns.table(rows, titled("demoted: in classic mode"))
 }
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

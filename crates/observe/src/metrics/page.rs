@@ -1,45 +1,15 @@
-//! The text of metrics, in the two formats that collectors read.
+//! The page of metrics while it is written, in whatever format.
 
-use super::table::{Metric, MetricKind, TABLE};
-use crate::cell::{BOUNDS_US, Histogram, HistogramSnapshot, Labelled};
-use crate::escape;
+use super::format::Format;
+use super::protobuf::Families;
+use super::table::{Metric, TABLE};
+use super::text::Text;
+use crate::cell::Labelled;
 use crate::exemplar::Exemplar;
-use std::fmt::Write as _;
-use std::time::UNIX_EPOCH;
-
-/// How metrics are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Prometheus' text format.
-    Text,
-    /// OpenMetrics 1.0, which has exemplars: a trace beside a bucket.
-    OpenMetrics,
-}
-
-impl Format {
-    /// The one for a collector with this `Accept` field: Prometheus names `application/openmetrics-text` if it reads that.
-    #[must_use]
-    pub fn accepted(accept: &str) -> Self {
-        let wants = |item: &str| {
-            let mut parts = item.split(';').map(str::trim);
-            let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
-            // A later version is not ours to speak; none is any.
-            is_named && parts.all(|part| !part.starts_with("version=") || part == "version=1.0.0")
-        };
-        if accept.split(',').any(wants) { Self::OpenMetrics } else { Self::Text }
-    }
-
-    /// Its media type.
-    #[must_use]
-    pub const fn media_type(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; version=0.0.4",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        }
-    }
-}
+use crate::histogram::{Histogram, HistogramSnapshot};
 
 /// Microseconds, written as seconds.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Seconds(pub(super) u64);
 
 impl std::fmt::Display for Seconds {
@@ -53,42 +23,82 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// The text while it is written.
-pub(super) struct Page<'a> {
-    format: Format,
-    text: String,
-    metric: &'a Metric,
+impl From<Seconds> for f64 {
+    fn from(seconds: Seconds) -> Self {
+        seconds.0 as Self / 1e6
+    }
 }
 
-impl<'a> Page<'a> {
+/// The value of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Count(u64),
+    Level(i64),
+    Time(Seconds),
+}
+
+impl From<u64> for Number {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<i64> for Number {
+    fn from(level: i64) -> Self {
+        Self::Level(level)
+    }
+}
+
+impl From<Seconds> for Number {
+    fn from(time: Seconds) -> Self {
+        Self::Time(time)
+    }
+}
+
+/// One format, while metrics are written in it.
+pub(super) trait Writer {
+    /// A sample of a counter or a gauge, with the values of the metric's labels.
+    fn sample(&mut self, metric: &Metric, values: &[&str], number: Number);
+
+    /// A histogram, with exemplars for some of its classic buckets.
+    fn histogram(&mut self, metric: &Metric, values: &[&str], snapshot: &HistogramSnapshot, exemplars: &[Exemplar]);
+
+    /// Begins a metric.
+    fn open(&mut self, metric: &Metric);
+
+    /// The whole page.
+    fn close(self: Box<Self>) -> Vec<u8>;
+}
+
+/// The page while it is written.
+pub(super) struct Page {
+    writer: Box<dyn Writer>,
+    metric: &'static Metric,
+}
+
+impl Page {
     pub(super) fn new(format: Format, capacity: usize) -> Self {
-        Self { format, text: String::with_capacity(capacity), metric: &TABLE[0] }
+        let writer: Box<dyn Writer> = match format {
+            Format::Text => Box::new(Text::new(false, capacity)),
+            Format::OpenMetrics => Box::new(Text::new(true, capacity)),
+            Format::Protobuf => Box::new(Families::new(capacity)),
+        };
+        Self { writer, metric: &TABLE[0] }
     }
 
-    /// Begins a metric. OpenMetrics describes a counter without the `_total` of its samples.
-    pub(super) fn open(&mut self, metric: &'a Metric) {
+    /// Begins a metric.
+    pub(super) fn open(&mut self, metric: &'static Metric) {
         self.metric = metric;
-        let name = match (self.format, metric.kind) {
-            (Format::OpenMetrics, MetricKind::Counter) => metric.name.trim_end_matches("_total"),
-            _ => metric.name,
-        };
-        let (help, kind) = (metric.help, metric.kind.word());
-        let _ = match self.format {
-            Format::Text => writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}"),
-            Format::OpenMetrics => writeln!(self.text, "# TYPE {name} {kind}\n# HELP {name} {help}"),
-        };
+        self.writer.open(metric);
     }
 
-    /// The whole text.
-    pub(super) fn close(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
-        self.text
+    /// The whole page.
+    pub(super) fn close(self) -> Vec<u8> {
+        self.writer.close()
     }
 
-    pub(super) fn sample(&mut self, values: &[&str], value: impl std::fmt::Display) {
-        self.line("", values, None, value);
+    pub(super) fn sample(&mut self, values: &[&str], value: impl Into<Number>) {
+        self.writer.sample(self.metric, values, value.into());
     }
 
     pub(super) fn labelled(&mut self, pool: &str, counters: &Labelled) {
@@ -103,43 +113,6 @@ impl<'a> Page<'a> {
 
     /// The samples of a histogram, with exemplars for some of its buckets.
     pub(super) fn durations(&mut self, values: &[&str], snapshot: &HistogramSnapshot, exemplars: &[Exemplar]) {
-        let in_bucket = |bucket: usize| exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
-        for (bucket, (bound, count)) in BOUNDS_US.iter().zip(snapshot.cumulative).enumerate() {
-            self.bucket(values, &Seconds(*bound).to_string(), count, in_bucket(bucket));
-        }
-        self.bucket(values, "+Inf", snapshot.count, in_bucket(BOUNDS_US.len()));
-        self.line("_sum", values, None, Seconds(snapshot.sum_us));
-        self.line("_count", values, None, snapshot.count);
-    }
-
-    fn bucket(&mut self, values: &[&str], bound: &str, count: u64, exemplar: Option<&Exemplar>) {
-        self.line("_bucket", values, Some(bound), count);
-        let Some(exemplar) = exemplar.filter(|_| self.format == Format::OpenMetrics) else { return };
-        self.text.pop();
-        let at = exemplar.at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (seconds, millis) = (at.as_secs(), at.subsec_millis());
-        let (trace, span, took) = (exemplar.trace, exemplar.span, Seconds(exemplar.took_us));
-        let _ = writeln!(
-            self.text,
-            " # {{trace_id=\"{trace:032x}\",span_id=\"{span:016x}\"}} {took} {seconds}.{millis:03}"
-        );
-    }
-
-    fn line(&mut self, suffix: &str, values: &[&str], bound: Option<&str>, value: impl std::fmt::Display) {
-        self.text.push_str(self.metric.name);
-        self.text.push_str(suffix);
-        let labels =
-            self.metric.labels.iter().copied().zip(values.iter().copied()).chain(bound.map(|bound| ("le", bound)));
-        let mut separator = '{';
-        for (label, value) in labels {
-            let _ = write!(self.text, "{separator}{label}=\"");
-            escape::prometheus(&mut self.text, value);
-            self.text.push('"');
-            separator = ',';
-        }
-        if separator == ',' {
-            self.text.push('}');
-        }
-        let _ = writeln!(self.text, " {value}");
+        self.writer.histogram(self.metric, values, snapshot, exemplars);
     }
 }

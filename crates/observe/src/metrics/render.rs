@@ -1,6 +1,7 @@
 //! The samples of each metric, from the cells of a server.
 
-use super::page::{Format, Page, Seconds};
+use super::format::Format;
+use super::page::{Number, Page, Seconds};
 use super::table::{Id, TABLE};
 use super::{Metrics, PoolMetrics};
 use crate::connection_pool::ConnectionPool;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 impl Metrics {
     /// All metrics in one of the formats that collectors read.
     #[must_use]
-    pub fn render(&self, format: Format) -> String {
+    pub fn render(&self, format: Format) -> Vec<u8> {
         let mut pools = self.pools.read().clone();
         pools.retain(|pool| !pool.is_gone.load(Relaxed));
         let mut page = Page::new(format, 8192 + pools.len() * 8192);
@@ -25,7 +26,7 @@ impl Metrics {
     }
 
     /// The samples of one metric.
-    fn render_one(&self, id: Id, pools: &[Arc<PoolMetrics>], page: &mut Page<'_>) {
+    fn render_one(&self, id: Id, pools: &[Arc<PoolMetrics>], page: &mut Page) {
         match id {
             Id::Requests | Id::SiteRequests | Id::SiteDuration | Id::SiteBytes => self.of_routes(id, page),
             Id::RequestDuration => {
@@ -67,7 +68,7 @@ impl Metrics {
             Id::SlowLogDropped => page.sample(&[], self.slow_log_dropped.get()),
             Id::CertificateExpiry => {
                 for (name, until) in &self.certificates.lock().expiry {
-                    page.sample(&[name], until);
+                    page.sample(&[name], *until);
                 }
             }
             Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
@@ -125,7 +126,7 @@ impl Metrics {
 
 impl Metrics {
     /// The samples of one metric of requests.
-    fn of_routes(&self, id: Id, page: &mut Page<'_>) {
+    fn of_routes(&self, id: Id, page: &mut Page) {
         let routes = self.requests.all();
         let classes = || Front::ALL.into_iter().flat_map(|front| (0..CLASSES.len()).map(move |class| (front, class)));
         if id == Id::Requests {
@@ -152,7 +153,7 @@ impl Metrics {
     }
 
     /// The samples of one metric of servers that requests are handed on to.
-    fn upstream_samples(&self, id: Id, page: &mut Page<'_>) {
+    fn upstream_samples(&self, id: Id, page: &mut Page) {
         for upstream in self.upstreams.all() {
             let of = [&*upstream.proxy, &*upstream.server];
             match id {
@@ -170,7 +171,7 @@ impl Metrics {
     }
 
     /// One number of each budget.
-    fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
+    fn budget(&self, page: &mut Page, number: impl Fn(&Budget) -> u64) {
         for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
             page.sample(&[budget.kind().name()], number(budget));
         }
@@ -178,11 +179,7 @@ impl Metrics {
 }
 
 /// One number of each connection pool.
-fn connections<V: std::fmt::Display>(
-    page: &mut Page<'_>,
-    pools: &[Arc<PoolMetrics>],
-    number: impl Fn(&ConnectionPool) -> V,
-) {
+fn connections<V: Into<Number>>(page: &mut Page, pools: &[Arc<PoolMetrics>], number: impl Fn(&ConnectionPool) -> V) {
     for pool in pools {
         for connections in &*pool.connection_pools.lock() {
             page.sample(&[&pool.name, &connections.name], number(connections));

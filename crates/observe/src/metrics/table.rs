@@ -180,7 +180,7 @@ metrics! {
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to write it anew. -->\n\n\
-         In Prometheus' text format: name, kind, labels, meaning. Times are in seconds.\n\n",
+         Name, kind, labels, meaning. Times are in seconds. Histograms are native ones too, for a Prometheus that asks for them.\n\n",
     );
     for metric in TABLE {
         let labels: String = metric.labels.iter().map(|label| format!(", `{label}`")).collect();

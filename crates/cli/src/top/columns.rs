@@ -1,0 +1,99 @@
+//! Which columns of a table a terminal has room for, how wide they are, and what of a text fits.
+
+use ratatui::layout::Constraint;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Span;
+use ratatui::widgets::{Block, Row, Table};
+
+/// A column of a table.
+pub(super) struct Column {
+    heading: &'static str,
+    width: u16,
+    /// The width of the table from which on it is there: what matters least leaves first.
+    from: u16,
+}
+
+impl Column {
+    pub(super) const fn new(heading: &'static str, width: u16, from: u16) -> Self {
+        Self { heading, width, from }
+    }
+}
+
+/// The columns that there is room for.
+pub(super) struct Columns {
+    /// Position among all, heading, width.
+    shown: Vec<(usize, &'static str, u16)>,
+}
+
+impl Columns {
+    /// What is left over of `width` goes to the column at `wide`, which needs no more than `most`.
+    pub(super) fn fit(all: &[Column], width: u16, wide: usize, most: u16) -> Self {
+        let there = all.iter().enumerate().filter(|(_, column)| column.from <= width);
+        let mut shown: Vec<_> = there.map(|(at, column)| (at, column.heading, column.width)).collect();
+        let gaps = shown.len().saturating_sub(1) as u16;
+        let taken = shown.iter().map(|(.., width)| width).sum::<u16>() + gaps;
+        if let Some((.., own)) = shown.iter_mut().find(|(at, ..)| *at == wide) {
+            *own = (*own + width.saturating_sub(taken)).min(most.max(*own));
+        }
+        Self { shown }
+    }
+
+    /// A row of the cells of all columns.
+    pub(super) fn row<const N: usize>(&self, cells: [String; N]) -> Row<'static> {
+        Row::new(self.shown.iter().map(|(at, _, width)| cut(&cells[*at], *width)))
+    }
+
+    pub(super) fn table<'a>(&self, rows: impl Iterator<Item = Row<'a>>, block: Block<'a>) -> Table<'a> {
+        let widths = self.shown.iter().map(|(.., width)| Constraint::Length(*width));
+        let head = Row::new(self.shown.iter().map(|(_, heading, _)| *heading));
+        Table::new(rows, widths).header(head.style(Style::new().add_modifier(Modifier::BOLD))).block(block)
+    }
+}
+
+/// The columns of a terminal that a text takes.
+pub(super) fn wide(text: &str) -> u16 {
+    u16::try_from(Span::raw(text).width()).unwrap_or(u16::MAX)
+}
+
+/// As much of a text as fits; one that was cut says so.
+pub(super) fn cut(text: &str, width: u16) -> String {
+    if wide(text) <= width {
+        return text.to_owned();
+    }
+    let mut end = 0;
+    for (at, character) in text.char_indices() {
+        let next = at + character.len_utf8();
+        if wide(&text[..next]) >= width {
+            break;
+        }
+        end = next;
+    }
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_its_columns_end() {
+        assert_eq!(cut("/index.php", 10), "/index.php");
+        assert_eq!(cut("/index.php", 9), "/index.p…");
+        assert_eq!(cut("日本語テキスト", 14), "日本語テキスト");
+        // Half a character is none.
+        assert_eq!((cut("日本語テキスト", 8), cut("日本語テキスト", 7)), ("日本語…".to_owned(), "日本語…".to_owned()));
+        assert_eq!((cut("abc", 1), cut("", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn columns_that_matter_least_leave_first_and_one_gets_what_is_left() {
+        let all = [Column::new("A", 4, 0), Column::new("B", 6, 20), Column::new("C", 5, 0)];
+        let widths = |width, most| -> Vec<_> {
+            Columns::fit(&all, width, 0, most).shown.iter().map(|(at, _, width)| (*at, *width)).collect()
+        };
+        assert_eq!(widths(10, 99), [(0, 4), (2, 5)]);
+        assert_eq!(widths(19, 99), [(0, 13), (2, 5)]);
+        assert_eq!(widths(20, 99), [(0, 7), (1, 6), (2, 5)]);
+        assert_eq!(widths(20, 5), [(0, 5), (1, 6), (2, 5)]);
+    }
+}

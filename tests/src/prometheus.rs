@@ -1,0 +1,95 @@
+//! A Prometheus that scrapes a server, from Debian's package, which `scripts/unpack-prometheus.sh` unpacks.
+
+use crate::pebble::curl;
+use crate::process::{PATIENCE, eventually};
+use crate::site::Port;
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// A running one.
+#[derive(Debug)]
+pub struct Prometheus {
+    server: Child,
+    port: Port,
+    directory: TempDir,
+}
+
+impl Prometheus {
+    /// Where the program is; what a test that needs it is skipped for otherwise.
+    #[must_use]
+    pub fn program() -> Option<PathBuf> {
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+        Some(target.join("prometheus/prometheus")).filter(|program| program.exists())
+    }
+
+    /// Has it scrape an admin address of this machine twice a second, native histograms and exemplars included.
+    #[must_use]
+    pub fn start(program: &Path, admin: u16) -> Self {
+        let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
+        let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
+        let port = Port::hold();
+        let settings = format!(
+            "global: {{ scrape_interval: 500ms, scrape_timeout: 500ms }}\n\
+             scrape_configs: [{{ job_name: howdah, static_configs: [{{ targets: ['127.0.0.1:{admin}'] }}] }}]\n"
+        );
+        let file = |name: &str| directory.path().join(name);
+        std::fs::write(file("prometheus.yml"), settings).unwrap_or_else(|e| panic!("{e}"));
+        let log = File::create(file("log")).unwrap_or_else(|e| panic!("{e}"));
+        // If the test itself is killed, so is this.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+        command.arg(format!("--config.file={}", file("prometheus.yml").display()));
+        command.arg(format!("--storage.tsdb.path={}", file("data").display()));
+        command.arg(format!("--web.listen-address=127.0.0.1:{}", port.number));
+        command.arg("--enable-feature=native-histograms,exemplar-storage").current_dir(directory.path());
+        let server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let server = server.unwrap_or_else(|e| panic!("{e}"));
+        let started = Self { server, port, directory };
+        let is_ready = || curl(&[&started.url("/-/ready")]).is_some();
+        assert!(eventually(PATIENCE, is_ready), "Prometheus does not start:\n{}", started.log());
+        started
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port.number)
+    }
+
+    /// What it says of itself and its targets, for whoever looks why a test failed.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+        let targets = curl(&[&self.url("/api/v1/targets")]).unwrap_or_default();
+        format!("{log}\n{targets}")
+    }
+
+    /// The value of an expression that has one series, if it has a value by now.
+    #[must_use]
+    pub fn value(&self, expression: &str) -> Option<f64> {
+        let query = format!("query={expression}");
+        let found = curl(&["--get", "--data-urlencode", &query, &self.url("/api/v1/query")])?;
+        let found: Value = serde_json::from_str(&found).ok()?;
+        let series = found["data"]["result"].as_array()?;
+        assert!(series.len() < 2, "{expression}: {found}");
+        series.first()?["value"][1].as_str()?.parse().ok()
+    }
+
+    /// The exemplars of a series of the last hour.
+    #[must_use]
+    pub fn exemplars(&self, series: &str) -> String {
+        let query = format!("query={series}");
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let range = format!("/api/v1/query_exemplars?start={}&end={}", now - 3600, now + 60);
+        curl(&["--get", "--data-urlencode", &query, &self.url(&range)]).unwrap_or_default()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
