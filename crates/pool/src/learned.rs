@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
 const MOST_GROUPS: usize = 128;
 /// Paths that the warm-up gets.
-const MOST_PATHS: usize = 8;
-/// Requests after which the first plan is made; after each, ten times as many until the next.
+const MOST_PATHS: usize = 16;
+/// Requests after which the first plan is made; after each, as many again as were seen until the next. What comes since the
+/// last plan thus has the weight of all before, and plans become rare: each that differs costs a boot.
 const FIRST_LOOK: u64 = 100;
 /// Requests that are all looked at. Of later ones it is one in `SAMPLE`.
 const ALL: u64 = 1000;
@@ -91,7 +92,7 @@ impl Learned {
             return None;
         }
         let seen = state.looked_at;
-        state.look_at = seen.saturating_mul(10);
+        state.look_at = seen.saturating_mul(2);
         let named: Vec<String> = fixed.iter().filter_map(|path| Some(group_of(path.as_bytes())?.0)).collect();
         let is_frequent = |(name, group): &(&String, &Group)| group.count * RARE >= seen && !named.contains(name);
         let mut frequent: Vec<(u64, &str)> =
@@ -183,6 +184,19 @@ mod tests {
         assert!(learned.refuse() && learned.plan().is_empty());
         learn(&learned, "/new", 50_000);
         assert_eq!(learned.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn a_path_that_becomes_frequent_is_planned_before_the_requests_of_before_have_come_again() {
+        let learned = Learned::default();
+        learn(&learned, "/probe", 100);
+        let _ = learned.new_plan(&[]).unwrap();
+        learn(&learned, "/probe", 900);
+        assert_eq!(learned.new_plan(&[]), None, "nothing new");
+        learn(&learned, "/shop", 999);
+        assert_eq!(learned.new_plan(&[]), None, "too few requests since the last look");
+        learn(&learned, "/shop", 1);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/shop", "/probe"]);
     }
 
     #[test]

@@ -10,6 +10,9 @@ return [
     // Snapshot mode: what is asked for once before the snapshot is taken, so that what it loads is there.
     'warmup' => ['/'],
 
+    // Processes for Octane::concurrently() and ticks: a number, "2-8", or "auto": "0-8", as many as there is work for; "0": none.
+    'task_workers' => env('OCTANE_HOWDAH_TASK_WORKERS', 'auto'),
+
     // A howdah.toml with what Octane has no options for: certificates, rules, limits, logs. Null: none.
     'config' => env('OCTANE_HOWDAH_CONFIG'),
 

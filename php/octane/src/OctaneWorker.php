@@ -4,15 +4,13 @@ declare(strict_types=1);
 
 namespace Howdah\Octane;
 
-use Laravel\Octane\ApplicationFactory;
-use Laravel\Octane\Octane;
+use Howdah\Octane\Tasks\TaskDirectory;
+use Howdah\Octane\Tasks\TaskDispatcher;
+use Laravel\Octane\Contracts\DispatchesTasks;
 use Laravel\Octane\RequestContext;
 use Laravel\Octane\Worker;
 
-/**
- * Octane's worker in one of Howdah's: the application boots before the first request, and is in the snapshot therefore; the
- * server ends the loop by `max_requests`, at a reload and when it stops.
- */
+/** A worker for requests: the application boots before the first one, and is in the snapshot therefore. */
 final class OctaneWorker
 {
     public function __construct(private readonly string $base)
@@ -21,35 +19,23 @@ final class OctaneWorker
 
     public function run(): void
     {
-        $before = $_SERVER;
         $limit = $_SERVER['REQUEST_MAX_EXECUTION_TIME'] ?? $_ENV['REQUEST_MAX_EXECUTION_TIME'] ?? null;
-        $client = new HowdahClient();
-        $worker = new Worker(new ApplicationFactory($this->base), $client);
-        $worker->boot();
-        self::defineErrorStream($worker);
-        // What .env has added, for requests: they bring a $_SERVER of their own.
-        $added = array_diff_key($_SERVER, $before);
+        $directory = TaskDirectory::ofServer();
+        $tasks = $directory === null ? null : new TaskDispatcher($directory);
+        $booted = new BootedWorker($this->base, $tasks === null ? [] : [DispatchesTasks::class => $tasks, 'octane.cacheTable' => $directory->cache()]);
         $front = self::frontController($this->base);
-
-        // Who goes away must not take the application down with it.
-        ignore_user_abort(true);
         // From here on it counts for each request anew, and not for the boot.
         $limit === null || set_time_limit((int) $limit);
         if (\function_exists('Howdah\after_warmup')) {
-            \Howdah\after_warmup(static fn () => self::closeFiles($worker));
+            \Howdah\after_warmup(static fn () => self::closeFiles($booted->worker));
         }
 
-        $handle = static function () use ($worker, $client, $added, $front): void {
-            $_SERVER = $front + $_SERVER + $added;
-            $worker->handle(...$client->marshalRequest(new RequestContext()));
+        $handle = static function (Worker $worker) use ($booted, $front, $tasks): void {
+            $_SERVER = $front + $_SERVER;
+            $worker->handle(...$booted->client->marshalRequest(new RequestContext()));
+            $tasks?->settle();
         };
-        try {
-            while (!$client->isStopped() && \frankenphp_handle_request($handle)) {
-                // The client has had its response since respond().
-            }
-        } finally {
-            $worker->terminate();
-        }
+        $booted->serve($handle, $booted->client->isStopped(...));
     }
 
     /**
@@ -73,15 +59,6 @@ final class OctaneWorker
             if ($connection->getDriverName() === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
                 $connection->disconnect();
             }
-        }
-    }
-
-    /** Octane 1 writes errors of these environments to this constant of the command line. */
-    private static function defineErrorStream(Worker $worker): void
-    {
-        $isNeeded = !method_exists(Octane::class, 'writeError') && $worker->application()->environment('local', 'testing');
-        if ($isNeeded && !\defined('STDERR')) {
-            \define('STDERR', fopen('php://stderr', 'w'));
         }
     }
 }

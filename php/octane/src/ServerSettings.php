@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Howdah\Octane;
 
+use Howdah\Octane\Tasks\TaskDirectory;
+
 /** What octane:start was asked for, as flags and variables of `howdah serve`. */
 final class ServerSettings
 {
@@ -22,6 +24,7 @@ final class ServerSettings
      * @param int|null      $maxRequests after which a worker is replaced; null leaves that to $config
      * @param list<string>  $watch       files and directories of the project, as in octane.watch
      * @param list<string>  $warmup      paths
+     * @param TaskDirectory|null $tasks  where tasks are taken; null without task workers
      * @param int           $maxExecutionTime seconds for each request, 0 for no limit
      */
     public function __construct(
@@ -40,6 +43,7 @@ final class ServerSettings
         public readonly bool $https = false,
         public readonly ?string $logLevel = null,
         public readonly string $environment = 'production',
+        public readonly ?TaskDirectory $tasks = null,
     ) {
         if (!\in_array($mode, self::MODES, true)) {
             throw new \InvalidArgumentException("The mode is \"worker\" or \"snapshot\", not \"$mode\".");
@@ -61,15 +65,19 @@ final class ServerSettings
     /** The file that every command of Howdah's is told to read, so that none takes a howdah.toml by accident. */
     public function configFile(): string
     {
-        return $this->config ?? \dirname(__DIR__) . '/config/howdah.toml';
+        return $this->config ?? $this->tasks?->settings() ?? \dirname(__DIR__) . '/config/howdah.toml';
     }
 
     /** @return list<string> what stands behind `howdah` */
     public function arguments(): array
     {
+        $listen = [($this->https ? 'https://' : '') . $this->listen()];
+        if ($this->tasks !== null) {
+            $listen[] = "unix:{$this->tasks->socket()}";
+        }
         $flags = [
             'config' => $this->configFile(),
-            'listen' => ($this->https ? 'https://' : '') . $this->listen(),
+            'listen' => $listen,
             'admin' => $this->admin,
             'mode' => $this->mode,
             'script' => \dirname(__DIR__) . '/bin/howdah-worker.php',
@@ -84,7 +92,9 @@ final class ServerSettings
         }
         $arguments = ['serve', $this->public];
         foreach ($flags as $name => $value) {
-            $value === null || array_push($arguments, "--$name", (string) $value);
+            foreach ((array) $value as $one) {
+                array_push($arguments, "--$name", (string) $one);
+            }
         }
 
         return $arguments;
@@ -98,6 +108,8 @@ final class ServerSettings
             'APP_BASE_PATH' => $this->base,
             'APP_PUBLIC_PATH' => $this->public,
             'LARAVEL_OCTANE' => '1',
+            // Not another server's, where octane:start is run by one.
+            TaskDirectory::VARIABLE => $this->tasks?->path ?? '',
             'REQUEST_MAX_EXECUTION_TIME' => (string) $this->maxExecutionTime,
         ];
         if ($this->watch !== []) {

@@ -16,6 +16,7 @@ namespace {
     use Howdah\Octane\ServerProcessInspector;
     use Howdah\Octane\ServerSettings;
     use Howdah\Octane\StateFile;
+    use Howdah\Octane\Tasks\TaskDirectory;
 
     spl_autoload_register(static function (string $class): void {
         require __DIR__ . '/../src/' . strtr(substr($class, strlen('Howdah\Octane\\')), '\\', '/') . '.php';
@@ -52,7 +53,7 @@ namespace {
     $check(is_file($plain->arguments()[3]) && array_slice($plain->arguments(), 0, 3) === array_slice($start, 0, 3), true, 'the file');
     $check($plain->address(), 'http://127.0.0.1:8001', 'the address');
     $variables = ['APP_ENV' => 'production', 'APP_BASE_PATH' => $top, 'APP_PUBLIC_PATH' => "$top/public", 'LARAVEL_OCTANE' => '1',
-        'REQUEST_MAX_EXECUTION_TIME' => '30'];
+        'OCTANE_HOWDAH_TASKS' => '', 'REQUEST_MAX_EXECUTION_TIME' => '30'];
     $check($plain->environment(), $variables, 'variables');
 
     $snapshot = new ServerSettings($top, "$top/public", '::1', 8443, 'unix:/a.sock', 'snapshot', workers: '2-8',
@@ -75,6 +76,13 @@ namespace {
     file_put_contents("$top/own.toml", '');
     $own = implode(' ', $make(config: "$top/own.toml", https: true, environment: 'local')->arguments());
     $check(str_contains($own, "--config $top/own.toml") && !str_contains($own, '--tls') && !str_contains($own, '--access-log'), true, $own);
+
+    // Task workers: an address more, and a file with their pools.
+    $tasks = $make(tasks: new TaskDirectory('/t'));
+    $line = implode(' ', $tasks->arguments());
+    $check(str_contains($line, '--config /t/howdah.toml --listen h:1 --listen unix:/t/tasks.sock '), true, $line);
+    $check($tasks->environment()['OCTANE_HOWDAH_TASKS'], '/t', 'where they are');
+    $check($make(tasks: new TaskDirectory('/t'), config: "$top/own.toml")->configFile(), "$top/own.toml", "the project's own file");
 
     // The program: where it is named, in the project, in PATH.
     putenv("PATH=$top/elsewhere:/usr/bin:/bin");

@@ -149,9 +149,9 @@ namespace Laravel\Octane {
         {
         }
 
-        public function boot(): void
+        public function boot(array $instances = []): void
         {
-            self::$events[] = "boot {$this->factory->base}";
+            self::$events[] = "boot {$this->factory->base}" . implode(' ', array_keys($instances));
             $_SERVER['OF_DOTENV'] = 'from .env';
             $_SERVER['APP_NAME'] = 'from .env too';
         }
@@ -191,8 +191,9 @@ namespace {
     use Laravel\Octane\Worker;
     use Symfony\Component\HttpFoundation\Response;
 
-    require __DIR__ . '/../src/HowdahClient.php';
-    require __DIR__ . '/../src/OctaneWorker.php';
+    foreach (['Tasks/TaskDirectory', 'HowdahClient', 'BootedWorker', 'OctaneWorker'] as $class) {
+        require __DIR__ . "/../src/$class.php";
+    }
 
     $check = static function (mixed $got, mixed $expected, string $what): void {
         if ($got !== $expected) {

@@ -9,6 +9,8 @@ use Howdah\Octane\Launcher;
 use Howdah\Octane\ServerProcessInspector;
 use Howdah\Octane\ServerSettings;
 use Howdah\Octane\StateFile;
+use Howdah\Octane\Tasks\TaskDirectory;
+use Howdah\Octane\Tasks\TaskPools;
 use Laravel\Octane\Commands\Concerns\InteractsWithEnvironmentVariables;
 use Laravel\Octane\Commands\StartCommand as OctaneStartCommand;
 use Symfony\Component\Console\Attribute\AsCommand;
@@ -35,7 +37,8 @@ final class StartCommand extends OctaneStartCommand
             return parent::handle();
         }
         try {
-            $settings = $this->settings();
+            $pools = $this->taskPools();
+            $settings = $this->settings($pools);
             $binary = $this->laravel->make(Binary::class)->path();
         } catch (\InvalidArgumentException $wrong) {
             $this->error($wrong->getMessage());
@@ -52,12 +55,19 @@ final class StartCommand extends OctaneStartCommand
 
             return 1;
         }
-        $this->sayWhatIsNotThere();
+        try {
+            $settings->tasks?->prepare($pools->text(), (int) fileowner($this->laravel->storagePath() . '/framework'));
+        } catch (\InvalidArgumentException $wrong) {
+            $this->error($wrong->getMessage());
+
+            return 1;
+        }
         $this->laravel->make(StateFile::class)->write((int) getmypid(), [
             'appName' => $this->laravel['config']->get('app.name', 'Laravel'),
             'host' => $settings->host,
             'port' => $settings->port,
             'workers' => $settings->workers,
+            'tasks' => $settings->tasks?->path,
             'maxRequests' => $settings->maxRequests,
             'mode' => $settings->mode,
             'admin' => $settings->admin,
@@ -72,7 +82,7 @@ final class StartCommand extends OctaneStartCommand
         return $this->laravel->make(Launcher::class)->launch([$binary, ...$settings->arguments()], $environment, $settings->base);
     }
 
-    private function settings(): ServerSettings
+    private function settings(TaskPools $pools): ServerSettings
     {
         $config = $this->laravel['config'];
         $mode = (string) ($this->option('mode') ?: $config->get('howdah.mode', 'worker'));
@@ -93,7 +103,7 @@ final class StartCommand extends OctaneStartCommand
             public: (string) realpath(public_path()) ?: public_path(),
             host: (string) $this->getHost(),
             port: $port,
-            admin: $config->get('howdah.admin') ?? $this->socket($port),
+            admin: $config->get('howdah.admin') ?? 'unix:' . $this->runtime("howdah-$port.sock"),
             mode: $mode,
             config: $config->get('howdah.config'),
             workers: (string) $this->option('workers'),
@@ -104,15 +114,41 @@ final class StartCommand extends OctaneStartCommand
             https: $this->hasOption('https') && $this->option('https'),
             logLevel: $this->hasOption('log-level') ? $this->option('log-level') : null,
             environment: (string) $this->laravel->environment(),
+            tasks: $pools->areWanted() && $this->canHavePools() ? new TaskDirectory($this->runtime("howdah-$port.tasks", '/tasks.sock')) : null,
         );
     }
 
-    private function socket(int $port): string
+    private function taskPools(): TaskPools
     {
-        $name = "howdah-$port.sock";
+        $config = $this->laravel['config'];
+        $option = $this->option('task-workers');
+
+        return new TaskPools(
+            (string) ($option === 'auto' ? $config->get('howdah.task_workers', 'auto') : $option),
+            (bool) $config->get('octane.tick', true),
+        );
+    }
+
+    /** A howdah.toml of the project's own is the project's: it says whether there are pools for tasks. */
+    private function canHavePools(): bool
+    {
+        $own = $this->laravel['config']->get('howdah.config');
+        if ($own === null || !is_file($own) || TaskPools::areIn($own)) {
+            return true;
+        }
+        if ($this->option('task-workers') !== 'auto') {
+            $this->warn("--task-workers: $own has no pool octane-tasks; Octane::concurrently() runs its tasks one after the other.");
+        }
+
+        return false;
+    }
+
+    /** A path in storage/framework, or one that is short enough for a socket. */
+    private function runtime(string $name, string $socket = ''): string
+    {
         $path = $this->laravel->storagePath() . "/framework/$name";
 
-        return 'unix:' . (\strlen($path) < self::SOCKET_LENGTH ? $path : sys_get_temp_dir() . '/' . md5($path) . "-$name");
+        return \strlen($path . $socket) < self::SOCKET_LENGTH ? $path : sys_get_temp_dir() . '/' . md5($path) . "-$name";
     }
 
     private function isTaken(int $port): bool
@@ -122,12 +158,5 @@ final class StartCommand extends OctaneStartCommand
         $connection = @fsockopen($host, $port, timeout: 1.0);
 
         return $connection !== false && fclose($connection);
-    }
-
-    private function sayWhatIsNotThere(): void
-    {
-        if ($this->option('task-workers') !== 'auto') {
-            $this->warn('--task-workers: Howdah has none; Octane::concurrently() runs its tasks one after the other.');
-        }
     }
 }

@@ -1,0 +1,10 @@
+<?php
+
+/* The script of the pool octane-tasks: Octane's worker, task after task. */
+
+declare(strict_types=1);
+
+(static function (string $base): void {
+    $directory = Howdah\Octane\Tasks\TaskDirectory::ofServer() ?? exit("octane:start has started this server without task workers.\n");
+    (new Howdah\Octane\Tasks\TaskWorker($base, $directory))->run();
+})(require __DIR__ . '/bootstrap.php');

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane;
+
+use Laravel\Octane\ApplicationFactory;
+use Laravel\Octane\Octane;
+use Laravel\Octane\Worker;
+
+/** Octane's worker in one of Howdah's, booted; the server ends it by `max_requests`, at a reload and when it stops. */
+final class BootedWorker
+{
+    public readonly Worker $worker;
+    public readonly HowdahClient $client;
+
+    /** @var array<string, mixed> what .env has added to $_SERVER */
+    private readonly array $added;
+
+    /** @param array<string, object> $instances what the application has from its beginning */
+    public function __construct(string $base, array $instances)
+    {
+        $before = $_SERVER;
+        $this->client = new HowdahClient();
+        $this->worker = new Worker(new ApplicationFactory($base), $this->client);
+        $this->worker->boot($instances);
+        $this->added = array_diff_key($_SERVER, $before);
+        $this->defineErrorStream();
+    }
+
+    /**
+     * Calls the function for each request, until there are no more.
+     *
+     * @param callable(Worker): void $handle
+     * @param (callable(): bool)|null $isOver whether this worker is to have no further one
+     */
+    public function serve(callable $handle, ?callable $isOver = null): void
+    {
+        // Who goes away must not take the application down with it.
+        ignore_user_abort(true);
+        $request = function () use ($handle): void {
+            // Requests bring a $_SERVER of their own.
+            $_SERVER += $this->added;
+            $handle($this->worker);
+        };
+        try {
+            while (($isOver === null || !$isOver()) && \frankenphp_handle_request($request)) {
+                // The client has had its response.
+            }
+        } finally {
+            $this->worker->terminate();
+        }
+    }
+
+    /** Octane 1 writes errors of these environments to this constant of the command line. */
+    private function defineErrorStream(): void
+    {
+        $isNeeded = !method_exists(Octane::class, 'writeError') && $this->worker->application()->environment('local', 'testing');
+        if ($isNeeded && !\defined('STDERR')) {
+            \define('STDERR', fopen('php://stderr', 'w'));
+        }
+    }
+}

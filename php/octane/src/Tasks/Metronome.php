@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane\Tasks;
+
+/** The worker of the pool octane-ticks: asks a task worker for a tick each second, and for the next when that has ended. */
+final class Metronome
+{
+    private const MILLISECONDS = 1000;
+
+    /** Nanoseconds after which a tick that still waits for a worker is too late. */
+    private const PATIENCE = 10_000_000_000;
+
+    public function __construct(private readonly TaskDirectory $directory)
+    {
+    }
+
+    public function run(): void
+    {
+        $seal = $this->directory->seal();
+        \Howdah\Timer::every(self::MILLISECONDS, function () use ($seal): void {
+            try {
+                $order = (new Order('tick', hrtime(true) + self::PATIENCE))->sealed($seal);
+                Connection::await([Connection::open($this->directory->socket(), $order)], PHP_INT_MAX);
+            } catch (\RuntimeException) {
+                // The server stops, or has told it: the next second brings another tick.
+            }
+        });
+        // Until the server ends this worker: no request comes here.
+        \frankenphp_handle_request(static fn () => http_response_code(404));
+    }
+}

@@ -1,0 +1,104 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane\Tasks;
+
+use Closure;
+use Laravel\Octane\Contracts\DispatchesTasks;
+use Laravel\Octane\Exceptions\TaskExceptionResult;
+use Laravel\Octane\Exceptions\TaskTimeoutException;
+use Laravel\Octane\Swoole\TaskResult;
+use Laravel\SerializableClosure\SerializableClosure;
+
+/** Octane's concurrent tasks: each goes to a worker of its own in the pool of the tasks. */
+final class TaskDispatcher implements DispatchesTasks
+{
+    /** Nanoseconds that a task which nobody waits for may wait for a worker: longer than the server lets it. */
+    private const PATIENCE = 60_000_000_000;
+
+    private const WHY = [
+        403 => 'the task workers have refused it',
+        408 => 'no task worker was free in time',
+        413 => 'it is too large',
+        500 => 'its worker has failed in the middle of it',
+        502 => 'its worker has ended in the middle of it',
+        503 => 'no task worker was free in time',
+        504 => 'it took longer than the deadline of the pool octane-tasks',
+    ];
+
+    private readonly Seal $seal;
+
+    /** @var list<Connection> whose workers have not begun yet */
+    private array $dispatched = [];
+
+    public function __construct(private readonly TaskDirectory $directory)
+    {
+        $this->seal = $directory->seal();
+    }
+
+    public function resolve(array $tasks, int $waitMilliseconds = 3000): array
+    {
+        $until = hrtime(true) + $waitMilliseconds * 1_000_000;
+        $connections = $this->send('resolve', $tasks, $until);
+        if (!Connection::await($connections, $until)) {
+            throw TaskTimeoutException::after($waitMilliseconds);
+        }
+        $results = array_map($this->result(...), $connections);
+        foreach ($results as $result) {
+            if ($result instanceof TaskExceptionResult) {
+                throw $result->getOriginal();
+            }
+        }
+
+        return array_map(static fn (TaskResult $result): mixed => $result->result, $results);
+    }
+
+    public function dispatch(array $tasks): void
+    {
+        array_push($this->dispatched, ...array_values($this->send('dispatch', $tasks, hrtime(true) + self::PATIENCE)));
+    }
+
+    /** Waits until workers have taken what was dispatched: behind the response to the client, who does not wait for that. */
+    public function settle(): void
+    {
+        [$dispatched, $this->dispatched] = [$this->dispatched, []];
+        Connection::await($dispatched, hrtime(true) + self::PATIENCE);
+        foreach ($dispatched as $connection) {
+            if ($connection->status() !== 202) {
+                error_log('A dispatched task is lost: ' . self::why($connection) . '.');
+            }
+        }
+    }
+
+    /**
+     * @param array<array-key, mixed> $tasks
+     *
+     * @return array<array-key, Connection>
+     */
+    private function send(string $kind, array $tasks, int $until): array
+    {
+        // All are written before the first is sent: none has begun where one cannot be written.
+        $orders = array_map(function (mixed $task) use ($kind, $until): string {
+            return (new Order($kind, $until, serialize($task instanceof Closure ? new SerializableClosure($task) : $task)))->sealed($this->seal);
+        }, $tasks);
+
+        return array_map(fn (string $order): Connection => Connection::open($this->directory->socket(), $order), $orders);
+    }
+
+    private function result(Connection $connection): TaskResult|TaskExceptionResult
+    {
+        $text = $this->seal->open(Order::purposeOfResult($connection->order), $connection->body());
+        $result = $connection->status() === 200 && $text !== null ? unserialize($text) : null;
+
+        return $result instanceof TaskResult || $result instanceof TaskExceptionResult
+            ? $result
+            : TaskExceptionResult::from(new \RuntimeException('The task has no result: ' . self::why($connection) . '.'));
+    }
+
+    private static function why(Connection $connection): string
+    {
+        // A worker whose script has ended by exit() answers 200 with what was printed.
+        return self::WHY[$connection->status()] ?? 'its script has ended in the middle of it';
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Octane\Tasks;
+
+use Howdah\Octane\BootedWorker;
+use Laravel\Octane\Exceptions\TaskExceptionResult;
+use Laravel\Octane\Worker;
+
+/** A worker of the pool octane-tasks: runs one task, or a tick, after the other. */
+final class TaskWorker
+{
+    private readonly Seal $seal;
+
+    public function __construct(private readonly string $base, private readonly TaskDirectory $directory)
+    {
+        $this->seal = $directory->seal();
+    }
+
+    public function run(): void
+    {
+        // Without a dispatcher: tasks of a task run in it, as it must not wait for the pool that it holds a worker of.
+        $booted = new BootedWorker($this->base, ['octane.cacheTable' => $this->directory->cache()]);
+        // The limit is that of requests; a task's is how long it is waited for.
+        set_time_limit(0);
+        $booted->serve($this->handle(...));
+    }
+
+    private function handle(Worker $worker): void
+    {
+        $sealed = (string) file_get_contents('php://input');
+        $order = Order::open($this->seal, $sealed);
+        if ($order === null || $order->until < hrtime(true)) {
+            http_response_code($order === null ? 403 : 408);
+
+            return;
+        }
+        if ($order->kind !== 'resolve') {
+            http_response_code(202);
+            $order->kind === 'dispatch' && fastcgi_finish_request();
+        }
+        ob_start();
+        $result = match ($order->kind) {
+            'tick' => $this->directory->alone($worker->handleTick(...)),
+            default => self::result($worker, $order->task),
+        };
+        $printed = (string) ob_get_clean();
+        $printed === '' || error_log("A task has printed: $printed");
+        if ($order->kind === 'resolve') {
+            header('Content-Type: application/octet-stream');
+            echo $this->seal->put(Order::purposeOfResult($sealed), $result);
+        }
+    }
+
+    private static function result(Worker $worker, string $task): string
+    {
+        try {
+            return serialize($worker->handleTask(unserialize($task)));
+        } catch (\Throwable $why) {
+            // The task cannot be read here, or its result cannot be written.
+            return serialize(TaskExceptionResult::from($why));
+        }
+    }
+}
