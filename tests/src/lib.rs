@@ -16,6 +16,7 @@ pub mod gate;
 pub mod h2;
 pub mod howdah;
 pub mod modes;
+pub mod nginx;
 pub mod pebble;
 mod place;
 pub mod process;

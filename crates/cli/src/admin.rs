@@ -2,7 +2,7 @@
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
-//! `GET /livez`, `GET /readyz`, `GET /pools/NAME/status` and `/ping` (`fpm_status`),
+//! `GET /livez`, `GET /readyz`, what concerns one pool (`admin_pools`; its pages over FastCGI too, `admin_fastcgi`),
 //! `POST /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in
 //! `admin_frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only, and `admin_guard`
 //! looks at connections and requests.
@@ -13,16 +13,16 @@ use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
 use crate::reload::Server;
 use crate::upgrade::TakeOver;
-use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certificates, identity, routes};
+use crate::{admin_fastcgi, admin_frankenphp, admin_pools, admin_profile, admin_reload, admin_upgrade};
+use crate::{certificates, identity, routes};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
 use howdah_observe::metrics::Format;
 use howdah_observe::{BOUNDS_US, Metrics, RequestMetrics, UpstreamMetrics};
-use howdah_pool::{Durations, Pool, PoolStatus};
+use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};
-use howdah_site::upstream::PoolPage;
 use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -33,12 +33,13 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io::Cursor;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -303,6 +304,30 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
 async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
     let Accepted { stream, refused, owner } = accepted;
     let Until { mut ended, talks } = until;
+    let (mut stream, mut first) = (stream, [0]);
+    tokio::select! {
+        read = stream.read(&mut first) => if !matches!(read, Ok(1)) {
+            return;
+        },
+        () = told_to_end(&mut ended) => {
+            // `howdah stop` waits on such a connection: it is closed by the end of the process.
+            drop(talks);
+            return std::future::pending().await;
+        }
+    }
+    let (reader, writer) = tokio::io::split(stream);
+    let stream = tokio::io::join(Cursor::new(first).chain(reader), writer);
+    if first == [admin_fastcgi::VERSION] {
+        let served = admin_fastcgi::serve(stream, |asked| {
+            admin_pools::fastcgi_page(&state.server, &state.guard, refused, asked)
+        });
+        // A client that breaks off needs no log line either.
+        tokio::select! {
+            _ = served => {}
+            () = told_to_end(&mut ended) => {}
+        }
+        return;
+    }
     let asked = Arc::new(AtomicBool::new(false));
     let is_asked = asked.clone();
     let service = service_fn(move |request| {
@@ -355,7 +380,7 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
         *response.status_mut() = content.status;
         return response;
     }
-    if let Some(response) = pool_page(&pools, &request) {
+    if let Some(response) = admin_pools::page(&pools, &request) {
         return response;
     }
     if request.method() == Method::POST
@@ -366,7 +391,7 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
             Err((status, why)) => outcome(status, false, &why),
         };
     }
-    if let Some(response) = pool_order(&pools, &request).await {
+    if let Some(response) = admin_pools::order(&pools, &request).await {
         return response;
     }
     match (request.method(), request.uri().path()) {
@@ -376,6 +401,8 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
             for pool in pools.iter() {
                 pool.update_gauges();
             }
+            let own = processor_time(std::process::id()).unwrap_or_default();
+            state.metrics.processor_time.running(own.as_micros() as u64);
             state.metrics.set_certificates(certificates::numbers(&state.certificates));
             let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
             let format = Format::accepted(accept.unwrap_or_default());
@@ -423,55 +450,6 @@ fn dashboard() -> Response<Full<Bytes>> {
         response.headers_mut().insert(hyper::header::HeaderName::from_static(name), value);
     }
     response
-}
-
-/// `POST /pools/NAME/reload` and `POST /pools/NAME/workers/NUMBER/drain`.
-async fn pool_order(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
-    let path = request.uri().path().strip_prefix("/pools/")?;
-    let (name, worker) = match path.strip_suffix("/reload") {
-        Some(name) => (name, None),
-        None => {
-            let (name, worker) = path.strip_suffix("/drain")?.rsplit_once("/workers/")?;
-            (name, Some(worker.parse::<u32>().ok()?))
-        }
-    };
-    if request.method() != Method::POST {
-        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "this is an order: POST"));
-    }
-    let Some(pool) = pools.named(name).cloned() else {
-        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
-    };
-    Some(match worker {
-        None => match pool.reload().await {
-            Ok(()) => outcome(StatusCode::OK, true, "new workers serve; the old ones finish their requests"),
-            Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
-        },
-        Some(worker) if pool.drain_worker(worker) => {
-            outcome(StatusCode::OK, true, "the worker finishes its requests; another takes its place")
-        }
-        Some(worker) => outcome(StatusCode::NOT_FOUND, false, &format!("no worker {worker} serves")),
-    })
-}
-
-/// `/pools/NAME/status` and `/pools/NAME/ping`: what the sites of a pool have under its `status_path` and `ping_path`.
-fn pool_page(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
-    let (name, page) = request.uri().path().strip_prefix("/pools/")?.rsplit_once('/')?;
-    let page = match page {
-        "status" => PoolPage::Status,
-        "ping" => PoolPage::Ping,
-        _ => return None,
-    };
-    if request.method() != Method::GET {
-        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
-    }
-    let query = request.uri().query().unwrap_or_default();
-    let found = pools.position(name).and_then(|pool| pools.page(pool, page, query.as_bytes()));
-    let Some(found) = found else {
-        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
-    };
-    let mut response = text(found.media_type, found.body);
-    *response.status_mut() = found.status;
-    Some(response)
 }
 
 fn status(state: &State, pools: &Pools) -> Status {

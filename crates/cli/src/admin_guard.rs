@@ -7,7 +7,7 @@
 
 use crate::upgrade::TakeOver;
 use howdah_config::{ListenAddr, Settings};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode, Uri};
 use tokio::net::unix::UCred;
 
@@ -108,11 +108,8 @@ impl Guard {
             return Err(FROM_A_PAGE);
         }
         // There is nothing in the dashboard's page itself; what it shows it asks for.
-        if let Some(token) = self.token.as_ref().filter(|_| !matches!(uri.path(), DASHBOARD | "/")) {
-            let given = fields.get(AUTHORIZATION).and_then(|field| field.as_bytes().strip_prefix(b"Bearer "));
-            if !given.is_some_and(|given| is_same(given, token.as_bytes())) {
-                return Err(NO_TOKEN);
-            }
+        if !matches!(uri.path(), DASHBOARD | "/") {
+            self.has_token(fields.get(AUTHORIZATION).map(HeaderValue::as_bytes))?;
         }
         // Browsers ask before they send any method but these.
         let is_json = || fields.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -121,9 +118,18 @@ impl Guard {
         }
         Ok(())
     }
-}
 
-impl Guard {
+    /// Whether a page may be read by a request that is none of HTTP's, so that no browser has sent it.
+    pub(crate) fn lets_read(&self, authorization: Option<&str>) -> Result<(), Refused> {
+        self.has_token(authorization.map(str::as_bytes))
+    }
+
+    fn has_token(&self, authorization: Option<&[u8]>) -> Result<(), Refused> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = authorization.and_then(|field| field.strip_prefix(b"Bearer "));
+        if given.is_some_and(|given| is_same(given, token.as_bytes())) { Ok(()) } else { Err(NO_TOKEN) }
+    }
+
     /// Whether a request may come from where it says. Of all pages the dashboard alone asks, and only if it may does it order:
     /// the host was looked at before, so a page of the same origin is this server's.
     fn may_come_from(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> bool {

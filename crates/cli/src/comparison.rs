@@ -1,19 +1,22 @@
 //! A pool that keeps state between requests, beside one in classic mode: a share of its responses is compared with what classic
-//! mode says, and routes that differ, or whose requests kill their workers, are run there (`howdah_pool::Demotions` decides).
+//! mode says, and routes that differ, that take longer, or whose requests kill their workers, are run there
+//! (`howdah_pool::Demotions` decides).
 //!
 //! The client's response is only copied as it goes out. What follows waits for nobody: one comparison at a time, in the
 //! background, on workers that are idle; where there are none for a while, it is left out.
 
-use howdah_compare::{Difference, Expected, Words};
+use howdah_compare::{Expected, Words};
 use howdah_observe::PoolMetrics;
-use howdah_pool::{BodyCopy, Demotions, Fault, Pool, Request, RequestBody, RequestId, Response, TimeLimits, Way};
+use howdah_pool::{
+    BodyCopy, Demotions, Fault, Pool, Request, RequestBody, RequestId, Response, TimeLimits, Verdict, Way,
+};
 use howdah_transport::wire::EncodedRequest;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The longest body that is compared.
 const MOST_BODY: usize = 256 << 10;
@@ -28,6 +31,8 @@ const RESPONDS_WITHIN: Duration = Duration::from_secs(30);
 const APART: Duration = Duration::from_millis(1100);
 /// Responses that classic mode gives beside these two where one differs from them.
 const FURTHER: usize = 3;
+/// What a request may keep its worker for longer than in classic mode: this, and a tenth.
+const TOLERATED: Duration = Duration::from_micros(50);
 /// Variables of requests that have a session or a right of their own.
 const PRIVATE: &[&[u8]] =
     &[b"HTTP_COOKIE", b"HTTP_AUTHORIZATION", b"HTTP_PROXY_AUTHORIZATION", b"AUTH_TYPE", b"REMOTE_USER"];
@@ -59,6 +64,8 @@ struct Seen {
     status: u16,
     fields: Vec<(String, String)>,
     body: BodyCopy,
+    /// How long it has kept its worker, where that was asked for.
+    busy: Duration,
 }
 
 impl Seen {
@@ -134,26 +141,25 @@ impl Comparison {
         drop(self.runtime.spawn(async move {
             // A long or slow response is none for a comparison.
             let Ok(Ok(body)) = tokio::time::timeout(SENT_WITHIN, copy).await else { return };
-            match this.compare(&wanted, Seen { status, fields, body }).await {
-                Ok(difference) => {
-                    let difference = difference.map(|difference| difference.to_string());
-                    tracing::debug!(pool = this.booted.name(), request = %wanted.id, difference, "compared");
-                    this.demotions.note_comparison(wanted.head.uri(), difference);
+            match this.compare(&wanted, Seen { status, fields, body, busy: Duration::ZERO }).await {
+                Ok(verdict) => {
+                    tracing::debug!(pool = this.booted.name(), request = %wanted.id, ?verdict, "compared");
+                    this.demotions.note_comparison(wanted.head.uri(), verdict);
                 }
                 Err(why) => this.metrics.compared.inc(why),
             }
         }));
     }
 
-    /// How a response differs from classic mode's; an error says why that cannot be told.
-    async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Option<Difference>, &'static str> {
+    /// What is to be said of a response beside classic mode's; an error says why nothing can be.
+    async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Verdict, &'static str> {
         let first = self.ask_classic(wanted).await?;
         tokio::time::sleep(APART).await;
         let second = self.ask_classic(wanted).await?;
         if second.status != first.status {
             return Err(INCONCLUSIVE);
         }
-        let status = seen.status;
+        let (status, classic) = (seen.status, first.busy.min(second.busy));
         let (mut found, here, mut samples) = blocking(move || {
             let (here, samples) = (seen.words(), vec![first.words(), second.words()]);
             (Expected::of(samples.clone()).difference(&here), here, samples)
@@ -174,16 +180,22 @@ impl Comparison {
                 .await?
             };
         }
-        if found.is_some() || samples[0] == samples[1] || status >= 400 {
-            return Ok(found);
+        if let Some(found) = found {
+            return Ok(Verdict::Differs(found.to_string()));
         }
+        let again = [self.ask(&self.booted, wanted).await?, self.ask(&self.booted, wanted).await?];
+        let booted = again[0].busy.min(again[1].busy);
         // What classic mode makes anew for each request must not be the same for two visitors here.
-        let again = self.ask(&self.booted, wanted).await?;
-        blocking(move || {
-            let nobody = Expected::of(Vec::new());
-            Expected::of(samples).shared(&here, &nobody, &again.words())
-        })
-        .await
+        if samples[0] != samples[1] && status < 400 {
+            let shared = blocking(move || {
+                let nobody = Expected::of(Vec::new());
+                Expected::of(samples).shared(&here, &nobody, &again[0].words())
+            });
+            if let Some(shared) = shared.await? {
+                return Ok(Verdict::Differs(shared.to_string()));
+            }
+        }
+        Ok(pace(booted, classic))
     }
 
     async fn ask_classic(&self, wanted: &Wanted) -> Result<Seen, &'static str> {
@@ -201,14 +213,18 @@ impl Comparison {
             tokio::time::sleep(LOOK).await;
         }
         let asked = async {
-            let mut response = pool.run(repeated(wanted)).await.map_err(|_| INCONCLUSIVE)?;
+            let (tell, busy) = oneshot::channel();
+            let request = Request { busy: Some(tell), ..repeated(wanted) };
+            let mut response = pool.run(request).await.map_err(|_| INCONCLUSIVE)?;
             let (status, fields) = (response.status, fields_of(&response));
             let copy = response.body.copy(MOST_BODY);
             while let Some(chunk) = poll_fn(|cx| response.body.poll_chunk(cx)).await {
                 drop(chunk.map_err(|_| INCONCLUSIVE)?);
             }
             let body = copy.await.map_err(|_| INCONCLUSIVE)?;
-            Ok(Seen { status, fields, body })
+            // It comes when the worker is done, which may be after the response; a worker that dies says nothing.
+            let busy = busy.await.map_err(|_| INCONCLUSIVE)?;
+            Ok(Seen { status, fields, body, busy })
         };
         tokio::time::timeout(RESPONDS_WITHIN, asked).await.unwrap_or(Err(INCONCLUSIVE))
     }
@@ -236,7 +252,17 @@ fn repeated(wanted: &Wanted) -> Request {
         limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), cpu: None, queue: Some(IDLE_WITHIN) },
         interim: None,
         share: None,
+        busy: None,
     }
+}
+
+/// What is to be said of the time of a response that is the same, by the shortest that each pool's worker was kept.
+fn pace(booted: Duration, classic: Duration) -> Verdict {
+    if booted <= classic + classic / 10 + TOLERATED {
+        return Verdict::Same;
+    }
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    Verdict::Slower(format!("{:.2} ms, in classic mode {:.2} ms", ms(booted), ms(classic)))
 }
 
 fn fields_of(response: &Response) -> Vec<(String, String)> {
@@ -248,4 +274,18 @@ fn fields_of(response: &Response) -> Vec<(String, String)> {
 /// Long texts are taken apart where nobody waits for the thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, &'static str> {
     tokio::task::spawn_blocking(work).await.map_err(|_| INCONCLUSIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_and_a_little_more_time_is_no_slower() {
+        let ms = Duration::from_millis;
+        for (booted, classic) in [(ms(1), ms(2)), (ms(2), ms(2)), (ms(11), ms(10)), (TOLERATED, Duration::ZERO)] {
+            assert_eq!(pace(booted, classic), Verdict::Same, "{booted:?} {classic:?}");
+        }
+        assert_eq!(pace(ms(12), ms(10)), Verdict::Slower("12.00 ms, in classic mode 10.00 ms".to_owned()));
+    }
 }

@@ -5,8 +5,10 @@
 
 mod admin;
 mod admin_client;
+mod admin_fastcgi;
 mod admin_frankenphp;
 mod admin_guard;
+mod admin_pools;
 mod admin_profile;
 mod admin_reload;
 mod admin_upgrade;

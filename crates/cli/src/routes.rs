@@ -1,4 +1,4 @@
-//! The routes that run in classic mode because they failed elsewhere: `howdah routes`, what `howdah status` says of them, and
+//! The routes that run in classic mode because they failed elsewhere, or were slower: `howdah routes`, what `howdah status` says of them, and
 //! `POST /routes/restore?path=PATH` (percent-encoded) of the admin endpoint, which gives them back to their pools.
 
 use crate::admin_client::{order, server_status};
@@ -53,8 +53,12 @@ fn list(status: &Value) -> String {
             let number = |name: &str| route[name].as_u64().unwrap_or(0);
             let _ = write!(out, "  suspected: {}", plain(route["route"].as_str().unwrap_or("-")));
             let _ = write!(out, " ({} of {} responses differed", number("differed"), number("compared"));
-            let deaths = number("deaths");
-            let _ = if deaths > 0 { writeln!(out, ", {deaths} workers died)") } else { writeln!(out, ")") };
+            for (count, what) in [(number("slower"), "took longer"), (number("deaths"), "workers died")] {
+                if count > 0 {
+                    let _ = write!(out, ", {count} {what}");
+                }
+            }
+            out.push_str(")\n");
         }
     }
     if out.is_empty() {
@@ -100,16 +104,21 @@ mod tests {
         let status = json!({"pools": [{"name": "default", "compared_with": null}]});
         assert!(list(&status).contains("compare_one_in"));
         let status = json!({"pools": [{"name": "default"}, {
-            "name": "shop", "compared_with": "plain", "compared": {"same": 7, "differs": 3, "skipped": 1},
+            "name": "shop", "compared_with": "plain", "compared": {"same": 5, "slower": 2, "differs": 3, "skipped": 1},
             "demoted": [{"route": "/cart", "since": 0, "reason": "3 of 4 responses differed\u{1b}[2J"}],
-            "suspected": [{"route": "/items/#", "differed": 1, "compared": 2, "deaths": 1}],
+            "suspected": [{"route": "/items/#", "differed": 1, "slower": 1, "compared": 2, "deaths": 1}],
         }]});
         let text = list(&status);
         assert!(
-            text.starts_with("pool shop\n  compared with plain: 10 responses, 3 differed; 1 not compared\n"),
+            text.starts_with(
+                "pool shop\n  compared with plain: 10 responses, 3 differed, 2 took longer; 1 not compared\n"
+            ),
             "{text}"
         );
         assert!(text.contains(": /cart: 3 of 4 responses differed\\u{1b}[2J\n"), "{text}");
-        assert!(text.ends_with("  suspected: /items/# (1 of 2 responses differed, 1 workers died)\n"), "{text}");
+        assert!(
+            text.ends_with("  suspected: /items/# (1 of 2 responses differed, 1 took longer, 1 workers died)\n"),
+            "{text}"
+        );
     }
 }

@@ -166,8 +166,12 @@ pub(crate) fn render(status: &Value) -> String {
 pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     let Some(classic) = pool["compared_with"].as_str() else { return };
     let number = |name: &str| pool["compared"][name].as_u64().unwrap_or(0);
-    let (same, differ) = (number("same"), number("differs"));
-    let _ = write!(out, "  compared with {}: {} responses, {differ} differed", plain(classic), same + differ);
+    let (same, slower, differ) = (number("same"), number("slower"), number("differs"));
+    let all = same + slower + differ;
+    let _ = write!(out, "  compared with {}: {all} responses, {differ} differed", plain(classic));
+    if slower > 0 {
+        let _ = write!(out, ", {slower} took longer");
+    }
     let untold = number("inconclusive") + number("skipped");
     let _ = if untold > 0 { writeln!(out, "; {untold} not compared") } else { writeln!(out) };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -30,6 +30,32 @@ pub(crate) fn shard() -> usize {
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
+/// The processor time of processes that come and go, in microseconds; it never shrinks, whatever the order in which their
+/// ends become known.
+#[derive(Debug, Default)]
+pub struct ProcessorTime {
+    ended: AtomicU64,
+    shown: AtomicU64,
+}
+
+impl ProcessorTime {
+    /// A process has ended that had so much.
+    pub fn ended(&self, us: u64) {
+        self.ended.fetch_add(us, Relaxed);
+    }
+
+    /// Those that run have so much together now.
+    pub fn running(&self, us: u64) {
+        self.shown.fetch_max(self.ended.load(Relaxed).saturating_add(us), Relaxed);
+    }
+
+    /// All that was had when this was last looked at.
+    #[must_use]
+    pub fn us(&self) -> u64 {
+        self.shown.load(Relaxed)
+    }
+}
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter {

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use howdah_budget::Budgets;
 
-use crate::cell::{Counter, Gauge, Labelled};
+use crate::cell::{Counter, Gauge, Labelled, ProcessorTime};
 use crate::connection_pool::ConnectionPool;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::log::LogHandle;
@@ -61,6 +61,8 @@ pub struct PoolMetrics {
     pub workers_unfit: Counter,
     /// How long requests ran in PHP.
     pub php_time: Histogram,
+    /// What its processes have used of the processors.
+    pub processor_time: ProcessorTime,
     /// Snapshot mode: how long it took to put workers back.
     pub restores: Histogram,
     /// Responses that were compared with classic mode's, by what came of it.
@@ -86,6 +88,8 @@ impl PoolMetrics {
 /// The cells of a server.
 #[derive(Debug, Default)]
 pub struct Metrics {
+    /// What this process has used of the processors.
+    pub processor_time: ProcessorTime,
     /// By site and route.
     pub requests: Requests,
     /// Requests for hosts that no site is for.

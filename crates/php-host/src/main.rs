@@ -19,6 +19,7 @@ mod php;
 mod priority;
 mod privileges;
 mod profile;
+mod reaped;
 mod recipe;
 #[cfg(test)]
 mod rooms_tests;

@@ -6,6 +6,7 @@
 
 use crate::memory::{self, Memories, Shows};
 use crate::profile::Profile;
+use crate::reaped::{Reaped, reap};
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
@@ -296,12 +297,12 @@ impl Zygote {
     /// Reaps a child and says so.
     fn bury(&mut self, index: usize) -> io::Result<()> {
         let child = self.children.swap_remove(index);
-        let status = waitpid(Some(child.pid), WaitOptions::empty())?;
-        let status = status.map(|(_, status)| status);
+        let Reaped { status, signal, processor_time } = reap(child.pid)?;
         let message = FromZygote::Exited {
             pid: child.pid.as_raw_nonzero().get() as u32,
-            status: status.and_then(|s| s.exit_status()),
-            signal: status.and_then(|s| s.terminating_signal()),
+            status,
+            signal,
+            processor_us: processor_time.as_micros() as u64,
         };
         tell(&self.socket, &message, &[])?;
         for order in self.sharing.ended(child.pid) {

@@ -1,5 +1,5 @@
 //! Which routes of a pool that keeps state between requests are run in classic mode instead, because their responses differed
-//! from classic mode's, or because their requests killed their workers.
+//! from classic mode's, because they took longer than there, or because their requests killed their workers.
 //!
 //! A route is a path without its query, with `#` in the place of each number. Only routes under suspicion and demoted ones are
 //! remembered, so there is nothing to look up while all is well, and both tables are bounded: of suspects the one that was not
@@ -13,9 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Comparisons of a route that count, and how many of them have to differ.
+/// Comparisons of a route that count, and how many of them have to differ, or to have taken longer. One that differs is an
+/// error; times scatter.
 const COMPARISONS: u32 = 10;
 const DIFFERING: u32 = 3;
+const SLOWER: u32 = 8;
 /// Workers that a route's requests have to kill, and how many of its requests come for one such death at the most.
 const DEATHS: u32 = 3;
 const REQUESTS: u32 = 10;
@@ -45,6 +47,27 @@ pub enum Way {
     Classic,
 }
 
+/// What came of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Same,
+    /// The response is the same, and took longer than in classic mode; says by how much.
+    Slower(String),
+    /// Says how it differs.
+    Differs(String),
+}
+
+impl Verdict {
+    /// What the metric calls it.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Slower(_) => "slower",
+            Self::Differs(_) => "differs",
+        }
+    }
+}
+
 /// A route that is run in classic mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DemotedRoute {
@@ -58,8 +81,9 @@ pub struct DemotedRoute {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SuspectedRoute {
     pub route: String,
-    /// How many of its last comparisons differed.
+    /// How many of its last comparisons differed, and in how many others it took longer than in classic mode.
     pub differed: u32,
+    pub slower: u32,
     pub compared: u32,
     /// Workers that its requests have killed.
     pub deaths: u32,
@@ -97,14 +121,14 @@ impl Demotions {
         self.table.lock().note_request(&route_of(target))
     }
 
-    /// A response for this target was compared; `difference` says how it differed, if it did.
-    pub fn note_comparison(&self, target: &[u8], difference: Option<String>) {
-        self.metrics.compared.inc(if difference.is_some() { "differs" } else { "same" });
-        if difference.is_none() && !self.knows_some.load(Relaxed) {
+    /// A response for this target was compared.
+    pub fn note_comparison(&self, target: &[u8], verdict: Verdict) {
+        self.metrics.compared.inc(verdict.name());
+        if verdict == Verdict::Same && !self.knows_some.load(Relaxed) {
             return;
         }
         let mut table = self.table.lock();
-        let demoted = table.note_comparison(&route_of(target), difference);
+        let demoted = table.note_comparison(&route_of(target), verdict);
         self.changed(&table, demoted);
     }
 
@@ -143,7 +167,8 @@ impl Demotions {
         let table = self.table.lock();
         let of = |(route, suspect): (&String, &Suspect)| SuspectedRoute {
             route: route.clone(),
-            differed: suspect.differed(),
+            differed: suspect.differed.count(),
+            slower: suspect.slower.count(),
             compared: suspect.compared,
             deaths: suspect.deaths,
         };
@@ -174,11 +199,26 @@ fn route_of(target: &[u8]) -> String {
     route
 }
 
+/// The last comparisons, a bit each, the newest lowest; set where something was found.
+#[derive(Debug, Default)]
+struct Last(u32);
+
+impl Last {
+    const fn note(&mut self, found: bool) {
+        self.0 = ((self.0 << 1) | found as u32) & ((1 << COMPARISONS) - 1);
+    }
+
+    const fn count(&self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
 /// What is known of a route that is not demoted.
 #[derive(Debug, Default)]
 struct Suspect {
-    /// The last comparisons, a bit each, the newest lowest; set where it differed. And how many those are.
-    last: u32,
+    differed: Last,
+    slower: Last,
+    /// How many comparisons those are.
     compared: u32,
     deaths: u32,
     last_death: Option<Instant>,
@@ -186,12 +226,6 @@ struct Suspect {
     came: u32,
     /// When it was last heard of, as a number that counts up.
     heard: u64,
-}
-
-impl Suspect {
-    const fn differed(&self) -> u32 {
-        self.last.count_ones()
-    }
 }
 
 /// What decides. It knows neither time nor threads.
@@ -227,19 +261,24 @@ impl Table {
     }
 
     /// The route, should it be demoted by this.
-    fn note_comparison(&mut self, route: &str, difference: Option<String>) -> Option<DemotedRoute> {
-        if self.is_demoted(route) || (difference.is_none() && !self.suspects.contains_key(route)) {
+    fn note_comparison(&mut self, route: &str, verdict: Verdict) -> Option<DemotedRoute> {
+        if self.is_demoted(route) || (verdict == Verdict::Same && !self.suspects.contains_key(route)) {
             return None;
         }
         let suspect = self.suspect(route);
-        suspect.last = ((suspect.last << 1) | u32::from(difference.is_some())) & ((1 << COMPARISONS) - 1);
+        suspect.differed.note(matches!(verdict, Verdict::Differs(_)));
+        suspect.slower.note(matches!(verdict, Verdict::Slower(_)));
         suspect.compared = (suspect.compared + 1).min(COMPARISONS);
-        let (differed, compared) = (suspect.differed(), suspect.compared);
-        match difference {
-            Some(difference) if differed >= DIFFERING => {
-                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {difference}")))
+        let (differed, slower, compared) = (suspect.differed.count(), suspect.slower.count(), suspect.compared);
+        match verdict {
+            Verdict::Differs(how) if differed >= DIFFERING => {
+                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {how}")))
             }
-            None if differed == 0 && suspect.deaths == 0 => {
+            Verdict::Slower(how) if slower >= SLOWER => {
+                let reason = format!("{slower} of {compared} requests took longer than in classic mode, at last {how}");
+                Some(self.demote(route, reason))
+            }
+            _ if differed == 0 && slower == 0 && suspect.deaths == 0 => {
                 self.suspects.remove(route);
                 None
             }
@@ -312,7 +351,7 @@ mod tests {
     use super::*;
 
     fn differs(table: &mut Table, route: &str) -> Option<DemotedRoute> {
-        table.note_comparison(route, Some("body: \"1\"".to_owned()))
+        table.note_comparison(route, Verdict::Differs("body: \"1\"".to_owned()))
     }
 
     #[test]
@@ -326,13 +365,14 @@ mod tests {
     fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_is_not() {
         let mut table = Table::default();
         for n in 0..100 {
-            let demoted = if n % 5 == 0 { differs(&mut table, "/rare") } else { table.note_comparison("/rare", None) };
+            let demoted =
+                if n % 5 == 0 { differs(&mut table, "/rare") } else { table.note_comparison("/rare", Verdict::Same) };
             assert_eq!(demoted, None, "{n}");
         }
-        assert_eq!(table.note_comparison("/fine", None), None);
+        assert_eq!(table.note_comparison("/fine", Verdict::Same), None);
         assert_eq!((table.note_request("/fine"), table.suspects.len()), (Way::Own, 1));
         assert_eq!((differs(&mut table, "/leak"), table.note_request("/leak")), (None, Way::Suspected));
-        assert_eq!(table.note_comparison("/leak", None), None);
+        assert_eq!(table.note_comparison("/leak", Verdict::Same), None);
         assert_eq!(differs(&mut table, "/leak"), None);
         let demoted = differs(&mut table, "/leak").unwrap();
         assert_eq!(demoted.reason, "3 of 4 responses differed, at last body: \"1\"");
@@ -343,11 +383,33 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_takes_longer_nearly_every_time_is_demoted_and_one_that_does_so_now_and_then_is_not() {
+        let mut table = Table::default();
+        let slower =
+            |table: &mut Table, route: &str| table.note_comparison(route, Verdict::Slower("2 ms, 1 ms".to_owned()));
+        for n in 0..100 {
+            let demoted =
+                if n % 3 == 0 { table.note_comparison("/busy", Verdict::Same) } else { slower(&mut table, "/busy") };
+            assert!(demoted.is_none(), "{n}: {demoted:?}");
+        }
+        for n in 0..7 {
+            assert_eq!(slower(&mut table, "/slow"), None, "{n}");
+            assert_eq!(table.note_request("/slow"), Way::Suspected);
+        }
+        assert_eq!(table.note_comparison("/slow", Verdict::Same), None);
+        let demoted = slower(&mut table, "/slow").unwrap();
+        assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, at last 2 ms, 1 ms");
+        assert_eq!(table.note_request("/slow"), Way::Classic);
+        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/busy", Verdict::Same)));
+        assert!(table.suspects.is_empty(), "{table:?}");
+    }
+
+    #[test]
     fn a_route_that_has_not_differed_for_long_is_forgotten() {
         let mut table = Table::default();
         differs(&mut table, "/");
         differs(&mut table, "/");
-        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/", None)));
+        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/", Verdict::Same)));
         assert!(table.is_empty());
     }
 
@@ -392,7 +454,7 @@ mod tests {
     #[test]
     fn reasons_are_short() {
         let mut table = Table::default();
-        let long = || Some("ü".repeat(10_000));
+        let long = || Verdict::Differs("ü".repeat(10_000));
         (0..DIFFERING - 1).for_each(|_| drop(table.note_comparison("/", long())));
         assert!(table.note_comparison("/", long()).unwrap().reason.len() <= REASON);
     }

@@ -11,6 +11,7 @@
 //! spread over more workers, which then take the processors from each other still more often.
 
 use crate::request::Request;
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Entries of the table by path; a power of two.
@@ -56,6 +57,15 @@ pub(crate) struct Took {
     pub(crate) cpu: Option<u64>,
     /// The script's peak memory in bytes.
     pub(crate) memory: u64,
+}
+
+impl Took {
+    /// With what kept the worker from its next request as well, which is to put the snapshot back. The request cannot have taken
+    /// longer than it was away.
+    pub(crate) fn whole(self, restore: Duration, away: Duration) -> Self {
+        let php = self.php.saturating_add(restore.as_micros() as u64).min(away.as_micros() as u64);
+        Self { php, cpu: self.cpu.map(|cpu| cpu.min(php)), ..self }
+    }
 }
 
 impl Expected {

@@ -225,6 +225,7 @@ mod tests {
             limits: crate::time_limits::TimeLimits::default(),
             interim: None,
             share: None,
+            busy: None,
         };
         let pending = Box::new(Pending::new(request, sink));
         InFlight {

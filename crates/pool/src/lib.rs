@@ -78,7 +78,7 @@ mod zygote;
 
 pub use body_copy::BodyCopy;
 pub use config::{PoolConfig, RouteShare, SpareWorkers};
-pub use demotions::{DemotedRoute, Demotions, SuspectedRoute, Way};
+pub use demotions::{DemotedRoute, Demotions, SuspectedRoute, Verdict, Way};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
@@ -95,5 +95,5 @@ pub use response_sink::{Response, ResponseBody};
 pub use response_stand_in::ResponseWriter;
 pub use sandbox_report::sandbox_report;
 pub use status::{Durations, PoolStatus, WorkerStatus};
-pub use time_limits::TimeLimits;
+pub use time_limits::{TimeLimits, processor_time};
 pub use warm_up::EncodeWarmUp;

@@ -187,6 +187,7 @@ pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
         limits: crate::time_limits::TimeLimits::default(),
         interim: None,
         share: None,
+        busy: None,
     }
 }
 

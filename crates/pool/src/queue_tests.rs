@@ -26,6 +26,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
         limits: crate::time_limits::TimeLimits::default(),
         interim: None,
         share: None,
+        busy: None,
     };
     let mut pending = Box::new(Pending::new(request, sink));
     pending.expected = Expected { mean, high: mean, cpu: 0 };

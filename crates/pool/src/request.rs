@@ -7,6 +7,7 @@ use howdah_transport::wire::EncodedRequest;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// One request for PHP, ready to be copied into a lane.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub struct Request {
     pub interim: Option<Arc<dyn TakesInterim>>,
     /// What the client's connection holds of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
+    /// Who wants to know how long the request kept its worker, putting a snapshot back included.
+    pub busy: Option<oneshot::Sender<Duration>>,
 }
 
 impl Request {

@@ -372,13 +372,13 @@ impl Scheduler {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if let Some(request) = lane.end_request(number, now) {
             lane.snapshot = snapshot;
-            let pending = request.pending;
-            // Putting a snapshot back keeps the worker from its next request as well.
-            let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
-            // It cannot have taken longer than it was away.
-            let away = now.saturating_duration_since(pending.entered).as_micros() as u64;
-            let php = took.php.saturating_add(restore_us).min(away);
-            self.estimates.note(pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)), ..took });
+            let mut pending = request.pending;
+            let restore = snapshot.map_or(Duration::ZERO, |work| Duration::from_nanos(work.restore_ns.into()));
+            let whole = took.whole(restore, now.saturating_duration_since(pending.entered));
+            if let Some(asked) = pending.request.busy.take() {
+                let _ = asked.send(Duration::from_micros(whole.php));
+            }
+            self.estimates.note(pending.key, whole);
             if !self.quarantine.is_empty() {
                 let head = &pending.request.head;
                 self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);

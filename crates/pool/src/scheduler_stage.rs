@@ -102,6 +102,7 @@ impl Stage {
             limits: TimeLimits::default(),
             interim: None,
             share: None,
+            busy: None,
         };
         (Box::new(Pending::new(request, sink)), receiver)
     }

@@ -7,6 +7,7 @@ use crate::demotions::{DemotedRoute, SuspectedRoute};
 use crate::lane::Lane;
 use crate::last_request::{self, LastRequest, RequestReport};
 use crate::shared::Shared;
+use crate::time_limits::processor_time;
 use howdah_observe::ConnectionPool;
 use howdah_observe::histogram::HistogramSnapshot;
 use howdah_transport::wire::SNAPSHOT_WAYS;
@@ -15,7 +16,7 @@ use howdah_transport::{Mode, SandboxProfile};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A pool at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -191,8 +192,10 @@ pub(crate) fn update_gauges(shared: &Shared) {
     let scheduler = shared.lock();
     let workers = scheduler.lanes.iter().flatten();
     let (mut all, mut busy, mut requests) = (0, 0, 0);
+    let mut processes = Vec::new();
     for lane in workers {
         all += 1;
+        processes.push(lane.pid);
         busy += i64::from(!lane.in_flight.is_empty());
         requests += lane.in_flight.len();
     }
@@ -203,6 +206,9 @@ pub(crate) fn update_gauges(shared: &Shared) {
     let demoted = shared.demotions.get().map_or(0, |demotions| demotions.count());
     shared.metrics().demoted_routes.set(demoted as i64);
     shared.metrics().set_connection_pools(scheduler.connection_pools());
+    drop(scheduler);
+    let used: Duration = processes.into_iter().filter_map(processor_time).sum();
+    shared.metrics().processor_time.running(used.as_micros() as u64);
 }
 
 /// The pool at this moment.

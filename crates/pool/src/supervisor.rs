@@ -290,7 +290,8 @@ impl Supervisor {
                 }
                 self.failed(number, format!("cannot fork a worker: {error}"));
             }
-            FromZygote::Exited { pid, status, signal } => {
+            FromZygote::Exited { pid, status, signal, processor_us } => {
+                self.pool.metrics().processor_time.ended(processor_us);
                 let boots = self.generation_mut(number).map(|g| g.boots.clone());
                 if boots.is_some_and(|boots| boots.template() == Some(pid)) {
                     tracing::debug!(pool = self.pool.name(), pid, "the template has ended");

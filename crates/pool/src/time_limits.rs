@@ -37,7 +37,8 @@ pub(crate) fn or_of_pool(own: Option<Duration>, of_pool: Option<Duration>) -> Op
 
 /// What a process has used of the processors, as PHP counts for `max_execution_time`: in its code and in the kernel, without
 /// the programs that it started. One system call; any process may be asked about.
-pub(crate) fn processor_time(pid: u32) -> Option<Duration> {
+#[must_use]
+pub fn processor_time(pid: u32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
     clock_gettime(clock).ok().map(Duration::from)
 }

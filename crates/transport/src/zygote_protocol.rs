@@ -129,6 +129,8 @@ pub enum FromZygote {
         status: Option<i32>,
         /// The signal that killed it.
         signal: Option<i32>,
+        /// Microseconds of processor time that it had, with the programs that it has started and waited for.
+        processor_us: u64,
     },
 }
 

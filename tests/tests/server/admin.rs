@@ -131,7 +131,7 @@ impl OnAddress {
         conn.try_response(if text.starts_with("HEAD") { "HEAD" } else { "GET" }).map_or(0, |answer| answer.status)
     }
 
-    fn command(&self, arguments: &[&str], token: &str) -> std::process::Output {
+    pub(super) fn command(&self, arguments: &[&str], token: &str) -> std::process::Output {
         Command::new(program())
             .args(arguments)
             .arg("--admin")

@@ -172,6 +172,19 @@ fn a_streamed_response_is_compared_and_a_long_one_is_not() {
 }
 
 #[test]
+fn a_route_that_takes_longer_than_in_classic_mode_is_demoted() {
+    run(Mode::Worker, looping, |site| {
+        let demoted = ask_until_demoted(site, "/slow");
+        let reason = demoted["reason"].as_str().unwrap();
+        assert!(reason.contains("requests took longer than in classic mode, at last 3"), "{reason}");
+        assert!(counted(site, "slower") >= 8 && counted(site, "differs") == 0, "{}", pool(site));
+        assert_eq!((site.get_ok("/slow").as_str(), mode(site).as_str()), ("the same", "worker"));
+        let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
+        assert!(text.contains(" took longer"), "{text}");
+    });
+}
+
+#[test]
 fn what_may_have_a_side_effect_runs_once() {
     run(Mode::Worker, looping, |site| {
         let private: &[&dyn Fn() -> Request] = &[

@@ -1,62 +1,32 @@
 //! Servers that others have made as the other side of a proxy: nginx in the clear and with TLS, PHP's built-in server.
 
-use howdah_tests::process::{PATIENCE, eventually, signal, wait_for_exit};
+use howdah_tests::nginx::Nginx;
+use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::site::Port;
 use howdah_tests::{Mode, Request, Setup, run};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
+use std::process::{Command, Stdio};
 
-/// A running nginx with a certificate for `localhost` that nobody has to trust.
-struct Nginx {
-    process: Child,
-    plain: Port,
-    tls: Port,
-    directory: TempDir,
-}
-
-impl Nginx {
-    fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("howdah-nginx-").tempdir().unwrap();
-        let (plain, tls, top) = (Port::hold(), Port::hold(), directory.path().display().to_string());
-        certificate(directory.path());
-        fs::write(directory.path().join("f.txt"), "x".repeat(300_000)).unwrap();
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|kind| format!("{kind}_temp_path {top}/{kind};"))
-            .concat();
-        let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-        let configuration = format!(
-            "{user} daemon off; worker_processes 1; pid {top}/pid; error_log {top}/error.log;
-             events {{ worker_connections 200; }}
-             http {{ access_log off; {temporary}
-               server {{
-                 listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl; root {top};
-                 ssl_certificate {top}/cert.pem; ssl_certificate_key {top}/key.pem;
-                 location /p/ {{ alias {top}/; dav_methods PUT; }}
-                 location /p/who {{ return 200 \"$scheme $ssl_server_name $http_host $connection_requests\"; }}
-               }} }}",
-            plain = plain.number,
-            tls = tls.number,
-        );
-        let file = directory.path().join("nginx.conf");
-        fs::write(&file, configuration).unwrap();
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-e"]).arg(directory.path().join("error.log"));
-        let process = command.arg("-c").arg(&file).stdin(Stdio::null()).spawn().unwrap();
-        let ready = || TcpStream::connect(("127.0.0.1", tls.number)).is_ok();
-        assert!(eventually(PATIENCE, ready), "nginx does not listen");
-        Self { process, plain, tls, directory }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        signal(self.process.id(), Signal::TERM);
-        let _ = wait_for_exit(&mut self.process, PATIENCE);
-    }
+/// nginx in the clear and with a certificate for `localhost` that nobody has to trust, on its first and its second port.
+fn nginx() -> Nginx {
+    Nginx::start(2, |directory, ports| {
+        certificate(directory);
+        fs::write(directory.join("f.txt"), "x".repeat(300_000)).unwrap();
+        format!(
+            "server {{
+               listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl; root {top};
+               ssl_certificate {top}/cert.pem; ssl_certificate_key {top}/key.pem;
+               location /p/ {{ alias {top}/; dav_methods PUT; }}
+               location /p/who {{ return 200 \"$scheme $ssl_server_name $http_host $connection_requests\"; }}
+             }}",
+            plain = ports[0],
+            tls = ports[1],
+            top = directory.display(),
+        )
+    })
 }
 
 fn certificate(directory: &Path) {
@@ -73,9 +43,9 @@ fn certificate(directory: &Path) {
 
 #[test]
 fn nginx_behind_in_the_clear_and_with_tls() {
-    let nginx = Nginx::start();
-    let ca = nginx.directory.path().join("cert.pem").display().to_string();
-    let (plain, tls) = (nginx.plain.number, nginx.tls.number);
+    let nginx = nginx();
+    let ca = nginx.directory().join("cert.pem").display().to_string();
+    let (plain, tls) = (nginx.port(0), nginx.port(1));
     for (proxy, scheme) in [
         (format!("{{ keep_alive_timeout = \"1s\", to = \"http://127.0.0.1:{plain}\" }}"), "http "),
         (
@@ -111,18 +81,12 @@ fn nginx_behind_in_the_clear_and_with_tls() {
 
 #[test]
 fn a_certificate_that_nobody_trusts_or_of_another_name_is_502() {
-    let nginx = Nginx::start();
-    let ca = nginx.directory.path().join("cert.pem").display().to_string();
+    let nginx = nginx();
+    let ca = nginx.directory().join("cert.pem").display().to_string();
     for (proxy, said) in [
+        (format!("{{ keep_alive_timeout = \"1s\", to = \"https://localhost:{}\" }}", nginx.port(1)), "UnknownIssuer"),
         (
-            format!("{{ keep_alive_timeout = \"1s\", to = \"https://localhost:{}\" }}", nginx.tls.number),
-            "UnknownIssuer",
-        ),
-        (
-            format!(
-                "{{ keep_alive_timeout = \"1s\", to = \"https://127.0.0.1:{}\", ca = \"{ca}\" }}",
-                nginx.tls.number
-            ),
+            format!("{{ keep_alive_timeout = \"1s\", to = \"https://127.0.0.1:{}\", ca = \"{ca}\" }}", nginx.port(1)),
             "not valid for name",
         ),
     ] {

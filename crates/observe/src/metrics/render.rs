@@ -59,6 +59,7 @@ impl Metrics {
                 page.sample(&["dropped"], self.spans_dropped.get());
             }
             Id::ErrorLogDropped => page.sample(&[], self.error_log_dropped()),
+            Id::Processor => page.sample(&[], Seconds(self.processor_time.us())),
             Id::CompressionIn => page.sample(&[], self.compression_in.get()),
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
@@ -102,6 +103,11 @@ impl Metrics {
             Id::PhpTime => {
                 for pool in pools {
                     page.sample(&[&pool.name], Seconds(pool.php_time.snapshot().sum_us));
+                }
+            }
+            Id::PoolProcessor => {
+                for pool in pools {
+                    page.sample(&[&pool.name], Seconds(pool.processor_time.us()));
                 }
             }
             Id::PooledLimit => connections(page, pools, |numbers| numbers.limit),

@@ -75,6 +75,7 @@ metrics! {
         "Handshakes of TLS that succeeded, by session: new or resumed.";
     TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
         "Handshakes of TLS that failed: no common version, cipher or certificate, or no TLS at all.";
+    Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";
     BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
@@ -130,7 +131,7 @@ metrics! {
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
         "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
     Compared "howdah_pool_compared_total" Counter ["pool", "result"]
-        "Responses compared with those of classic mode (`compare_one_in`), by result: same, differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
+        "Responses compared with those of classic mode (`compare_one_in`), by result: same, slower (the same, but it took longer), differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
     DemotedRoutes "howdah_pool_demoted_routes" Gauge ["pool"]
         "Routes that run in classic mode because their responses differed, or their requests killed workers.";
     SessionsReset "howdah_pool_snapshot_sessions_reset_total" Counter ["pool"]
@@ -141,6 +142,8 @@ metrics! {
     Restores "howdah_pool_snapshot_restore_seconds" Histogram ["pool"]
         "Snapshot mode: how long it took to put a worker back after a request.";
     PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
+    PoolProcessor "howdah_pool_processor_seconds_total" Counter ["pool"]
+        "Processor time of the pool's workers, with the programs that they have started and waited for.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
     PooledOpen "howdah_connection_pool_open" Gauge ["pool", "name"]

@@ -71,6 +71,7 @@ pub(crate) async fn run<U: Upstream>(
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
         share: exchange.connection.share.get().cloned(),
+        busy: None,
     };
     exchange.front = Front::Php;
     exchange.route = script.route;

@@ -42,6 +42,11 @@ $respond = function () {
             }
             echo 'alive';
             break;
+        case '/slow':
+            // What is kept has grown, say.
+            usleep($loops ? 30000 : 1000);
+            echo 'the same';
+            break;
         case '/count':
             echo mark('count'), Howdah\mode();
             break;
