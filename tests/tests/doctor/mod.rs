@@ -145,6 +145,9 @@ fn nothing_is_blamed_in_an_application_that_leaks_nothing() {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("For howdah.toml:") && text.contains("19 of 19"), "{text}");
+    let (_, pages) = text.split_once("\nPAGE (MS / CPU MS)").unwrap_or_else(|| panic!("{text}"));
+    let costs = |line: &&str| line.starts_with("GET /") && line.matches(" / ").count() >= 4 && !line.contains('!');
+    assert_eq!(pages.lines().filter(costs).count(), 19, "each page, in four modes: {text}");
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("Worker") && page.contains("None was found.") && page.ends_with("</html>\n"), "{page}");
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("{{"), "it needs nothing else");

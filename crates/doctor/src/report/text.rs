@@ -1,12 +1,16 @@
 //! The report for a terminal.
 
 use super::{by_route, mean, megabytes, verdict};
+use crate::cost::Cost;
 use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
 /// How many findings of a route are told, and notes of a mode; the page and the JSON have all.
 const SHOWN: usize = 6;
+/// Pages whose costs are told, and the letters of a page's name.
+const PAGES: usize = 20;
+const PAGE_WIDTH: usize = 33;
 
 /// The report in lines.
 #[must_use]
@@ -36,6 +40,7 @@ pub fn text(report: &Report) -> String {
         let leaks = mode.leaks().count();
         let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12.1}{cpu:>12.1}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
     }
+    by_page(report, &mut out);
     for mode in &report.modes {
         of_mode(mode, &mut out);
     }
@@ -51,6 +56,35 @@ pub fn text(report: &Report) -> String {
     out.push_str("\nFor howdah.toml:\n\n");
     report.advice.settings.lines().for_each(|line| out.push_str(&format!("    {line}\n").replace("    \n", "\n")));
     out
+}
+
+/// What each page costs in each mode, the dearest first, and where it is not safe.
+fn by_page(report: &Report, out: &mut String) {
+    let modes: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
+    let mut pages: Vec<usize> = (0..report.routes.len()).collect();
+    let ms = |page: &usize| report.classic.get(*page).map_or(0.0, |cost| cost.ms);
+    pages.sort_by(|a, b| ms(b).total_cmp(&ms(a)));
+    let cell = |costs: &[Cost], page: usize, safe: bool| {
+        let cost = costs.get(page).copied().unwrap_or_default();
+        format!("{:.1} / {:.1}{}", cost.ms, cost.cpu_ms, if safe { ' ' } else { '!' })
+    };
+    let _ = write!(out, "\n{:<34}{:>16}", "PAGE (MS / CPU MS)", "classic");
+    modes.iter().for_each(|mode| out.push_str(&format!("{:>16}", mode.mode.name())));
+    out.push('\n');
+    for &page in pages.iter().take(PAGES) {
+        let route: String = report.routes[page].chars().take(PAGE_WIDTH).collect();
+        let mut line = format!("{route:<34}{:>16}", cell(&report.classic, page, true));
+        for mode in &modes {
+            let _ = write!(line, "{:>16}", cell(&mode.costs, page, mode.safe.get(page).is_none_or(|safe| *safe)));
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    if pages.len() > PAGES {
+        let _ = writeln!(out, "and {} more: --html and --json have all, with memory", pages.len() - PAGES);
+    }
+    if modes.iter().any(|mode| mode.safe_routes() < report.routes.len()) {
+        out.push_str("!: not safe there\n");
+    }
 }
 
 fn of_mode(mode: &ModeReport, out: &mut String) {
