@@ -65,7 +65,9 @@ fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
     if let Some(port) = get("CADDY_SERVER_ADMIN_PORT") {
         flags.set("admin", &format!("{}:{port}", get("CADDY_SERVER_ADMIN_HOST").unwrap_or("localhost")));
     }
-    if let Some(number) = get("CADDY_SERVER_WORKER_DIRECTIVE").and_then(|text| text.strip_prefix("num")) {
+    // A number in Octane 2.3, a line of its Caddyfile later.
+    let line = get("CADDY_SERVER_WORKER_DIRECTIVE").and_then(|text| text.strip_prefix("num"));
+    if let Some(number) = line.or_else(|| get("CADDY_SERVER_WORKER_COUNT")) {
         flags.set("workers", number.trim());
     }
     for line in get("CADDY_SERVER_WATCH_DIRECTIVES").unwrap_or_default().lines() {
@@ -130,6 +132,20 @@ mod tests {
         is("admin", &["localhost:2019"]);
         is("workers", &["4"]);
         is("watch", &["/app/no-such/**/*.php", "/app/.env"]);
+    }
+
+    #[test]
+    fn workers_are_counted_as_every_octane_says_it() {
+        let served = |name: &str, value: &str| {
+            let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "http://:8000"), (name, value)];
+            let Some(Ok(Asked::Serve(flags))) = ask(&["frankenphp", "run"], &env) else { panic!() };
+            flags.values.get("workers").cloned()
+        };
+        let three = Some(vec!["3".to_owned()]);
+        assert_eq!(served("CADDY_SERVER_WORKER_COUNT", "3"), three);
+        assert_eq!(served("CADDY_SERVER_WORKER_DIRECTIVE", "num 3"), three);
+        // `--workers=auto`.
+        assert_eq!(served("CADDY_SERVER_WORKER_COUNT", ""), None);
     }
 
     #[test]

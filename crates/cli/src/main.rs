@@ -27,6 +27,7 @@ mod identity;
 mod init;
 mod listening;
 mod memory;
+mod octane_link;
 mod orders;
 mod outcome;
 mod output;
@@ -132,6 +133,7 @@ fn main() -> ExitCode {
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Doctor(flags) => return doctor::run(&flags),
         Command::Recipes => print(recipes::list()),
+        Command::Octane { directory, replace } => octane_link::make(&directory, replace),
         Command::Reload { server, reload } => match admin_address(&server) {
             Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,

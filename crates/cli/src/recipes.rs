@@ -26,10 +26,37 @@ pub(crate) fn list() -> String {
 
 /// Says in two lines what was found in the directory and what is done with it, and what could be.
 pub(crate) fn tell(loaded: &Loaded) {
-    let Some(found) = &loaded.found else { return };
-    let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
-    tracing::info!("{}", what(found, loaded.settings.app.as_deref().filter(|_| has_rules)));
-    tracing::info!("{}; `howdah init` writes this down as howdah.toml", how(loaded, found));
+    let (what, how) = if let Some(found) = &loaded.found {
+        let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
+        (what(found, loaded.settings.app.as_deref().filter(|_| has_rules)), how(loaded, found))
+    } else if let Some(what) = plain(loaded) {
+        let mode = mode(loaded);
+        let faster = if mode == Mode::Classic { FASTER_PLAIN } else { "" };
+        (what, format!("{mode} mode{faster}"))
+    } else {
+        return;
+    };
+    tracing::info!("{what}");
+    tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
+}
+
+const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/choosing.md";
+
+/// What is served where no known application was found. None: somebody has said what is, or it is not PHP by an index.php.
+fn plain(loaded: &Loaded) -> Option<String> {
+    let settings = &loaded.settings;
+    let is_free = loaded.file.is_none() && settings.detect && settings.app.is_none();
+    let has_script = settings.pools.iter().any(|pool| pool.script.is_some() || pool.boot.is_some());
+    let front = settings.front_controller.as_deref().unwrap_or_default().trim_start_matches('/');
+    let (root, is_front) = (&settings.root, !front.is_empty() && settings.root.join(front).is_file());
+    let root = root.display();
+    (is_free && !has_script && is_front).then(|| {
+        format!("found plain PHP (by {front}): serving {root}, and {front} for every path that is no file there")
+    })
+}
+
+fn mode(loaded: &Loaded) -> Mode {
+    loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode)
 }
 
 /// What runs it, and what would be faster.
@@ -40,7 +67,7 @@ fn how(loaded: &Loaded, found: &Application) -> String {
             "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
         );
     }
-    let mode = loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode);
+    let mode = mode(loaded);
     match (found.recipe(), found.kind.faster) {
         (Some(recipe), _) if mode == Mode::Classic => {
             format!("classic mode; faster: snapshot mode by the recipe {}", recipe.name)

@@ -2,6 +2,7 @@
 
 mod dev;
 mod explain;
+mod octane;
 mod reload;
 
 use std::collections::BTreeMap;
@@ -102,6 +103,13 @@ pub enum Command {
     Doctor(DoctorFlags),
     /// List the applications that are known.
     Recipes,
+    /// Have Laravel Octane start this server as its `frankenphp`.
+    Octane {
+        /// The project's directory.
+        directory: PathBuf,
+        /// Even where another program has that name.
+        replace: bool,
+    },
     /// Have a running server read everything again.
     Reload {
         /// Which server.
@@ -241,6 +249,7 @@ impl Cli {
             },
             Some(("doctor", matches)) => Command::Doctor(doctor_flags(matches)),
             Some(("recipes", _)) => Command::Recipes,
+            Some(("octane", matches)) => octane::octane(matches),
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
             }
@@ -348,6 +357,7 @@ pub fn definition() -> clap::Command {
         .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
             "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
         ))
+        .subcommand(octane::octane_args())
         .subcommand(explain::explain_args())
         .subcommand(
             control_args(clap::Command::new("status").about("Show what a running server does"))

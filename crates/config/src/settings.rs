@@ -102,9 +102,9 @@ settings! {
         /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
         /// visitors upload to, its front controller; `""` for none.
         ///
-        /// One of `adminer`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`, `nextcloud`,
-        /// `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`, `symfony`,
-        /// `wordpress`.
+        /// One of `adminer`, `bedrock`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`,
+        /// `nextcloud`, `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`,
+        /// `symfony`, `wordpress`.
         app: Option<String> = r#""""# example(r#""wordpress""#);
         /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
         ///

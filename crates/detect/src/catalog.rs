@@ -34,6 +34,7 @@ use Sign::{Package, Text};
 
 const WITH_RUNTIME: &str = "snapshot mode, once the project has the package symfony/runtime: docs/guide/symfony.md";
 const BY_BOOT_FILE: &str = "snapshot mode with a boot file: docs/guide/snapshot.md";
+const BY_LOOP: &str = "worker mode by the package howdah/runtime, three lines of PHP: docs/guide/psr15.md";
 const HERE: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
@@ -80,12 +81,33 @@ pub const CATALOG: &[Kind] = &[
         ],
         ..PLAIN
     },
-    Kind { name: "typo3", title: "TYPO3", signs: &[Package("typo3/cms-core")], ..PLAIN },
+    Kind {
+        name: "typo3",
+        title: "TYPO3",
+        roots: &["public", "web", "."],
+        signs: &[
+            Package("typo3/cms-core"),
+            Text { file: "typo3/sysext/core/Classes/Information/Typo3Version.php", text: "const VERSION =" },
+        ],
+        ..PLAIN
+    },
     Kind {
         name: "magento",
         title: "Magento",
         roots: &["pub"],
-        signs: &[Package("magento/product-community-edition"), Package("magento/product-enterprise-edition")],
+        signs: &[
+            Package("magento/product-community-edition"),
+            Package("magento/product-enterprise-edition"),
+            Package("mage-os/product-community-edition"),
+        ],
+        ..PLAIN
+    },
+    Kind {
+        name: "bedrock",
+        title: "WordPress (Bedrock)",
+        app: Some("bedrock"),
+        roots: &["web"],
+        signs: &[Package("roots/wordpress"), Package("roots/wordpress-no-content")],
         ..PLAIN
     },
     Kind {
@@ -135,14 +157,18 @@ pub const CATALOG: &[Kind] = &[
         title: "phpMyAdmin",
         app: Some("phpmyadmin"),
         roots: &["public", "."],
-        signs: &[Text { file: "libraries/classes/Version.php", text: "const VERSION =" }],
+        signs: &[
+            Text { file: "libraries/classes/Version.php", text: "const VERSION =" },
+            // From 6.0 on, with the version some lines further down.
+            Text { file: "src/Version.php", text: "namespace PhpMyAdmin" },
+        ],
         ..PLAIN
     },
     Kind {
         name: "roundcube",
         title: "Roundcube",
         app: Some("roundcube"),
-        roots: HERE,
+        roots: &["public_html", "."],
         signs: &[Text { file: "program/include/iniset.php", text: "RCMAIL_VERSION" }],
         ..PLAIN
     },
@@ -158,17 +184,32 @@ pub const CATALOG: &[Kind] = &[
     Kind {
         name: "codeigniter",
         title: "CodeIgniter",
-        signs: &[Package("codeigniter4/framework"), Text { file: "system/CodeIgniter.php", text: "const CI_VERSION" }],
+        roots: &["public", "."],
+        signs: &[
+            Package("codeigniter4/framework"),
+            Text { file: "system/CodeIgniter.php", text: "const CI_VERSION" },
+            // Version 3, which has no document root of its own.
+            Text { file: "system/core/CodeIgniter.php", text: "const CI_VERSION" },
+        ],
         ..PLAIN
     },
     Kind {
         name: "yii",
         title: "Yii",
         roots: &["web", "public", "frontend/web"],
-        signs: &[Package("yiisoft/yii2"), Package("yiisoft/yii-http")],
+        signs: &[Package("yiisoft/yii2"), Package("yiisoft/yii-runner-http"), Package("yiisoft/yii-http")],
         ..PLAIN
     },
     Kind { name: "cakephp", title: "CakePHP", roots: &["webroot"], signs: &[Package("cakephp/cakephp")], ..PLAIN },
-    Kind { name: "slim", title: "Slim", signs: &[Package("slim/slim")], ..PLAIN },
-    Kind { name: "mezzio", title: "Mezzio", signs: &[Package("mezzio/mezzio")], ..PLAIN },
+    Kind { name: "slim", title: "Slim", faster: BY_LOOP, signs: &[Package("slim/slim")], ..PLAIN },
+    Kind { name: "mezzio", title: "Mezzio", faster: BY_LOOP, signs: &[Package("mezzio/mezzio")], ..PLAIN },
+    // The interfaces alone: whatever is built on them and was not told by then.
+    Kind {
+        name: "psr-15",
+        title: "PSR-15",
+        roots: &["public", "web"],
+        faster: BY_LOOP,
+        signs: &[Package("psr/http-server-handler"), Package("psr/http-server-middleware")],
+        ..PLAIN
+    },
 ];

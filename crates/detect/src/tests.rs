@@ -61,6 +61,63 @@ fn a_project_whose_packages_are_not_installed_yet_is_told_without_its_version() 
     assert_eq!((&*found.title(), found.evidence), ("Slim", "composer.json"));
 }
 
+/// Every package of Composer's that tells an application, in the layout that it has.
+#[test]
+fn what_composer_installs_is_told_with_its_document_root() {
+    for (package, root, name, app) in [
+        ("laravel/framework", "public", "laravel", Some("laravel")),
+        ("symfony/framework-bundle", "public", "symfony", Some("symfony")),
+        ("api-platform/symfony", "public", "api-platform", Some("symfony")),
+        ("sylius/sylius", "public", "sylius", Some("symfony")),
+        ("drupal/core-recommended", "web", "drupal", Some("drupal")),
+        ("drupal/core", "docroot", "drupal", Some("drupal")),
+        ("roots/wordpress", "web", "bedrock", Some("bedrock")),
+        ("roots/wordpress-no-content", "web", "bedrock", Some("bedrock")),
+        ("typo3/cms-core", "public", "typo3", None),
+        ("magento/product-community-edition", "pub", "magento", None),
+        ("mage-os/product-community-edition", "pub", "magento", None),
+        ("codeigniter4/framework", "public", "codeigniter", None),
+        ("yiisoft/yii2", "web", "yii", None),
+        ("yiisoft/yii2", "frontend/web", "yii", None),
+        ("yiisoft/yii-runner-http", "public", "yii", None),
+        ("cakephp/cakephp", "webroot", "cakephp", None),
+        ("slim/slim", "public", "slim", None),
+        ("mezzio/mezzio", "public", "mezzio", None),
+        ("psr/http-server-handler", "public", "psr-15", None),
+        ("psr/http-server-middleware", "web", "psr-15", None),
+    ] {
+        let index = format!("{root}/index.php");
+        // Frameworks have interfaces of PSR-15, too.
+        let packages = [("psr/http-server-handler", "1.0.2"), (package, "v1.2.3")];
+        let packages = if package.starts_with("psr/") { &packages[1..] } else { &packages[..] };
+        let dir = project(&[("composer.lock", &lock(packages)), (&index, "")]);
+        let found = look(dir.path()).unwrap_or_else(|| panic!("{package}"));
+        assert_eq!((found.kind.name, found.kind.app), (name, app), "{package}");
+        assert_eq!((&found.root, found.version.as_deref()), (&dir.path().join(root), Some("1.2.3")), "{package}");
+    }
+}
+
+/// Laravel is the same with and without Octane, and Symfony with and without Runtime; what differs is said by the packages.
+#[test]
+fn what_a_project_may_lack_does_not_change_what_it_is() {
+    for (packages, name) in [
+        (&[("laravel/framework", "v11.0.0")][..], "laravel"),
+        (&[("laravel/octane", "v2.3.6"), ("laravel/framework", "v11.0.0")], "laravel"),
+        (&[("symfony/framework-bundle", "v7.1.5")], "symfony"),
+        (&[("symfony/runtime", "v7.1.5"), ("symfony/framework-bundle", "v7.1.5")], "symfony"),
+    ] {
+        let dir = project(&[("composer.lock", &lock(packages)), ("public/index.php", "")]);
+        assert_eq!(look(dir.path()).unwrap().kind.name, name, "{packages:?}");
+    }
+}
+
+/// What an interface alone tells must not open a project whose pages lie in its top directory.
+#[test]
+fn a_library_with_a_page_of_its_own_is_no_application() {
+    let dir = project(&[("composer.json", r#"{"require": {"psr/http-server-handler": "^1"}}"#), ("index.php", "")]);
+    assert!(look(dir.path()).is_none());
+}
+
 #[test]
 fn an_application_without_composer_is_told_by_its_constants() {
     let cases = [
@@ -72,12 +129,37 @@ fn an_application_without_composer_is_told_by_its_constants() {
         ("program/include/iniset.php", "define('RCMAIL_VERSION', '1.6.5');", "Roundcube 1.6.5"),
         ("core/lib/Drupal.php", "class Drupal {\n  const VERSION = '10.1.6';", "Drupal 10.1.6"),
         ("doku.php", "<?php\n/**\n * DokuWiki mainscript\n */", "DokuWiki"),
-        ("system/CodeIgniter.php", "public const CI_VERSION = '4.4.3';", ""),
+        ("system/core/CodeIgniter.php", "const CI_VERSION = '3.1.13';", "CodeIgniter 3.1.13"),
+        (
+            "typo3/sysext/core/Classes/Information/Typo3Version.php",
+            "protected const VERSION = '11.5.30';",
+            "TYPO3 11.5.30",
+        ),
+        ("src/Version.php", "<?php\n\nnamespace PhpMyAdmin;\n", "phpMyAdmin"),
+        ("src/Version.php", "<?php\n\nnamespace Other;\n", ""),
     ];
     for (file, text, title) in cases {
         let dir = project(&[(file, text), ("index.php", "")]);
         assert_eq!(look(dir.path()).map(|found| found.title()).unwrap_or_default(), title, "{file}");
     }
+    // Its fourth version keeps its pages apart.
+    let dir = project(&[("system/CodeIgniter.php", "const CI_VERSION = '4.4.3';"), ("public/index.php", "")]);
+    assert_eq!(
+        look(dir.path()).map(|found| (found.title(), found.root)),
+        Some(("CodeIgniter 4.4.3".into(), dir.path().join("public")))
+    );
+}
+
+/// Where an application has a directory for its visitors beside pages at its top, they get that alone.
+#[test]
+fn a_document_root_of_its_own_goes_before_the_top_directory() {
+    let dir = project(&[
+        ("program/include/iniset.php", "define('RCMAIL_VERSION', '1.6.5');"),
+        ("index.php", ""),
+        ("public_html/index.php", ""),
+    ]);
+    let found = look(dir.path()).unwrap();
+    assert_eq!((&*found.title(), found.root), ("Roundcube 1.6.5", dir.path().join("public_html")));
 }
 
 #[test]

@@ -20,9 +20,9 @@ macro_rules! presets {
 }
 
 presets! {
-    "adminer", "cacti", "dokuwiki", "drupal", "icingaweb2", "joomla", "laravel", "mediawiki", "nextcloud",
-    "phpldapadmin", "phpmyadmin", "phpsysinfo", "postfixadmin", "roundcube", "shaarli", "simplesamlphp", "symfony",
-    "wordpress",
+    "adminer", "bedrock", "cacti", "dokuwiki", "drupal", "icingaweb2", "joomla", "laravel", "mediawiki",
+    "nextcloud", "phpldapadmin", "phpmyadmin", "phpsysinfo", "postfixadmin", "roundcube", "shaarli", "simplesamlphp",
+    "symfony", "wordpress",
 }
 
 /// The rules of an application, as they are read.

@@ -34,6 +34,11 @@ fn what_is_private_is_refused_and_what_is_public_is_not() {
             &["/wp-login.php", "/wp-admin/", "/wp-includes/js/jquery/jquery.js", "/wp-cron.php", "/xmlrpc.php"][..],
         ),
         (
+            "bedrock",
+            &["/wp-config.php", "/wp/wp-includes/version.php", "/wp/wp-admin/includes/x.php", "/app/debug.log"][..],
+            &["/wp/wp-login.php", "/wp/wp-admin/", "/wp/wp-includes/js/jquery/jquery.js", "/app/themes/a/style.css"][..],
+        ),
+        (
             "mediawiki",
             &[
                 "/maintenance/update.php",
@@ -146,6 +151,7 @@ fn what_is_private_is_refused_and_what_is_public_is_not() {
 fn uploads_are_not_run() {
     for (name, path) in [
         ("wordpress", "/wp-content/uploads/2024/01/x.php"),
+        ("bedrock", "/app/uploads/2024/01/x.php"),
         ("mediawiki", "/images/evil.php"),
         ("drupal", "/sites/default/files/x.php"),
         ("joomla", "/images/x.php"),

@@ -14,6 +14,10 @@ use Psr\Http\Message\UriFactoryInterface;
 /** Makes PSR-7 requests of PHP's superglobals. */
 final class ServerRequests
 {
+    /** Packages that have one factory for everything, and packages that have one for each kind of object. */
+    private const FACTORIES = ['Nyholm\Psr7\Factory\Psr17Factory', 'GuzzleHttp\Psr7\HttpFactory'];
+    private const NAMESPACES = ['Slim\Psr7\Factory', 'Laminas\Diactoros'];
+
     public function __construct(
         private readonly ServerRequestFactoryInterface $requests,
         private readonly UriFactoryInterface $uris,
@@ -25,11 +29,18 @@ final class ServerRequests
     /** With the first PSR-17 factory that is installed. */
     public static function withInstalledFactory(): self
     {
-        foreach (['Nyholm\Psr7\Factory\Psr17Factory', 'GuzzleHttp\Psr7\HttpFactory'] as $class) {
+        foreach (self::FACTORIES as $class) {
             if (class_exists($class)) {
                 $factory = new $class();
 
                 return new self($factory, $factory, $factory, $factory);
+            }
+        }
+        foreach (self::NAMESPACES as $namespace) {
+            if (class_exists("$namespace\ServerRequestFactory")) {
+                $make = static fn (string $kind): object => new ("$namespace\\{$kind}Factory")();
+
+                return new self($make('ServerRequest'), $make('Uri'), $make('Stream'), $make('UploadedFile'));
             }
         }
         throw new \LogicException('No PSR-17 factory is installed: require nyholm/psr7, or give a ServerRequests of your own factories.');

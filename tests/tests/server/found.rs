@@ -138,6 +138,81 @@ fn what_is_said_counts_more_than_what_is_found() {
     assert_eq!(app(&[]), "app = \"\" # default");
 }
 
+/// WordPress in Bedrock's layout: pages from `web`, WordPress's own files in `web/wp`, uploads in `web/app`.
+#[test]
+fn a_bedrock_project_is_served_from_its_web_directory_with_its_rules() {
+    let top = tempfile::tempdir().unwrap();
+    let dir = top.path().join("project");
+    for (name, text) in [
+        ("composer.lock", r#"{"packages": [{"name": "roots/wordpress", "version": "6.1.1"}]}"#),
+        (".env", "DB_PASSWORD=secret"),
+        ("config/application.php", "<?php echo 'secret';"),
+        ("web/index.php", "<?php echo 'page ', $_SERVER['REQUEST_URI'];"),
+        ("web/wp-config.php", "<?php echo 'secret';"),
+        ("web/wp/wp-login.php", "<?php echo 'login';"),
+        ("web/wp/wp-admin/index.php", "<?php echo 'admin';"),
+        ("web/wp/wp-includes/version.php", "<?php $wp_version = '6.1.1'; echo 'secret';"),
+        ("web/app/themes/a/style.css", "a {}"),
+        ("web/app/uploads/evil.php", "<?php echo 'secret';"),
+    ] {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let said = served(top.path(), &dir, &[], |ask| {
+        assert_eq!(ask("/a-post/"), (200, "page /a-post/".to_owned()));
+        assert_eq!(ask("/wp/wp-login.php"), (200, "login".to_owned()));
+        assert_eq!(ask("/wp/wp-admin/"), (200, "admin".to_owned()));
+        assert_eq!(ask("/app/themes/a/style.css"), (200, "a {}".to_owned()));
+        for path in [
+            "/.env",
+            "/wp-config.php",
+            "/wp/wp-includes/version.php",
+            "/app/uploads/evil.php",
+            "/config/application.php",
+        ] {
+            let (status, text) = ask(path);
+            assert!(!text.contains("secret"), "{path}: {status} {text}");
+        }
+    });
+    assert!(said.contains("found WordPress (Bedrock) 6.1.1 (by composer.lock)"), "{said}");
+    assert!(said.contains("with the rules of app = \"bedrock\""), "{said}");
+}
+
+/// Two lines for whatever is found: what it is, and how it runs, with what would be faster.
+#[test]
+fn what_is_found_is_said_with_what_would_be_faster() {
+    for (package, what, how) in [
+        (
+            "slim/slim",
+            "found Slim 4.14.0 (by composer.lock): serving ",
+            "classic mode; faster: worker mode by the package howdah/runtime",
+        ),
+        (
+            "psr/http-server-handler",
+            "found PSR-15 4.14.0 (by composer.lock): serving ",
+            "docs/guide/psr15.md; `howdah init` writes",
+        ),
+        (
+            "symfony/framework-bundle",
+            "found Symfony 4.14.0 (by composer.lock): serving ",
+            "once the project has the package symfony/runtime",
+        ),
+        (
+            "a/library",
+            "found plain PHP (by index.php): serving ",
+            "classic mode; faster where the code suits it, which `howdah doctor` finds out",
+        ),
+    ] {
+        let (top, dir) = project(package, "v4.14.0");
+        let said = served(top.path(), &dir, &[], |ask| assert_eq!(ask("/a").0, 200));
+        assert!(said.contains(what) && said.contains(how), "{package}: {said}");
+        assert!(said.contains(&dir.join("public").display().to_string()), "{package}: {said}");
+        let said = served(top.path(), &dir, &["--detect", "false"], |_| ());
+        assert!(!said.contains("found "), "{said}");
+    }
+}
+
 #[test]
 fn init_says_where_there_is_no_application_and_serves_what_it_does_not_know() {
     let top = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@ use howdah_tests::process::{PATIENCE, eventually, wait_for_exit};
 use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Request, Response, Target};
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -111,4 +112,73 @@ fn octane_finds_a_version_it_accepts() {
     assert!(version >= vec![1, 5, 0], "{version:?}");
     let wrong = Command::new(&link).arg("run").env_remove("APP_PUBLIC_PATH").output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// `howdah octane` in this directory, where PATH has nothing but this: whether it succeeded, and what it said.
+fn link(app: &Path, path: &Path, arguments: &[&str]) -> (bool, String) {
+    let mut command = Command::new(program());
+    let output = command.arg("octane").args(arguments).current_dir(app).env_clear().env("PATH", path).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (output.status.success(), said)
+}
+
+/// The link may be made before or after Octane has downloaded a FrankenPHP, which is never lost.
+#[test]
+fn the_link_for_octane_is_made_in_any_order() {
+    let top = tempfile::tempdir().unwrap();
+    let (app, path) = (top.path().join("app"), top.path().join("bin"));
+    fs::create_dir_all(&app).unwrap();
+    fs::create_dir(&path).unwrap();
+    let (done, said) = link(&app, &path, &[]);
+    assert!(!done && said.contains("there is no artisan in"), "{said}");
+    fs::write(app.join("artisan"), "").unwrap();
+    let leads = || fs::canonicalize(app.join("frankenphp")).ok() == fs::canonicalize(program()).ok();
+
+    // Before: Octane finds it and asks for its version, which satisfies it. Twice does no harm.
+    for what in ["leads to", "leads to this server already"] {
+        let (done, said) = link(&app, &path, &[]);
+        assert!(done && said.contains(what) && leads(), "{said}");
+    }
+    let version = Command::new(app.join("frankenphp")).arg("build-info").output().unwrap();
+    assert!(String::from_utf8_lossy(&version.stdout).contains("github.com/dunglas/frankenphp\tv1."));
+
+    // After: what lies there stays until it is said that it may go.
+    fs::remove_file(app.join("frankenphp")).unwrap();
+    fs::write(app.join("frankenphp"), "FrankenPHP's own").unwrap();
+    let (done, said) = link(&app, &path, &[]);
+    assert!(!done && said.contains("is another program") && said.contains("--replace") && !leads(), "{said}");
+    let (done, said) = link(&app, &path, &["--replace"]);
+    assert!(done && said.contains("frankenphp.before-howdah") && leads(), "{said}");
+    assert_eq!(fs::read_to_string(app.join("frankenphp.before-howdah")).unwrap(), "FrankenPHP's own");
+    fs::remove_file(app.join("frankenphp")).unwrap();
+    fs::write(app.join("frankenphp"), "the next").unwrap();
+    let (done, said) = link(&app, &path, &["--replace"]);
+    assert!(!done && said.contains("would be lost"), "{said}");
+    assert_eq!(fs::read_to_string(app.join("frankenphp")).unwrap(), "the next");
+
+    // A link to a program that has gone is nobody's.
+    fs::remove_file(app.join("frankenphp")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/howdah", app.join("frankenphp")).unwrap();
+    let (done, said) = link(top.path(), &path, &["app"]);
+    assert!(done && leads(), "{said}");
+}
+
+/// Octane looks in PATH first.
+#[test]
+fn a_frankenphp_that_octane_would_find_before_the_link_is_told() {
+    let top = tempfile::tempdir().unwrap();
+    let (app, path) = (top.path().join("app"), top.path().join("bin"));
+    fs::create_dir_all(&app).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(app.join("artisan"), "").unwrap();
+    let other = path.join("frankenphp");
+    fs::write(&other, "").unwrap();
+    // It is no program.
+    assert!(link(&app, &path, &[]).0);
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    let (done, said) = link(&app, &path, &[]);
+    assert!(!done && said.contains(&format!("{} comes first", other.display())), "{said}");
+    fs::remove_file(&other).unwrap();
+    std::os::unix::fs::symlink(program(), &other).unwrap();
+    assert!(link(&app, &path, &[]).0, "this one may come first");
 }

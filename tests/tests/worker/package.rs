@@ -116,6 +116,21 @@ fn psr15_with_guzzles_messages() {
     a_psr15_application_is_served("/usr/share/php/GuzzleHttp/Psr7/autoload.php", "GuzzleHttp\\Psr7\\HttpFactory");
 }
 
+/// Its factories are a class for each kind of object; the package finds the first one that is there.
+#[test]
+fn psr15_with_slims_messages() {
+    let messages = "/usr/share/php/Slim/Psr7/autoload.php";
+    if !std::path::Path::new(messages).exists() {
+        howdah_skip::skip!("slim", "Debian's php-slim-psr7 is not installed");
+    }
+    let own = |kind: &str| {
+        format!(
+            "function create{kind}(...$all) {{ return (new Slim\\Psr7\\Factory\\{kind}Factory)->create{kind}(...$all); }}"
+        )
+    };
+    a_psr15_application_is_served(messages, &format!("class {{ {} {} }}", own("Response"), own("Stream")));
+}
+
 #[test]
 fn stubs_say_what_is_there() {
     let stubs = include_str!("../../../php/stubs/howdah.stub.php");

@@ -30,6 +30,9 @@ pub(crate) fn written(root: &Path, project: &Path) -> Vec<Written> {
     if root.join("wp-includes/version.php").is_file() {
         add("WordPress", root.join("wp-content/uploads"), false);
     }
+    if root.join("wp/wp-includes/version.php").is_file() {
+        add("WordPress (Bedrock)", root.join("app/uploads"), false);
+    }
     if project.join("bootstrap/app.php").is_file() && project.join("storage/framework").is_dir() {
         add("Laravel", project.join("storage"), false);
         add("Laravel", project.join("storage/framework/views"), true);

@@ -1,0 +1,105 @@
+//! `howdah octane`: the link by which Laravel Octane starts this server where it is to start FrankenPHP (`frankenphp`).
+//!
+//! Octane looks for a program `frankenphp` in PATH, then in the project, and downloads one into the project where there is
+//! none. So the link is made in the project, what lies there is moved away only if that was asked for, and what comes first
+//! in PATH is told.
+
+use crate::output::{self, complain};
+use anyhow::{Context, Result, bail};
+use howdah_pool::server_program::ServerProgram;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const NAME: &str = "frankenphp";
+/// What a program that was there is called from then on.
+const BEFORE: &str = "frankenphp.before-howdah";
+
+/// Makes the link in a project.
+pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
+    let project = directory.canonicalize().with_context(|| format!("cannot look into {}", directory.display()))?;
+    if !project.join("artisan").is_file() {
+        bail!("there is no artisan in {}: which directory is the Laravel project's?", project.display());
+    }
+    let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
+    let program = program.binary();
+    let link = project.join(NAME);
+    let mut said = String::new();
+    match there(&link, program)? {
+        There::Ours => said = format!("{} leads to this server already\n", link.display()),
+        There::Nothing => put(program, &link)?,
+        There::Other if !replace => bail!(
+            "{0} is another program, as `octane:install` downloads it, and Octane would go on to start that one; \
+             `howdah octane --replace` keeps it as {BEFORE} and puts the link in its place",
+            link.display()
+        ),
+        There::Other => {
+            let kept = project.join(BEFORE);
+            if kept.symlink_metadata().is_ok() {
+                bail!("{} is there already and would be lost: move or remove it", kept.display());
+            }
+            fs::rename(&link, &kept).with_context(|| format!("cannot rename {}", link.display()))?;
+            if let Err(error) = put(program, &link) {
+                let _ = fs::rename(&kept, &link);
+                return Err(error);
+            }
+            said = format!("what was there is {} now\n", kept.display());
+        }
+    }
+    if !said.contains("already") {
+        said += &format!("{} leads to {}\n", link.display(), program.display());
+    }
+    let other = first_in_path(program);
+    if other.is_none() {
+        said += "`php artisan octane:start --server=frankenphp` starts Howdah; nothing is downloaded for it\n";
+    }
+    output::print(said)?;
+    if let Some(other) = other {
+        complain(format_args!(
+            "howdah: but {} comes first, as Octane looks in PATH before it looks in the project: remove it, or start with \
+             PATH=\"{}:$PATH\"",
+            other.display(),
+            project.display()
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What bears the name.
+enum There {
+    /// Nothing, or a link to nothing.
+    Nothing,
+    /// This program.
+    Ours,
+    Other,
+}
+
+fn there(path: &Path, program: &Path) -> Result<There> {
+    match path.canonicalize() {
+        Ok(other) if program.canonicalize().is_ok_and(|program| program == other) => Ok(There::Ours),
+        Ok(_) => Ok(There::Other),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(There::Nothing),
+        Err(error) => Err(error).with_context(|| format!("cannot look at {}", path.display())),
+    }
+}
+
+/// Puts the link there at once, over a link to nothing too.
+fn put(program: &Path, link: &Path) -> Result<()> {
+    let new = link.with_extension(format!("new-{}", std::process::id()));
+    let made = std::os::unix::fs::symlink(program, &new).and_then(|()| fs::rename(&new, link));
+    if made.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    made.with_context(|| format!("cannot make the link {}", link.display()))
+}
+
+/// The program of that name that Octane would find in PATH, if it is not this one.
+fn first_in_path(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let runs = |file: &PathBuf| file.metadata().is_ok_and(|of| of.is_file() && of.permissions().mode() & 0o111 != 0);
+    let first = std::env::split_paths(&path).map(|directory| directory.join(NAME)).find(runs)?;
+    (first.canonicalize().ok() != program.canonicalize().ok()).then_some(first)
+}
