@@ -17,7 +17,7 @@ run() {
     rm -f "$packages"/systemd.*
     (
         for tree in "${trees[@]}"; do echo "$BASHPID" >"$tree/cgroup.procs"; done
-        exec timeout --signal KILL 400 unshare --mount --pid --fork --kill-child --cgroup --ipc --uts --propagation private \
+        exec timeout --signal KILL 700 unshare --mount --pid --fork --kill-child --cgroup --ipc --uts --propagation private \
             "$here/scripts/test-packages-systemd.sh" --init "$packages"
     ) >"$packages/systemd.boot" 2>&1 || status=$?
     for tree in "${trees[@]}"; do find "$tree" -depth -type d -exec rmdir {} +; done
@@ -57,7 +57,7 @@ Type=oneshot
 ExecStart=$here/scripts/test-packages-systemd.sh --test $packages
 StandardOutput=file:$packages/systemd.log
 StandardError=file:$packages/systemd.log
-TimeoutStartSec=380
+TimeoutStartSec=680
 ExecStopPost=/bin/systemctl --no-block exit
 UNIT
     exec env -i container=howdah PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --unit=test-packages.service \
@@ -73,24 +73,30 @@ installed() {
 }
 said() { grep -q "$1" /tmp/apt.log || { cat /tmp/apt.log; fail "not said: $1"; }; }
 
+asked=0
+
 # kept COMMAND…: runs it while requests come, of which one takes longer than it, and none may be lost.
 kept() {
-    local slow load lost
-    rm -f /tmp/stop
+    local slow number lost
+    local -a loads=()
+    rm -f /tmp/stop /tmp/codes.*
     get -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8080/slow.php >/tmp/slow &
     slow=$!
-    (while [ ! -e /tmp/stop ]; do
-        get -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8080/ || true
-    done) >/tmp/codes 2>&1 &
-    load=$!
+    for number in 1 2 3; do
+        (while [ ! -e /tmp/stop ]; do
+            get -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8080/ || true
+        done) >/tmp/codes.$number 2>&1 &
+        loads+=($!)
+    done
     sleep 0.5
     "$@"
     sleep 0.5
     touch /tmp/stop
-    wait $slow $load
-    lost=$(sort /tmp/codes /tmp/slow | uniq -c | grep -v ' 200$' || true)
+    wait $slow "${loads[@]}"
+    asked=$((asked + $(cat /tmp/codes.* | wc -l)))
+    lost=$(sort /tmp/codes.* /tmp/slow | uniq -c | grep -v ' 200$' || true)
     [ -z "$lost" ] || fail "$*: requests were lost: $lost"
-    [ "$(wc -l </tmp/codes)" -gt 20 ] || fail "$*: hardly a request came"
+    [ "$(cat /tmp/codes.* | wc -l)" -gt 20 ] || fail "$*: hardly a request came"
 }
 
 # taken_over COMMAND…: another process has to be the service after it.
@@ -100,6 +106,14 @@ taken_over() {
     kept "$@"
     systemctl is-active --quiet howdah || fail "$*: the service is not active"
     [ "$(main_pid)" != "$before" ] || fail "$*: process $before goes on"
+}
+
+# What ExecStartPre and the server itself have said since the service was started last, that is a warning or worse.
+unquiet() {
+    local all
+    all=$(journalctl --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$(systemctl show --property InvocationID --value howdah)")
+    grep -q '^# PHP of pool default' <<<"$all" || fail "the journal lacks what check says: $all"
+    grep -iE '^howdah: |warning|WARN|ERROR' <<<"$all" || true
 }
 
 tests() {
@@ -126,6 +140,32 @@ PHP
     kept systemctl reload howdah
     [ "$(main_pid)" = "$before" ] || fail "a reload is another process"
     taken_over howdah upgrade --config /etc/howdah/howdah.toml
+    step "restarts: no request is lost, no warning"
+    for _ in 1 2 3 4 5; do
+        taken_over systemctl restart howdah
+        [ -z "$(unquiet)" ] || fail "a restart is warned of: $(unquiet)"
+    done
+    howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
+    [ ! -s /tmp/check ] || fail "check of a running unit: $(cat /tmp/check)"
+    step "a crash, and a server that hangs"
+    before=$(main_pid)
+    kill -KILL "$before"
+    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "nobody waits for the next process after a crash"
+    [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
+    mkdir -p /etc/systemd/system/howdah.service.d
+    printf '[Service]\nWatchdogSec=2\nTimeoutAbortSec=2\n' >/etc/systemd/system/howdah.service.d/watchdog.conf
+    systemctl daemon-reload
+    systemctl restart howdah
+    before=$(main_pid)
+    sleep 5
+    [ "$(main_pid)" = "$before" ] || fail "the watchdog has ended a server that lives"
+    kill -STOP "$before"
+    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "a server that hangs is not started anew"
+    [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
+    journalctl --no-pager -u howdah | grep -q 'Watchdog timeout' || fail "it was not the watchdog"
+    rm -r /etc/systemd/system/howdah.service.d
+    systemctl daemon-reload
+    systemctl restart howdah
     step "a newer package takes over, with its template's services"
     sed 's/8080/8090/; s#/run/howdah/#/run/howdah-shop/#' /etc/howdah/howdah.toml >/etc/howdah/shop.toml
     grep -q '^admin' /etc/howdah/shop.toml || sed -i '1i admin = "unix:/run/howdah-shop/admin.sock"' /etc/howdah/shop.toml
@@ -164,6 +204,11 @@ PHP
     systemctl start howdah.socket
     grep -q 'Hello, socket!' <(get http://127.0.0.1:8080/?name=socket) || fail "no activation by a socket"
     taken_over howdah upgrade --config /etc/howdah/howdah.toml
+    taken_over systemctl restart howdah
+    [ -z "$(unquiet)" ] || fail "a restart with a unit of sockets is warned of: $(unquiet)"
+    systemctl stop howdah
+    howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
+    [ ! -s /tmp/check ] || fail "check takes the unit's socket for somebody else's: $(cat /tmp/check)"
     systemctl stop howdah.socket howdah
     rm /etc/systemd/system/howdah.socket
     systemctl daemon-reload
@@ -173,6 +218,7 @@ PHP
     apt-get remove -y -qq howdah "$(dpkg-deb -f "$php" Package)" >/tmp/apt.log 2>&1 || fail "remove: $(cat /tmp/apt.log)"
     [ -z "$(pgrep howdah || true)" ] || fail "processes outlive the package: $(pgrep -a howdah)"
     dpkg --purge howdah "$(dpkg-deb -f "$php" Package)" >/tmp/apt.log 2>&1 || fail "purge: $(cat /tmp/apt.log)"
+    step "$asked requests came while services were reloaded, upgraded, replaced and restarted, and none was lost"
     touch "$packages/systemd.good"
 }
 

@@ -233,6 +233,9 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
+            if let Some(missing) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+                bail!("there is no directory {}; make it", missing.display());
+            }
             let socket = unix_socket::bind_private(path)?;
             socket.listen(BACKLOG)?;
             unix_socket::open_up(path, access)?;

@@ -3,6 +3,7 @@
 
 use crate::admin_client;
 use crate::checks::{self, Depth};
+use crate::kept_sockets::Kept;
 use crate::output::{self, complain};
 use crate::{identity, php_hosts, sandbox};
 use howdah_budget::machine;
@@ -106,7 +107,7 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
 
 /// Addresses that could not be listened on. What a server of these settings listens on already is no trouble. Without one,
 /// whoever has an address may be what this server is to take the place of, and directories in `/run` are made when a service
-/// starts: these are warnings.
+/// starts: these are warnings. What systemd has open for the server is nobody else's.
 fn addresses(settings: &Settings, found: &mut Found) {
     let http3 = settings.listen.iter().filter_map(|addr| match addr {
         ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),
@@ -125,6 +126,7 @@ fn addresses(settings: &Settings, found: &mut Found) {
         .collect();
     let is_used = tried.iter().any(|(.., tried)| matches!(tried, Err(Trouble::InUse)));
     let running = if is_used { running(settings) } else { Running::No };
+    let mut kept = if is_used && matches!(running, Running::No) { Kept::now() } else { Kept::default() };
     for (name, addr, tried) in tried {
         let Err(trouble) = tried else { continue };
         match (trouble, &running) {
@@ -136,6 +138,7 @@ fn addresses(settings: &Settings, found: &mut Found) {
                     "{name}: cannot listen on {addr}: it is in use, and the server that runs does not have that address"
                 ));
             }
+            (Trouble::InUse, Running::No) if kept.has(addr) => {}
             (Trouble::InUse, Running::No) => found.warnings.push(format!(
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
                  name another address"
@@ -152,7 +155,9 @@ fn addresses(settings: &Settings, found: &mut Found) {
     }
     // A server that runs has it for HTTP/3, or not yet: that cannot be told apart.
     for udp in http3.filter(|_| matches!(running, Running::No)) {
-        if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM) {
+        if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM)
+            && !kept.has(&ListenAddr::Https(udp))
+        {
             found.warnings.push(format!("listen: another process uses UDP port {} of {udp}", udp.port()));
         }
     }

@@ -25,6 +25,7 @@ mod fpm_status;
 mod frankenphp;
 mod identity;
 mod init;
+mod kept_sockets;
 mod listening;
 mod memory;
 mod octane_link;

@@ -44,6 +44,8 @@ enum Accepting {
     Here,
     /// Another process does.
     Elsewhere,
+    /// Nobody does, or whoever keeps the socket for the next process.
+    NotHere,
 }
 
 /// For how long an endpoint of HTTP/3 whose socket another process reads now still lets in what it has read itself.
@@ -73,9 +75,18 @@ impl Doors {
 
     /// Leaves all of them to another process, for good.
     pub(crate) fn leave(&self) -> Leaving {
+        self.end(Accepting::Elsewhere)
+    }
+
+    /// Closes all for good.
+    pub(crate) fn close_all(&self) -> Leaving {
+        self.end(Accepting::NotHere)
+    }
+
+    fn end(&self, now: Accepting) -> Leaving {
         let doors = self.lock().take().unwrap_or_default();
         for door in &doors {
-            door.stop.send_replace(Accepting::Elsewhere);
+            door.stop.send_replace(now);
         }
         Leaving(doors)
     }
@@ -98,17 +109,13 @@ impl Doors {
         }
     }
 
-    /// Closes all for good.
-    pub(crate) fn close_all(&self) {
-        *self.lock() = None;
-    }
-
     fn lock(&self) -> MutexGuard<'_, Option<Vec<Door>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Doors that another process has taken over, until nothing is accepted at them any more.
+/// Doors that are given up, until nothing is accepted at them any more. Before that no thread may end: it would drop what it
+/// is given, and a client that was accepted would get no answer.
 pub(crate) struct Leaving(Vec<Door>);
 
 impl Leaving {
@@ -174,8 +181,8 @@ async fn accept(
     };
     let stopping = async {
         // An error means that the door has gone.
-        let elsewhere = stop.wait_for(|accepting| *accepting == Accepting::Elsewhere).await.is_ok();
-        if over_udp && elsewhere {
+        let who = stop.wait_for(|accepting| *accepting != Accepting::Here).await.map(|who| *who);
+        if over_udp && who.is_ok_and(|who| who == Accepting::Elsewhere) {
             let _ = tokio::time::timeout(READ_BEFORE, stop.changed()).await;
         }
     };

@@ -31,10 +31,10 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
         let mut first = true;
         // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
         let sniffed = supervise(state, |cx, verdict| {
-            if verdict > Verdict::Finish {
-                return Poll::Ready(None);
+            match speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx) {
+                Poll::Pending if gives_up(verdict, || socket.has_unread()) => Poll::Ready(None),
+                polled => polled,
             }
-            speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx)
         });
         match sniffed.await.flatten() {
             Some(is_h2) => is_h2,
@@ -71,8 +71,9 @@ pub(crate) async fn drive_tls<H: Handler>(
         }
     };
     let state = &connection.state;
-    let shaking = supervise(state, |cx, verdict| {
-        if verdict > Verdict::Finish { Poll::Ready(None) } else { handshake.poll(cx, &connection).map(Some) }
+    let shaking = supervise(state, |cx, verdict| match handshake.poll(cx, &connection) {
+        Poll::Pending if gives_up(verdict, || handshake.has_unread()) => Poll::Ready(None),
+        polled => polled.map(Some),
     });
     let Some(result) = shaking.await.flatten() else { return };
     match handshake.finish(result, &connection) {
@@ -83,6 +84,12 @@ pub(crate) async fn drive_tls<H: Handler>(
         }
         Shaken::Over => {}
     }
+}
+
+/// Whether a connection that has not begun is to go. Waiting for its first bytes ends when it has gone on for too long, unless
+/// they have come in at that moment.
+fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
+    verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())
 }
 
 /// Serves what is known to speak this protocol.

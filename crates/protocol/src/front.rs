@@ -94,11 +94,6 @@ impl Front {
         &self.shared
     }
 
-    /// Closes the listeners (and removes the files of Unix sockets); open connections go on.
-    pub fn stop_accepting(&self) {
-        self.doors.close_all();
-    }
-
     /// Leaves further connections to another process. Those that there are go with their next response, or as they would
     /// anyway; none is closed before. True when all have gone, false when `longest` is over before.
     pub async fn leave(&mut self, longest: Duration) -> bool {
@@ -117,15 +112,19 @@ impl Front {
         tokio::time::timeout(longest, gone).await.is_ok()
     }
 
-    /// Accepts nothing more, closes idle connections, lets running requests end, and cuts what is left after `grace`.
-    /// The threads go on running what else lives on their runtimes until `end`.
+    /// Accepts nothing more (the files of Unix sockets go), lets running requests end, closes idle connections as soon as no
+    /// request is to be expected of them, and cuts what is left after `grace`. The threads go on running what else lives on
+    /// their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {
-        self.stop_accepting();
-        for handle in &self.handles {
-            handle.drain();
-        }
+        let mut closing = self.doors.close_all();
         let ended = std::mem::take(&mut self.ended);
+        let handles = &self.handles;
         let all = async {
+            // Whoever has been accepted is with its thread then; the others are left to whoever has the sockets after this.
+            closing.ended().await;
+            for handle in handles {
+                handle.drain(grace / 2);
+            }
             for end in ended {
                 let _ = end.await;
             }

@@ -2,11 +2,12 @@
 //! anything; the I/O thread gives up on it as on a header that does not come.
 
 use crate::connection::Connection;
-use crate::socket::Socket;
+use crate::socket::{Socket, has_unread};
 use crate::tls_socket::{TlsSocket, speaks_http};
 use howdah_tls::{ACME_TLS, Session};
 use rustls::{ServerConfig, ServerConnection};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
@@ -57,6 +58,11 @@ impl Handshake {
             Err(_) => metrics.tls_handshakes_failed.inc(),
         }
         Poll::Ready(result)
+    }
+
+    /// Whether bytes have come in that the handshake has not seen.
+    pub(crate) fn has_unread(&self) -> bool {
+        has_unread(self.socket.stream().as_fd())
     }
 
     /// What the connection is from now on.

@@ -17,10 +17,6 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// In a shutdown, how many milliseconds a connection that has asked nothing is still listened to: its request may be on
-/// its way from the socket.
-const UNUSED_GRACE: u64 = 100;
-
 /// How often a thread whose connections are to go looks whether they have gone.
 const LEAVING_TICK: Duration = Duration::from_millis(50);
 
@@ -36,8 +32,8 @@ pub(crate) enum Message {
     MakeRoom,
     /// Let every connection go with its next response, and end when the last one has gone.
     Leave,
-    /// Finish what runs, take nothing new, end.
-    Drain,
+    /// Finish what runs, wait no longer than this for requests that may be on their way, end.
+    Drain(Duration),
     /// End now.
     Abort,
 }
@@ -79,8 +75,8 @@ impl IoThreadHandle {
         let _ = self.sender.send(Message::Leave);
     }
 
-    pub(crate) fn drain(&self) {
-        let _ = self.sender.send(Message::Drain);
+    pub(crate) fn drain(&self, patience: Duration) {
+        let _ = self.sender.send(Message::Drain(patience));
     }
 
     pub(crate) fn abort(&self) {
@@ -105,7 +101,7 @@ struct Connections {
     next: u64,
     /// Further connections are told to go with their first response.
     leaving: bool,
-    /// Since when the thread is being drained, by its clock.
+    /// Until when requests may still come while the thread is being drained, by its clock.
     draining: Option<u64>,
     open: HashMap<u64, Arc<Connection>>,
 }
@@ -197,10 +193,9 @@ impl<H: Handler> IoThread<H> {
     fn look(&self) -> bool {
         let now = self.now();
         let connections = self.lock();
-        let unused_end = connections.draining.is_some_and(|since| now.saturating_sub(since) > UNUSED_GRACE);
         for conn in connections.open.values() {
             conn.state.look(now, &conn.timeouts());
-            if unused_end && conn.state.is_unused() {
+            if connections.draining.is_some_and(|until| conn.state.waits_in_vain(now, until)) {
                 conn.state.give(Verdict::Idle);
             }
         }
@@ -250,9 +245,10 @@ impl<H: Handler> IoThread<H> {
         }
     }
 
-    fn drain(&self) {
+    fn drain(&self, patience: Duration) {
         let mut connections = self.lock();
-        connections.draining = Some(self.now());
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        connections.draining = Some(self.now().saturating_add(patience));
         for conn in connections.open.values() {
             conn.state.give(Verdict::Finish);
         }
@@ -317,10 +313,14 @@ impl<H: Handler> Unstarted<H> {
                     tick = tokio::time::interval(LEAVING_TICK);
                 }
                 // Without anyone who could send more, a thread ends as if it had been asked to.
-                Some(Message::Drain) | None => {
+                Some(Message::Drain(_)) | None => {
+                    let patience = match message {
+                        Some(Message::Drain(patience)) => patience,
+                        _ => Duration::MAX,
+                    };
                     if !draining {
                         draining = true;
-                        thread.drain();
+                        thread.drain(patience);
                         // From here on the ticks also find out when the last connection has gone.
                         tick = tokio::time::interval(Duration::from_millis(10));
                     }

@@ -88,7 +88,9 @@ impl fmt::Display for BindError {
             (io::ErrorKind::AddrNotAvailable, _) => {
                 write!(f, "; this machine has no such address (`ip addr` shows which it has)")
             }
-            (io::ErrorKind::NotFound, ListenAddr::Unix(_)) => write!(f, "; its directory does not exist"),
+            (io::ErrorKind::NotFound, ListenAddr::Unix(path)) => {
+                write!(f, "; there is no directory {}; make it", path.parent().unwrap_or(Path::new("/")).display())
+            }
             _ => Ok(()),
         }
     }

@@ -65,6 +65,11 @@ impl Socket {
         }
     }
 
+    /// Whether bytes have come in that nobody has read and that the runtime may not have told of yet.
+    pub(crate) fn has_unread(&self) -> bool {
+        has_unread(self.as_fd())
+    }
+
     /// As `AsyncWrite::poll_write_vectored`, for protocols that write by themselves. They call `poll_flush` behind it, or go on
     /// reading.
     pub(crate) fn poll_write_vectored(
@@ -172,6 +177,11 @@ impl Socket {
             }
         }
     }
+}
+
+/// See [`Socket::has_unread`].
+pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {
+    recv(socket, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK).is_ok_and(|(_, length)| length > 0)
 }
 
 /// Sends memory; `more` keeps the kernel from sending a small packet before the file that follows.

@@ -42,6 +42,15 @@ pub struct Timeouts {
     pub min_rate: u64,
 }
 
+/// In a shutdown, how many milliseconds a connection that has asked nothing may have been there before it is closed: its
+/// request may be on its way, sent once more after a packet was lost, or its client may have to wait for a processor.
+const FIRST_REQUEST: u64 = 2000;
+
+/// The same since the last response of one that was kept alive. Whoever uses it sends the next request soon and is told with
+/// that response that it is the last one. A close that crosses a request cannot be ruled out in HTTP/1.1, and this makes it
+/// rare.
+const NEXT_REQUEST: u64 = 1000;
+
 /// Milliseconds that a new connection, or a header, has until others that wait for a place come first.
 const A_MOMENT: u64 = 1000;
 
@@ -405,10 +414,12 @@ impl State {
         }
     }
 
-    /// For the shutdown: nothing has been asked and nothing is being asked.
+    /// For a shutdown, which waits for requests until then: whether the connection waits for one that is not to be expected.
     #[must_use]
-    pub fn is_unused(&self) -> bool {
-        self.fresh.load(Relaxed) && !self.reading_head.load(Relaxed)
+    pub fn waits_in_vain(&self, now: u64, until: u64) -> bool {
+        let busy = self.in_flight.load(Relaxed) > 0 || self.is_write_blocked() || self.reading_head.load(Relaxed);
+        let patience = if self.fresh.load(Relaxed) { FIRST_REQUEST } else { NEXT_REQUEST };
+        !busy && (now >= until || now.saturating_sub(self.since.load(Relaxed)) > patience)
     }
 }
 
@@ -446,6 +457,22 @@ mod tests {
         };
         assert_eq!(after(answered, 1000), Verdict::None);
         assert_eq!(after(answered, 1011), Verdict::Idle);
+    }
+
+    #[test]
+    fn a_shutdown_waits_for_requests_that_may_be_on_their_way_and_for_no_others() {
+        let state = State::new(10);
+        let in_vain = |now| state.waits_in_vain(now, u64::MAX);
+        assert_eq!([11, 10 + FIRST_REQUEST, 11 + FIRST_REQUEST].map(in_vain), [false, false, true]);
+        assert!(state.waits_in_vain(12, 12), "the grace time is shorter");
+        state.on_read();
+        assert!(!state.waits_in_vain(100_000, 12), "its header is to come to its end");
+        state.on_handshake_over();
+        state.look(5000, &TIMEOUTS.under(0));
+        state.begin();
+        assert!(!in_vain(100_000));
+        state.end();
+        assert_eq!([5000 + NEXT_REQUEST, 5001 + NEXT_REQUEST].map(in_vain), [false, true]);
     }
 
     #[test]

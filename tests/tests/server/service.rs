@@ -7,8 +7,10 @@ use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{self, PATIENCE, eventually};
 use howdah_tests::service::with_kept;
 use howdah_tests::site::{free_port, replace_file};
-use howdah_tests::{Conn, Mode, Request, Setup, Site, run, scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, run, scenario};
 use rustix::process::Signal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The variables, as PHP sees them.
 const VARIABLES: &str = "foreach (['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'LISTEN_FDS', 'LISTEN_PID', \
@@ -203,6 +205,97 @@ scenario!(
         assert!(site.howdah().manager().until("FDSTORE=1").value("FDNAME") != Some(&*name));
         let log = std::fs::read_to_string(site.place().top.join("next.log")).unwrap();
         assert!(!log.contains("was passed"), "{log}");
+    },
+);
+
+/// Opens a connection for each request until it is to stop, and counts them. Panics at the first one that is not answered.
+fn ask(target: &Target, stop: &AtomicBool) -> u32 {
+    let bytes = Request::get("/f.txt").header("Connection", "close").bytes();
+    let mut asked = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let mut conn = Conn::open(target);
+        conn.send(&bytes);
+        assert_eq!(conn.response("GET").expect(200).text(), "file", "after {asked} requests");
+        asked += 1;
+    }
+    asked
+}
+
+scenario!(
+    nobody_who_opens_a_connection_for_each_request_loses_one_at_restarts,
+    howdah_only = "NOTIFY_SOCKET is Howdah's",
+    |s| s.notified().setting("threads", "2").workers(1).file("f.txt", "file"),
+    |site| {
+        let (port, target) = (site.port(), site.target().clone());
+        let name = format!("howdah-tcp-127.0.0.1-{port}");
+        let socket = site.howdah().manager().until("FDSTORE=1").descriptors.pop().expect("the socket comes along");
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(&target, &stop))).collect();
+            let restarts = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                site.howdah().signal(Signal::TERM);
+                assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+                for _ in 0..25 {
+                    let _next = Next::start(site, socket.try_clone().unwrap(), &name, port);
+                    let _ = site.howdah().manager().until("READY=1");
+                }
+                let _last = Next::start(site, socket.try_clone().unwrap(), &name, port);
+                let _ = site.howdah().manager().until("READY=1");
+                stop.store(true, Ordering::Relaxed);
+                clients.into_iter().map(|client| client.join().unwrap()).sum::<u32>()
+            }));
+            stop.store(true, Ordering::Relaxed);
+            // Who waits in the socket's queue would wait for ever.
+            drop(socket);
+            assert!(restarts.unwrap() > 0);
+        });
+    },
+);
+
+scenario!(
+    requests_that_are_on_their_way_at_a_stop_are_answered,
+    howdah_only = "a reference of its own is not needed: this is about a stop",
+    |s| s.notified().workers(1).php("hello.php", "echo 'hello';"),
+    |site| {
+        let request = Request::get("/hello.php");
+        let (mut unused, mut used) = (site.conn(), site.conn());
+        assert_eq!(used.exchange(&request).expect(200).text(), "hello");
+        site.howdah().signal(Signal::TERM);
+        let _ = site.howdah().manager().until("STOPPING=1");
+        // As long as a packet that is sent once more may take.
+        std::thread::sleep(Duration::from_millis(300));
+        for conn in [&mut unused, &mut used] {
+            let response = conn.exchange(&request).expect(200);
+            assert_eq!((response.text(), response.header("connection")), ("hello".to_owned(), Some("close")));
+        }
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+    },
+);
+
+scenario!(
+    requests_that_were_sent_ahead_do_not_cost_the_last_response_of_a_stop,
+    howdah_only = "a reference of its own is not needed: this is about a stop",
+    |s| {
+        let php = "require 'gate.php'; gate('g'); echo str_repeat('x', 400000);";
+        s.http1("requests that are sent ahead").notified().workers(1).php("long.php", php)
+    },
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/long.php").bytes());
+        let held = gate.wait();
+        conn.send(Request::get("/long.php").bytes());
+        site.howdah().signal(Signal::TERM);
+        let _ = site.howdah().manager().until("STOPPING=1");
+        // The server has read the second one by now, and not this one: a close with bytes unread is a reset.
+        conn.send(Request::get("/long.php").bytes());
+        held.release();
+        // Some of it is on the server's side of the connection then.
+        std::thread::sleep(Duration::from_millis(300));
+        let response = conn.response("GET").expect(200);
+        assert_eq!((response.text().len(), response.header("connection")), (400_000, Some("close")));
+        drop(conn);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
     },
 );
 

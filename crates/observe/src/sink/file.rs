@@ -80,6 +80,12 @@ impl FileSink {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let file = log_file::open(path);
-    file.map_err(|error| io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display())))
+    log_file::open(path).map_err(|error| {
+        let missing = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+        let why = match missing {
+            Some(directory) => format!("there is no directory {}; make it", directory.display()),
+            None => error.to_string(),
+        };
+        io::Error::new(error.kind(), format!("cannot open the log {}: {why}", path.display()))
+    })
 }

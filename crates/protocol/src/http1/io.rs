@@ -103,13 +103,13 @@ impl Io {
         }
         loop {
             match self.connection.state.verdict() {
-                Verdict::None | Verdict::LastResponse | Verdict::Finish => {}
+                Verdict::None | Verdict::LastResponse | Verdict::Finish | Verdict::Idle => {}
                 Verdict::HeaderTimeout => {
                     // One try: whoever does not even take these bytes gets none.
                     let _ = self.socket.try_write(RESPONSE_408);
                     return Poll::Ready(Ok(Next::End));
                 }
-                Verdict::Idle | Verdict::Drop => return Poll::Ready(Ok(Next::End)),
+                Verdict::Drop => return Poll::Ready(Ok(Next::End)),
             }
             if self.at_end {
                 return Poll::Ready(Ok(Next::End));
@@ -130,8 +130,8 @@ impl Io {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     // Only now: a request that has come in by this moment is handled.
-                    let finish = self.connection.state.verdict() == Verdict::Finish;
-                    if finish && self.input.is_empty() && !self.connection.state.is_unused() {
+                    let is_idle = self.connection.state.verdict() == Verdict::Idle && self.input.is_empty();
+                    if is_idle && !self.socket.has_unread() {
                         return Poll::Ready(Ok(Next::End));
                     }
                     return Poll::Pending;
@@ -366,6 +366,11 @@ impl Io {
     /// Whether a part of the request's body may still come.
     pub(super) fn has_unread_body(&self) -> bool {
         !self.body.is_done()
+    }
+
+    /// Whether the client has sent further requests ahead.
+    pub(super) fn has_requests_ahead(&self) -> bool {
+        !self.input.is_empty() || self.socket.has_unread()
     }
 
     /// Reads and forgets what the client still sends, so that closing does not reset the connection before the client

@@ -97,7 +97,11 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         let goes_on = respond(io, asked, parsed.keep_alive, response).await?;
         drop(in_flight);
         if !goes_on {
-            let linger = lock(io).has_unread_body();
+            let linger = {
+                let io = lock(io);
+                // Who has announced that this is the last request has sent no other.
+                io.has_unread_body() || (parsed.keep_alive && io.has_requests_ahead())
+            };
             return close(io, linger).await;
         }
     }
