@@ -7,7 +7,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-packages test-php84 \
+	test all-tests test-fast unit-test test-composer test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-packages \
+	test-php83 test-php84 test-php84-short test-php85 \
 	install uninstall deb lint format generate bench fuzz clean
 
 CARGO ?= cargo
@@ -103,10 +104,10 @@ test-asan: setup-test ## The scenarios of async, worker and classic mode with th
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
 
-unit-test: setup-build test-php
+unit-test: setup-build test-composer
 	scripts/skips.sh $(CARGO) test --locked --workspace --exclude howdah-tests
 
-test-php: setup-build ## The Composer packages' own tests, those that need no server
+test-composer: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
 test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
@@ -129,8 +130,30 @@ deb: build ## Make the Debian packages howdah and howdah-phpX.Y in target/debian
 test-packages: build ## Install, start, upgrade, remove and purge the Debian packages in a root made by debootstrap (root, a mirror)
 	BUILT=$(BUILT) scripts/skips.sh scripts/test-packages.sh
 
+# PHP_CONFIG: this one alone (php-config8.3, /opt/php/bin/php-config).
+test-php: setup-test ## Build with every php-configX.Y that is found, or PHP_CONFIG=, and run all scenarios with it (FILTER=name)
+	@for php_config in $(if $(filter file,$(origin PHP_CONFIG)),$$(scripts/php-version.sh configs),$(PHP_CONFIG)); do \
+		scripts/test-php.sh $$php_config $(FILTER) || exit 1; \
+	done
+
 test-php84: ## Build and run all scenarios with PHP 8.4 in a Debian 13 made by debootstrap (root, a mirror; FILTER=name)
 	scripts/skips.sh scripts/test-in-debian.sh trixie 8.4 $(FILTER)
+
+# What differs between versions of PHP, compat.h and the layouts of extensions' variables, in all modes.
+PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body snapshot::state snapshot::boot \
+	snapshot::extensions worker::request_loop server::output server::input server::script_life server::php_settings \
+	server::php_versions
+SHORT = SHORT=1 scripts/skips.sh scripts/test-in-debian.sh
+PHP_SHORT = $(or $(FILTER),$(PHP_TELLING)) --skip ::reference --skip postgresql
+
+test-php84-short: build ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once
+	$(SHORT) trixie 8.4 $(PHP_SHORT)
+
+test-php83: build ## The same with PHP 8.3 in an Ubuntu 24.04 (its keys: ubuntu-keyring, or KEYRING=file)
+	$(SHORT) noble 8.3 $(PHP_SHORT)
+
+test-php85: build ## The same with PHP 8.5 in an Ubuntu 26.04
+	$(SHORT) resolute 8.5 $(PHP_SHORT)
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh

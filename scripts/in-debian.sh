@@ -1,41 +1,95 @@
 #!/bin/bash
-# Runs a command of this repository in a Debian of its own: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie). The root is
-# made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what the command installs. Mounts
-# and processes end with the command, so it can be removed with rm -rf (--one-file-system, to be sure).
+# Runs a command of this repository in a Debian or Ubuntu of its own: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie;
+# noble, resolute). The root is made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what
+# the command installs. Mounts and processes end with the command, also when it is interrupted or killed, so the root can be
+# removed with rm -rf (--one-file-system, to be sure).
 #
 # The repository is there under the same path, with a target/ of its own (ROOTS/SUITE.target), and so is this machine's
-# Rust. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded packages. Needs
-# root, debootstrap and a Debian mirror (MIRROR). Status 3 where one of these is missing.
+# Rust, read-only. With BUILT_HERE=1 programs and crates that this machine has built are in that target/, too; what is built
+# over them is forgotten. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded
+# packages. Needs root and a mirror: MIRROR (and MIRROR_SECURITY), else that of apt here, else deb.debian.org. Status 3 where
+# something is missing.
 set -euo pipefail
 
-suite=${1:?which Debian: bookworm or trixie}
+suite=${1:?which Debian or Ubuntu: bookworm, trixie, noble or resolute}
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)
 roots=$(realpath -m "${ROOTS:-$here/target/roots}")
 root=$roots/$suite
+built=$(realpath -m "${CARGO_TARGET_DIR:-$here/target}")
 lack() { printf 'in-debian: %s\n' "$*" >&2; exit 3; }
+
+# apt_mirror LABEL: whence apt of this machine has this repository's packages.
+apt_mirror() { awk -v label="$1" '$2 == label && NF == 2 && /^https?:/ && !found++ { print $1 }' <<<"$targets"; }
+
+case $suite in
+noble | resolute)
+    mirror=${MIRROR:-http://archive.ubuntu.com/ubuntu} security=${MIRROR_SECURITY:-http://security.ubuntu.com/ubuntu}
+    components="main universe" script=gutsy keyring=${KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
+    ;;
+*)
+    targets=
+    [ -n "${MIRROR-}" ] || targets=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' 2>/dev/null || true)
+    mirror=${MIRROR:-$(apt_mirror Debian)} security=${MIRROR_SECURITY:-$(apt_mirror Debian-Security)}
+    mirror=${mirror:-http://deb.debian.org/debian} security=${security:-http://deb.debian.org/debian-security}
+    components=main script=sid keyring=${KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+    ;;
+esac
+export MIRROR=$mirror MIRROR_SECURITY=$security
+
+make_root() {
+    local with=()
+    rm -rf --one-file-system "$root"
+    [[ $mirror != https:* ]] || with=(--include=ca-certificates)
+    # minbase: what a container image has, too. It may leave /proc mounted there, which nobody is to meet with rm -rf.
+    unshare --mount --propagation private debootstrap --variant=minbase --keyring="$keyring" --force-check-gpg "${with[@]}" \
+        --components="${components// /,}" "$suite" "$root" "$mirror" "/usr/share/debootstrap/scripts/$script" \
+        >"$roots/$suite.log" 2>&1 ||
+        { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
+    # Should the machine lose power, it is made anew.
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/howdah"
+    touch "$root/.complete"
+    rm -rf "$root"/var/cache/apt/archives/*.deb
+}
 
 if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
     [ "$(id -u)" = 0 ] || lack "needs root, for debootstrap and chroot"
     command -v debootstrap >/dev/null || lack "needs debootstrap: apt-get install debootstrap"
-    if [ ! -e "$root/.complete" ]; then
-        rm -rf --one-file-system "$root"
-        mkdir -p "$roots"
-        # minbase: what a container image has, too. It may leave /proc mounted there, which nobody is to meet with rm -rf.
-        unshare --mount --propagation private debootstrap --variant=minbase "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$roots/$suite.log" 2>&1 ||
-            { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
-        touch "$root/.complete"
-        rm -rf "$root"/var/cache/apt/archives/*.deb
-    fi
-    HOWDAH_IN_DEBIAN=$suite exec unshare --mount --pid --fork --kill-child --propagation private "$0" "$suite" "$@"
+    [ -r "$keyring" ] || lack "needs $keyring, the keys that the mirror's lists are signed with (KEYRING)"
+    unshare --mount --pid --fork --propagation private true 2>/dev/null || lack "needs name spaces for mounts and processes"
+    proxy=
+    eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null)"
+    [ -z "$proxy" ] || export http_proxy="${http_proxy-$proxy}"
+    mkdir -p "$roots"
+    # Two at once would install into one root.
+    exec 9>"$roots/$suite.lock"
+    flock 9
+    [ -e "$root/.complete" ] || make_root
+    # In the background and a process group of its own, as `unshare` does not end by signals. All that runs inside ends with
+    # it, and it with this script, however that ends.
+    set -m
+    HOWDAH_IN_DEBIAN=$suite setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private \
+        "$0" "$suite" "$@" </dev/null &
+    inside=$!
+    trap 'kill -KILL $inside 2>/dev/null || true; exit 130' HUP INT TERM
+    status=0
+    wait $inside || status=$?
+    exit $status
 fi
 
+layers=$roots/$suite.layers
+mkdir -p "$layers"
+mount -t tmpfs layers "$layers" || lack "may not mount"
+# over LOWER PLACE: what is below LOWER, in PLACE; what is written there is forgotten.
+over() {
+    local own
+    own=$(mktemp -d "$layers/XXXXXX")
+    mkdir "$own/upper" "$own/work"
+    mount -t overlay overlay -o "lowerdir=$1,upperdir=$own/upper,workdir=$own/work" "$2" || lack "the kernel has no overlay here"
+}
 if [ "${FRESH-}" = 1 ]; then
-    layers=$roots/$suite.layers
-    mkdir -p "$layers"
-    mount -t tmpfs layers "$layers"
-    mkdir "$layers/upper" "$layers/work" "$layers/root"
-    mount -t overlay overlay -o "lowerdir=$root,upperdir=$layers/upper,workdir=$layers/work" "$layers/root"
+    mkdir "$layers/root"
+    over "$root" "$layers/root"
     root=$layers/root
 fi
 mkdir -p "$roots/$suite.archives/partial"
@@ -53,21 +107,36 @@ mount -t tmpfs run "$root/run"
 mount --bind "$here" "$root$here"
 mkdir -p "$here/target"
 mount --bind "$target" "$root$here/target"
+if [ "${BUILT_HERE-}" = 1 ]; then
+    # Not target/ itself, which these roots may be in.
+    for part in release debug; do
+        mkdir -p "$built/$part" "$target/$part"
+        over "$built/$part" "$root$here/target/$part"
+    done
+fi
 for place in "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
     [ -d "$place" ] || continue
     mkdir -p "$root$place"
     mount --bind "$place" "$root$place"
+    mount -o remount,bind,ro "$root$place"
 done
+if [ -n "${HOWDAH_SKIPS-}" ]; then
+    mkdir -p "$root$(dirname "$HOWDAH_SKIPS")"
+    touch "$root$HOWDAH_SKIPS"
+    mount --bind "$HOWDAH_SKIPS" "$root$HOWDAH_SKIPS"
+fi
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-mirror=${MIRROR:-http://deb.debian.org/debian}
+rm -f "$root"/etc/apt/sources.list.d/*
 cat >"$root/etc/apt/sources.list" <<SOURCES
-deb $mirror $suite main
-deb $mirror $suite-updates main
-deb ${MIRROR_SECURITY:-http://deb.debian.org/debian-security} $suite-security main
+deb $mirror $suite $components
+deb $mirror $suite-updates $components
+deb $security $suite-security $components
 SOURCES
 # Services are programs here; nothing is started when a package is installed.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
+# What an interrupted run has left half installed.
+chroot "$root" dpkg --configure --pending >/dev/null
 
 # What chooses a PHP, a target or a temporary directory outside means nothing in there.
 unset PHP_CONFIG PHP_VERSION TMPDIR CARGO_TARGET_DIR

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|lint|bench|apps|generate`.
-# Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
+# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|scenarios|lint|bench|apps|
+# generate`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
 set -euo pipefail
 
-goal=${1:?which goal: build, test, lint, bench, apps or generate}
+goal=${1:?which goal: build, test, scenarios, lint, bench, apps or generate}
 here=$(dirname "$0")
 minimum_rust=1.88
 
@@ -40,6 +40,10 @@ packages() {
     local tested="apache2 libapache2-mod-php$php php$php-fpm php$php-curl php$php-mbstring php$php-xml php$php-soap nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-symfony-framework-bundle php-symfony-dotenv php-symfony-web-profiler-bundle php-laravel-framework php-nyholm-psr7 php-guzzlehttp-psr7 php-slim-psr7"
     # The servers that snapshot mode keeps connections to, and async mode waits for.
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
+    # Makes the roots of other versions of PHP.
+    tested="$tested debootstrap"
+    # What the scenarios of PHP alone need.
+    local scenarios="php$php-curl php$php-mbstring php$php-xml php$php-soap php$php-mysql php$php-pgsql php$php-sqlite3 php$php-intl curl openssl procps util-linux"
     # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
     local acme="golang-go"
     # htpasswd; ab, for the lab; a peer of the lab
@@ -50,6 +54,7 @@ packages() {
     case $goal in
         build) echo "$base" ;;
         test) echo "$base $tested $acme" ;;
+        scenarios) echo "$base $scenarios" ;;
         lint) echo "$base clang-format" ;;
         generate) echo "$base php-parser" ;;
         bench) echo "$base $tested $symfony $acme php-symfony-yaml php-doctrine-dbal php-doctrine-orm" ;;

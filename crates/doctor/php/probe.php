@@ -444,7 +444,8 @@ final class Probe
             $put('signal', 'pcntl_async_signals()', pcntl_async_signals());
             $put('process', 'priority', @pcntl_getpriority());
             $blocked = [];
-            pcntl_sigprocmask(SIG_BLOCK, [], $blocked);
+            // Changes nothing, as nobody can block this signal; from PHP 8.4 on there has to be one.
+            pcntl_sigprocmask(SIG_UNBLOCK, [SIGKILL], $blocked);
             $put('signal', 'blocked signals', implode(' ', $blocked));
         }
         if (function_exists('libxml_get_external_entity_loader')) {

@@ -183,6 +183,14 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
 }
 #endif
 
+/* The connection of a PDO statement, if it has one. Needs ext/pdo/php_pdo_driver.h where it is used. */
+#if PHP_VERSION_ID >= 80500
+#define SHIM_PDO_CONNECTION(statement) ((statement)->database_object_handle)
+#else
+#define SHIM_PDO_CONNECTION(statement)                                                                                 \
+    (Z_TYPE((statement)->database_object_handle) == IS_OBJECT ? Z_OBJ((statement)->database_object_handle) : NULL)
+#endif
+
 /* What mb_output_handler() keeps of the output so far: a converter until 8.2, numbers since. Needs
  * ext/mbstring/mbstring.h where it is used. */
 #if PHP_VERSION_ID >= 80300
@@ -206,6 +214,15 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
 #define SHIM_ADD_LAST_HTTP_HEADERS(add) ((void)0)
 #define SHIM_FORGET_LAST_HTTP_HEADERS() ((void)0)
 #define SHIM_FREE_LAST_HTTP_HEADERS() ((void)0)
+#endif
+
+/* Calls a function that is registered for shutdown. Needs ext/standard/basic_functions.h where it is used. */
+#if PHP_VERSION_ID >= 80500
+#define SHIM_CALL_SHUTDOWN_FUNCTION(entry, result)                                                                     \
+    zend_call_known_fcc(&(entry)->fci_cache, result, (entry)->param_count, (entry)->params, NULL)
+#else
+#define SHIM_CALL_SHUTDOWN_FUNCTION(entry, result)                                                                     \
+    ((entry)->fci.retval = (result), (void)zend_call_function(&(entry)->fci, &(entry)->fci_cache))
 #endif
 
 /* PHP calls zend_interrupt_function between two of its instructions soon. */

@@ -2,7 +2,7 @@
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Mode, Request, Setup, Site, run};
+use howdah_tests::{Mode, Request, Setup, Site, php, run};
 use std::process::{Command, Output};
 
 const MODES: [Mode; 4] = [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async];
@@ -129,7 +129,7 @@ fn an_application_keeps_its_own_error_page() {
                 .php("cleaned.php", &format!("ob_start(); echo 'half a page';\nregister_shutdown_function(function () {{ ob_end_clean(); echo 'own page'; }});\n{fails}"))
                 .php("elsewhere.php", &format!("register_shutdown_function(function () {{ header('Location: /sorry', true, 302); }});\n{fails}"))
                 .php("silent.php", &format!("register_shutdown_function(function () {{ file_put_contents(__DIR__ . '/ran', 'yes'); }});\n{fails}"))
-                .php("handled.php", "set_error_handler(function () { echo 'handled;'; return true; });\ntrigger_error('x', E_USER_ERROR);\necho 'goes on';")
+                .php("handled.php", php!("development/handled.php"))
         },
         |site| {
             let get = |path: &str| site.send(&asked(path, "text/html"));

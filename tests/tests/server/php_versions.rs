@@ -1,11 +1,13 @@
 //! Several versions of PHP beside each other: a `howdah-php` has the libphp that it was built with and no other, and pools
-//! name the version they want. One version is enough for these; what pretends to be another is made here.
+//! name the version they want. One version is enough for most of these; what pretends to be another is made here.
 
 use howdah_tests::howdah::{copy_program, php_program, program};
-use howdah_tests::{Mode, Setup, php, run};
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Mode, Request, Setup, Site, php, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn command(program: &Path, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).env("HOWDAH_ALLOW_ROOT", "true").output().unwrap()
@@ -15,15 +17,31 @@ fn texts(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What the host under test says of itself.
-fn capabilities() -> Value {
-    serde_json::from_slice(&command(&php_program(), &["--capabilities=json"]).stdout).unwrap()
+/// What a host says of itself.
+fn capabilities_of(host: &Path) -> Value {
+    serde_json::from_slice(&command(host, &["--capabilities=json"]).stdout).unwrap()
 }
 
-/// The version that the host is for: `8.2`.
-fn version() -> String {
-    let full = capabilities()["built_against"].as_str().unwrap().to_owned();
+/// What the host under test says of itself.
+fn capabilities() -> Value {
+    capabilities_of(&php_program())
+}
+
+/// The version that a host is for: `8.2`.
+fn version_of(capabilities: &Value) -> String {
+    let full = capabilities["built_against"].as_str().unwrap().to_owned();
     full.rsplit_once('.').unwrap().0.to_owned()
+}
+
+fn version() -> String {
+    version_of(&capabilities())
+}
+
+/// The version of a host, and its libphp behind all links, as `which.php` prints them.
+fn identity(host: &Path) -> String {
+    let capabilities = capabilities_of(host);
+    let library = std::fs::canonicalize(capabilities["library"].as_str().unwrap()).unwrap();
+    format!("{} {}", version_of(&capabilities), library.display())
 }
 
 /// Compiles a shared library.
@@ -41,8 +59,7 @@ fn a_host_has_its_own_libphp_whatever_else_has_that_name() {
     let place = tempfile::tempdir().unwrap();
     // The name that Debian's libraries of all versions have.
     library(place.path(), "libphp.so", "");
-    let own = std::fs::canonicalize(capabilities()["library"].as_str().unwrap()).unwrap();
-    let expected = format!("{} {}", version(), own.display());
+    let expected = identity(&php_program());
     let misled = |setup: Setup| {
         setup.env("LD_LIBRARY_PATH", place.path().to_str().unwrap()).php("which.php", php!("php_versions/which.php"))
     };
@@ -160,4 +177,80 @@ fn status_shows_the_version_of_each_pool() {
             assert!(status.contains(&line), "{status}");
         }
     });
+}
+
+/// The processes of a pool's workers.
+fn workers_of(site: &Site, name: &str) -> Vec<u64> {
+    let status = texts(&site.howdah().command(&["status", "--json"])).0;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let pool = status["pools"].as_array().unwrap().iter().find(|pool| pool["name"] == name).unwrap();
+    let mut pids: Vec<u64> = pool["workers"].as_array().unwrap().iter().filter_map(|w| w["pid"].as_u64()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// `make test-php84-short` has the host of this machine's PHP in a Debian with a newer one.
+#[test]
+fn two_versions_serve_at_once_and_one_does_not_notice_the_others_crashes() {
+    let Some(second) = std::env::var_os("HOWDAH_SECOND_PHP_BIN").map(PathBuf::from) else {
+        howdah_skip::skip!("second-php", "HOWDAH_SECOND_PHP_BIN names a howdah-php of another version");
+    };
+    let (own, other) = (identity(&php_program()), identity(&second));
+    assert_ne!(own, other);
+    let binary = format!("{second:?}");
+    let pools = |setup: Setup| {
+        setup
+            .setting("pool.second.php", &binary)
+            .setting("pool.second.workers", "2")
+            .setting("route", "[{ match = \"/second/*\", pool = \"second\" }]")
+            .more_processes(3)
+            .expect_log("worker_died")
+            .php("which.php", php!("php_versions/which.php"))
+            .php("second/which.php", php!("php_versions/which.php"))
+            .php("second/die.php", "exec('kill -SEGV ' . getmypid()); sleep(5);")
+    };
+    run(Mode::Classic, pools, |site| {
+        let before = workers_of(site, "default");
+        let (stop, served) = (AtomicBool::new(false), [AtomicU64::new(0), AtomicU64::new(0)]);
+        let asks = |path: &str, expected: &str, served: &AtomicU64| {
+            let mut conn = site.conn();
+            while !stop.load(Ordering::Relaxed) {
+                assert_eq!(conn.exchange(&Request::get(path)).expect(200).text(), expected);
+                served.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| asks("/which.php", &own, &served[0]));
+            scope.spawn(|| asks("/second/which.php", &other, &served[1]));
+            let storm = scope.spawn(|| {
+                for _ in 0..5 {
+                    let before = served.each_ref().map(|count| count.load(Ordering::Relaxed));
+                    let go_on =
+                        || served.iter().zip(before).all(|(count, before)| count.load(Ordering::Relaxed) > before + 5);
+                    assert!(eventually(PATIENCE, go_on), "both serve: {served:?}");
+                    assert_eq!(site.send(&Request::form("/second/die.php", "")).status, 502);
+                }
+            });
+            let outcome = storm.join();
+            stop.store(true, Ordering::Relaxed);
+            outcome.unwrap();
+        });
+        assert_eq!(workers_of(site, "default"), before, "workers of the pool that nothing happened to");
+        for (pool, capabilities) in [("default", capabilities()), ("second", capabilities_of(&second))] {
+            let (status, _) = texts(&site.howdah().command(&["status"]));
+            let line = format!("pool {pool} (classic mode, PHP {}", capabilities["php"].as_str().unwrap());
+            assert!(status.contains(&line), "{line}: {status}");
+        }
+    });
+    let installed = Installed::new();
+    let name = version_of(&capabilities_of(&second));
+    copy_program(&second, &installed.place.path().join(format!("libexec/howdah/howdah-php{name}")));
+    let (status, said, errors) =
+        installed.check(&format!("php = \"{}\"\n[pool.second]\nphp = \"{name}\"\n", version()));
+    assert_eq!(status, Some(0), "{errors}");
+    for (pool, version) in [("default", version()), ("second", name)] {
+        let host = installed.place.path().join(format!("libexec/howdah/howdah-php{version}"));
+        let line = said.lines().find(|line| line.starts_with(&format!("# PHP of pool {pool}: ")));
+        assert!(line.is_some_and(|line| line.ends_with(&format!(", {}", host.display()))), "{said}");
+    }
 }

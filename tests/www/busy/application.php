@@ -488,7 +488,7 @@ if (extension_loaded('soap')) {
     {
         public string $sent = '';
 
-        public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
+        public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false, ?string $parser = null): ?string
         {
             pause();
             $mark = $_GET['m'];

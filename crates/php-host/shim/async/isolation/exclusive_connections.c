@@ -56,7 +56,8 @@ static zend_object *connection_of(zend_object *object) {
         return object;
     }
     const pdo_stmt_t *statement = php_pdo_stmt_fetch_object(object);
-    return Z_TYPE(statement->database_object_handle) == IS_OBJECT ? Z_OBJ(statement->database_object_handle) : object;
+    zend_object *connection = SHIM_PDO_CONNECTION(statement);
+    return connection != NULL ? connection : object;
 }
 #else
 static zend_object *connection_of(zend_object *object) {

@@ -312,9 +312,8 @@ static void end_shutdown_functions(void) {
         }
         zval result;
         ZVAL_UNDEF(&result);
-        entry->fci.retval = &result;
         const void *code = code_of(entry);
-        zend_call_function(&entry->fci, &entry->fci_cache);
+        SHIM_CALL_SHUTDOWN_FUNCTION(entry, &result);
         zval_ptr_dtor(&result);
         shim_loop_report_exception();
         /* exit() there ends only the function. */
@@ -438,7 +437,7 @@ void shim_warmup_script_ended(void) {
 /* For boot files: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
  * above all its compiled regular expressions, is in the snapshot then. */
 void shim_warmup_process(void) {
-    size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
+    volatile size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
     for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
         make_current(i % shim.boot->n_warmup);
         if (paths != NULL) {

@@ -12,5 +12,7 @@ if ($odd) {
 meet('a');
 $document = new DOMDocument;
 @$document->loadXML("__XML__", LIBXML_NOENT);
-echo $odd ? $document->textContent : $m . $document->textContent;
+// libxml2 2.15 counts an entity's text twice.
+$text = preg_replace("/^($m)\\1$/", '$1', $document->textContent);
+echo $odd ? $text : $m . $text;
 meet('b');

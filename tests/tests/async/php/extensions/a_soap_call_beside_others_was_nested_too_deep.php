@@ -6,7 +6,7 @@ $client = new class(null, ['location' => 'http://localhost/', 'uri' => 'urn:own'
     }
     return "<x>$value</x>";
 }]]]) extends SoapClient {
-    public function __doRequest($request, $location, $action, $version, $oneWay = false): ?string {
+    public function __doRequest($request, $location, $action, $version, $oneWay = false, $parser = null): ?string {
         throw new Exception(strip_tags($request));
     }
 };

@@ -1,7 +1,7 @@
 <?php
 if (!class_exists('Waiting', false)) {
     class Waiting extends SoapClient {
-        public function __doRequest($request, $location, $action, $version, $oneWay = false): ?string {
+        public function __doRequest($request, $location, $action, $version, $oneWay = false, $parser = null): ?string {
             meet('sent');
             $m = $_GET['m'];
             @trigger_error("in $m");

@@ -1,7 +1,7 @@
 <?php
 if (!class_exists('Quiet', false)) {
     class Quiet extends SoapClient {
-        public function __doRequest($request, $location, $action, $version, $oneWay = false): ?string {
+        public function __doRequest($request, $location, $action, $version, $oneWay = false, $parser = null): ?string {
             meet('sent');
             meet('failed');
             return '';
