@@ -183,7 +183,8 @@ final class Sources
 
     private static function marks(array $files): array
     {
-        $mark = static fn (string $file): string => @filemtime($file) . ' ' . @fileinode($file) . ' ' . @filesize($file);
+        // One system call for each: PHP remembers the file that it has found last, and what is missing is asked for once.
+        $mark = static fn (string $file): string => is_file($file) ? filemtime($file) . ' ' . fileinode($file) . ' ' . filesize($file) : '';
 
         return array_combine($files, array_map($mark, $files));
     }

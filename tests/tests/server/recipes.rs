@@ -254,6 +254,15 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     for _ in 0..4 {
         assert!(served.get("/env").1.contains(r#"["bye","bye",false,"dev",true]"#));
     }
+    // A file that the boot has looked for in vain.
+    project.write(".env.local", "GREETING=local\n");
+    for _ in 0..4 {
+        assert!(served.get("/env").1.contains(r#"["local","local",false,"dev",true]"#));
+    }
+    fs::remove_file(project.dir.join(".env.local")).unwrap();
+    for _ in 0..4 {
+        assert!(served.get("/env").1.contains(r#"["bye","bye",false,"dev",true]"#));
+    }
     project.write("src/Kernel.php", &KERNEL.replace("\"item $id\"", "\"new item $id\""));
     for _ in 0..4 {
         assert_eq!(served.get("/items/1"), (200, "new item 1".to_owned()), "{}", served.log());
