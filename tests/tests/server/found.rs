@@ -208,7 +208,7 @@ fn what_is_found_is_said_with_what_would_be_faster() {
         let said = served(top.path(), &dir, &[], |ask| assert_eq!(ask("/a").0, 200));
         assert!(said.contains(what) && said.contains(how), "{package}: {said}");
         assert!(said.contains(&dir.join("public").display().to_string()), "{package}: {said}");
-        let said = served(top.path(), &dir, &["--detect", "false"], |_| ());
+        let said = served(top.path(), &dir, &["--detect", "false"], |ask| assert_eq!(ask("/a").0, 200));
         assert!(!said.contains("found "), "{said}");
     }
 }
