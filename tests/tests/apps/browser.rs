@@ -3,11 +3,15 @@
 use howdah_tests::{Conn, Request, Response, Target};
 use regex_lite::Regex;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A connection that was idle for longer is not used again: a server may close it at any moment, as it says in its settings.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// One visitor of one site.
 pub(crate) struct Browser {
     target: Target,
-    conn: Option<Conn>,
+    conn: Option<(Conn, Instant)>,
     cookies: BTreeMap<String, String>,
 }
 
@@ -24,13 +28,14 @@ impl Browser {
         if !cookies.is_empty() {
             request = request.header("Cookie", &cookies.join("; "));
         }
-        let mut conn = self.conn.take().unwrap_or_else(|| Conn::open(&self.target));
+        let kept = self.conn.take().filter(|(_, used)| used.elapsed() < IDLE).map(|(conn, _)| conn);
+        let mut conn = kept.unwrap_or_else(|| Conn::open(&self.target));
         let response = conn.exchange(&request);
         let framed = response.header("content-length").is_some() || response.header("transfer-encoding").is_some();
         let closes = response.header("connection").is_some_and(|v| v.eq_ignore_ascii_case("close"));
         let empty = matches!(response.status, 204 | 304) || request.method() == "HEAD";
         if !closes && (framed || empty) {
-            self.conn = Some(conn);
+            self.conn = Some((conn, Instant::now()));
         }
         for line in response.all("set-cookie") {
             self.keep_cookie(line);
