@@ -11,4 +11,5 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-
+// Symfony from 6 on wants Composer 2, and asks it what it has installed: nothing.
+eval('namespace Composer; class InstalledVersions { public static function isInstalled(): bool { return false; } }');
