@@ -215,7 +215,7 @@ PHP
     [ -z "$(unquiet)" ] || fail "a restart with a unit of sockets is warned of: $(unquiet)"
     systemctl stop howdah
     howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
-    [ ! -s /tmp/check ] || fail "check takes the unit's socket for somebody else's: $(cat /tmp/check)"
+    ! grep -q 'another process' /tmp/check || fail "check takes the unit's socket for somebody else's: $(cat /tmp/check)"
     systemctl stop howdah.socket howdah
     rm /etc/systemd/system/howdah.socket
     systemctl daemon-reload
