@@ -44,6 +44,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    #[expect(clippy::zombie_processes, reason = "it is reaped by what is tested")]
     fn run(script: &str) -> Reaped {
         let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         reap(Pid::from_raw(child.id() as i32).unwrap()).unwrap()

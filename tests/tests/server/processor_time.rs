@@ -18,7 +18,8 @@ fn seconds(site: &Site, metric: &str) -> f64 {
 fn number_of(site: &Site, pid: &str) -> u64 {
     let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
     let workers = status["pools"][0]["workers"].as_array().unwrap();
-    let found = workers.iter().find(|worker| worker["pid"].to_string() == pid);
+    let pid: u64 = pid.parse().unwrap();
+    let found = workers.iter().find(|worker| worker["pid"] == pid);
     found.and_then(|worker| worker["worker"].as_u64()).unwrap_or_else(|| panic!("no worker {pid} in {status}"))
 }
 
