@@ -354,6 +354,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         },
         warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
         learns: pool.warmup_auto && pool.mode == Mode::Snapshot && pool.script.is_some(),
+        state: Some(settings.acme.state.clone()),
         yields: pool.recipe.is_some(),
         binary: pool.php.binary.path.clone(),
         env,

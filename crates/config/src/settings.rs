@@ -262,7 +262,8 @@ settings! {
         /// Whether a snapshot pool with a script learns from its traffic which GETs are frequent, and warms new workers up with
         /// them beside `warmup`. Where a `recipe` boots the application it does, unless this says otherwise.
         ///
-        /// A learnt path is asked for without cookies and without `Authorization`.
+        /// A learnt path is asked for without cookies and without `Authorization`. What was learnt is kept in the state directory
+        /// (`acme.state`) for the next start.
         warmup_auto: bool = "false" example("true");
         /// In the modes other than classic: one of so many GETs is run again in classic mode, on an idle worker and after its
         /// response, and both responses are compared. A route that differs, or whose requests kill their workers, runs in classic

@@ -46,6 +46,8 @@ pub struct PoolConfig {
     pub warmup: Vec<String>,
     /// Its workers are also warmed up with what was frequent before.
     pub learns: bool,
+    /// The state directory, where what was learnt is kept for the next start. None: it is not kept.
+    pub state: Option<PathBuf>,
     /// It goes ahead of another pool (`Pool::yields_to`), which serves whenever this one does not.
     pub yields: bool,
     /// Path of the `howdah-php` program.

@@ -3,10 +3,16 @@
 //!
 //! All of it is bounded: so many groups, each with one path of so many bytes. What looks like a secret is not kept: a
 //! warm-up request is repeated with each boot, and stands in the log.
+//!
+//! The plan is kept in the state directory, so that a server that starts anew need not learn it again. There it is a line for
+//! each path; what is read is looked at as requests are.
 
+use crate::config::PoolConfig;
+use crate::kept_file;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
@@ -29,6 +35,8 @@ const LONGEST_WORD: usize = 20;
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     came: AtomicU64,
+    /// Where the plan is kept.
+    kept: Option<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -39,6 +47,8 @@ struct State {
     look_at: u64,
     /// What new workers are warmed up with.
     plan: Vec<String>,
+    /// It is of before the start: should it not work any more, a better one can be learnt.
+    of_before: bool,
     /// A plan did not work: nothing is learnt any more.
     refused: bool,
 }
@@ -50,6 +60,19 @@ struct Group {
 }
 
 impl Learned {
+    /// What a pool of these settings has learnt before the start, as far as that was kept.
+    pub(crate) fn of(config: &PoolConfig) -> Self {
+        let kept = config.state.as_ref().filter(|_| config.learns).map(|state| kept_file::of_pool(state, config));
+        let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
+        let plan: Vec<String> =
+            text.lines().filter_map(|path| Some(group_of(path.as_bytes())?.1)).take(MOST_PATHS).collect();
+        if !plan.is_empty() {
+            tracing::info!(pool = config.name(), "warm-up: learnt {} before this start", plan.join(" "));
+        }
+        let state = State { of_before: !plan.is_empty(), plan, ..State::default() };
+        Self { came: AtomicU64::default(), kept, state: Mutex::new(state) }
+    }
+
     /// Whether the request that comes now is to be looked at.
     pub(crate) fn wants_next(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed);
@@ -105,6 +128,11 @@ impl Learned {
             return None;
         }
         state.plan.clone_from(&plan);
+        state.of_before = false;
+        drop(state);
+        if let Some(kept) = &self.kept {
+            kept_file::write(kept, &plan.join("\n"));
+        }
         Some((plan, seen))
     }
 
@@ -116,8 +144,19 @@ impl Learned {
     pub(crate) fn refuse(&self) -> bool {
         let mut state = self.state.lock();
         let had_one = !state.plan.is_empty();
-        *state = State { refused: had_one, ..State::default() };
+        *state = State { refused: had_one && !state.of_before, ..State::default() };
+        drop(state);
+        if let Some(kept) = self.kept.as_ref().filter(|_| had_one) {
+            kept_file::remove(kept);
+        }
         had_one
+    }
+
+    /// The same, if the plan is of before the start.
+    pub(crate) fn forget_what_was_before(&self) {
+        if self.state.lock().of_before {
+            self.refuse();
+        }
     }
 }
 
@@ -217,6 +256,54 @@ mod tests {
             assert!(!kept(target), "{target}");
         }
         assert!(!kept(&format!("/{}", "a-".repeat(200))) && !kept(&format!("/?{}", "a=b&".repeat(20))));
+    }
+
+    #[test]
+    fn a_plan_is_there_again_at_the_next_start_and_one_that_fails_then_can_be_learnt_anew() {
+        let state = tempfile::tempdir().unwrap();
+        let config = |name: &str| {
+            let mut config = crate::pool_stage::config(1);
+            (config.learns, config.state) = (true, Some(state.path().join("state")));
+            config.boot.pool = name.to_owned();
+            config
+        };
+        let first = Learned::of(&config("shop"));
+        assert!(first.plan().is_empty());
+        learn(&first, "/posts/1", 100);
+        let (plan, _) = first.new_plan(&[]).unwrap();
+        assert!(Learned::of(&config("other")).plan().is_empty());
+        let next = Learned::of(&config("shop"));
+        assert_eq!(next.plan(), plan);
+        learn(&next, "/posts/2", 100);
+        assert_eq!(next.new_plan(&[]), None, "nothing new");
+        assert!(next.refuse());
+        assert!(Learned::of(&config("shop")).plan().is_empty(), "it is gone");
+        learn(&next, "/posts/3", 100);
+        assert_eq!(next.new_plan(&[]).unwrap().0, ["/posts/3"]);
+        assert!(next.refuse(), "what was learnt now, and fails, is not learnt again");
+        learn(&next, "/posts/3", 1000);
+        assert_eq!(next.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn what_somebody_has_written_into_the_file_is_asked_for_only_if_it_could_have_been_learnt() {
+        let state = tempfile::tempdir().unwrap();
+        let mut config = crate::pool_stage::config(1);
+        (config.learns, config.state) = (true, Some(state.path().to_owned()));
+        let many: String = (0..100).map(|n| format!("/page-{}\n", "x".repeat(n))).collect();
+        let file = kept_file::of_pool(state.path(), &config);
+        kept_file::write(
+            &file,
+            &format!("*\nhttp://elsewhere/\n/reset/9f86d081884c7d659a2feaa0c55ad015\n/\u{1b}\n{many}"),
+        );
+        let plan = Learned::of(&config).plan();
+        assert_eq!(plan.len(), MOST_PATHS);
+        assert!(plan.iter().all(|path| path.starts_with("/page-")), "{plan:?}");
+        kept_file::write(&file, &"/page\n".repeat(100_000));
+        assert!(Learned::of(&config).plan().is_empty(), "too long");
+        config.learns = false;
+        kept_file::write(&file, "/page");
+        assert!(Learned::of(&config).plan().is_empty());
     }
 
     #[test]

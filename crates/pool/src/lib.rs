@@ -24,6 +24,7 @@ mod generation;
 #[cfg(test)]
 mod hostile_tests;
 pub mod io_threads;
+mod kept_file;
 mod lane;
 mod lane_handle;
 mod lane_reader;

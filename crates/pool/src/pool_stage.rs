@@ -57,6 +57,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
     let worker = WorkerSpec { mode: Mode::Async, concurrency, ..WorkerSpec::default() };
     PoolConfig {
         learns: false,
+        state: None,
         yields: false,
         boot: BootSpec { pool: "test".into(), worker, ..BootSpec::default() },
         warmup: Vec::new(),

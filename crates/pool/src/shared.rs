@@ -96,6 +96,7 @@ impl Shared {
         precedence.measures_all = has_slow_log;
         let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), io_threads.len());
         let name = Arc::from(config.name());
+        let learned = before.map_or_else(|| Arc::new(Learned::of(&config)), |before| before.learned.clone());
         Arc::new(Self {
             config,
             name,
@@ -108,7 +109,7 @@ impl Shared {
             about: Mutex::default(),
             boot_log: BootLog::default(),
             has_slow_log,
-            learned: before.map(|before| before.learned.clone()).unwrap_or_default(),
+            learned,
             way_back: OnceLock::new(),
             demotions: OnceLock::new(),
             memory_is_short: AtomicBool::default(),

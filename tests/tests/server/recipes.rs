@@ -106,7 +106,8 @@ impl Project {
         let errors = ["-d", "error_reporting=E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED", "-d", "display_errors=0"];
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program());
-        command.args(["serve", "--listen", &listen, "--admin", &admin]).args(errors).args(flags);
+        command.args(["serve", "--listen", &listen, "--admin", &admin, "--state"]).arg(self.top.path().join("state"));
+        command.args(errors).args(flags);
         command.current_dir(&self.dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("TMPDIR", self.top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
         command.env("HOWDAH_WORKERS", "2");
@@ -404,6 +405,16 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     let log = served.finish();
     let line = log.lines().find(|line| line.contains("warm-up: learnt")).unwrap();
     assert!(line.contains("/items/") && !line.contains("nowhere"), "{line}");
+
+    // The next start has it before the first request.
+    project.write("var/terminated", "");
+    let served = project.serve(&[]);
+    served.wait_for_log("before this start");
+    served.wait_for_mode("snapshot");
+    let asked = project.read("var/terminated");
+    assert!(asked.lines().any(|path| path.starts_with("/items/")), "nobody else asks for {asked}: {}", served.log());
+    assert_eq!(served.get("/items/7"), (200, "item 7".to_owned()));
+    served.finish();
 }
 
 #[test]

@@ -88,7 +88,11 @@ impl Supervisor {
         let error = findings.iter().find(|finding| finding.is_error);
         let is_next = self.next.as_ref().is_some_and(|(next, _)| next.number == number);
         let gives_up = self.pool.config().yields || (is_next && self.next_is_learnt);
-        if !gives_up || !(refused || error.is_some()) {
+        if !(refused || error.is_some()) {
+            return false;
+        }
+        if !gives_up {
+            self.pool.learned.forget_what_was_before();
             return false;
         }
         let why = format!("warm-up: {}", error.map_or("it was refused", |finding| &finding.text));

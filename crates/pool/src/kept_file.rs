@@ -1,0 +1,49 @@
+//! Small files of a pool in the state directory: what it would have to find out again at the next start. They are there whole or
+//! not at all. A directory that cannot be written costs what would have been kept, and nothing else.
+
+use crate::config::PoolConfig;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What is longer is not ours.
+const LONGEST: u64 = 16 << 10;
+
+/// The file of a pool: another script or root is another application, whatever the pool is called.
+pub(crate) fn of_pool(state: &Path, config: &PoolConfig) -> PathBuf {
+    let boots = format!("{}\0{}\0{:?}", config.name(), config.boot.root, config.worker().script);
+    state.join("warm-up").join(format!("{:016x}", xxh3_64(boots.as_bytes())))
+}
+
+/// Its text; none if there is none that is ours.
+pub(crate) fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(LONGEST + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LONGEST).then_some(text)
+}
+
+/// Puts a text in its place.
+pub(crate) fn write(path: &Path, text: &str) {
+    if let Err(error) = try_to_write(path, text) {
+        tracing::debug!("cannot keep {}: {error}", path.display());
+    }
+}
+
+fn try_to_write(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // Two servers may do this at once.
+    let new = path.with_extension(std::process::id().to_string());
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+pub(crate) fn remove(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}
