@@ -50,6 +50,41 @@ fn a_fatal_error_is_one_requests_own() {
     );
 }
 
+/// The class is left half linked, and the next request that declares it crashed the worker.
+#[test]
+fn an_anonymous_class_that_does_not_fit_is_a_fatal_error_for_each_request_that_declares_it() {
+    for (kind, error) in
+        ["must be compatible with", "contains 1 abstract method", "contains 1 abstract method"].iter().enumerate()
+    {
+        run(
+            Mode::Async,
+            |s| {
+                crowd_of(s, CROWD)
+                    .expect_log(error)
+                    .library("classes.php", php!("lifecycle/anonymous_classes_that_do_not_fit.php"))
+                    .php(
+                        "one.php",
+                        &meeting(&format!(
+                            "static $classes; $classes ??= require __DIR__ . '/classes.php'; meet('here'); echo \"$m \"; \
+                             $classes[{kind}]();"
+                        )),
+                    )
+                    .php("after.php", "echo 'served';")
+            },
+            |site| {
+                let answers = at_once(site, CROWD, |_, mark| Request::get(&format!("/one.php?m={mark}")));
+                for (number, answer) in answers.iter().enumerate() {
+                    let text = answer.text();
+                    assert!(text.contains("Fatal error") && text.contains(error), "{}: {text}", answer.status);
+                    only_own(answer, number);
+                }
+                assert_eq!(site.get_ok("/after.php"), "served");
+                assert!(!site.log().contains("worker died"), "{}", site.log());
+            },
+        );
+    }
+}
+
 #[test]
 fn an_error_that_cannot_be_caught_is_one_requests_own() {
     one_fails(

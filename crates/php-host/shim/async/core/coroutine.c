@@ -13,6 +13,7 @@
 #include "async/core/sanitizer.h"
 #include "async/core/serving.h"
 #include "async/isolation/exclusive_connections.h"
+#include "async/isolation/half_linked.h"
 #include "async/isolation/ini.h"
 #include "async/isolation/request_globals.h"
 #include "async/pools/pools.h"
@@ -390,6 +391,7 @@ void coroutine_after_bailout(void) {
         EG(exception) = NULL;
         OBJ_RELEASE(exception);
     }
+    async_mend_half_linked_classes();
     async_exclusive_forget(coroutine_current);
     async_set_memory_limit();
     async_drain();
