@@ -133,7 +133,7 @@ metrics! {
     Compared "howdah_pool_compared_total" Counter ["pool", "result"]
         "Responses compared with those of classic mode (`compare_one_in`), by result: same, slower (the same, but it took longer), differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
     DemotedRoutes "howdah_pool_demoted_routes" Gauge ["pool"]
-        "Routes that run in classic mode because their responses differed, or their requests killed workers.";
+        "Routes that run in classic mode because their responses differed, they took longer than there, or their requests killed workers.";
     SessionsReset "howdah_pool_snapshot_sessions_reset_total" Counter ["pool"]
         "Snapshot mode: sessions of connections opened at boot that were reset after a request.";
     WorkersUnfit "howdah_pool_snapshot_workers_replaced_total" Counter ["pool"]
