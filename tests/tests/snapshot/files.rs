@@ -164,6 +164,55 @@ fn databases_that_a_snapshot_cannot_hold_are_refused() {
     }
 }
 
+/// What classic mode would find there all requests find, on a worker that has booted since, in each way to make a database
+/// anew: by as many transactions and changes of the schema as the one before, so its counters are the same.
+#[test]
+fn a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened() {
+    for (journal, ways) in [("DELETE", &["replaced", "copied", "emptied", "gone"][..]), ("WAL", &["replaced", "gone"])]
+    {
+        run(
+            Mode::Snapshot,
+            |s| {
+                let boot = php!("files/a_database_that_was_replaced_boot.php", JOURNAL = journal);
+                obeying(s.allow_log("the boot is outdated"), &boot)
+            },
+            |site| {
+                let database = site.file("../data.sqlite").display().to_string();
+                let seen = "echo json_encode($db->query('SELECT * FROM t LIMIT 1')->fetchAll(PDO::FETCH_ASSOC));";
+                assert_eq!(answer(site, seen), r#"[{"v":"boot"}]"#);
+                let first = pid(site);
+                let insert = "$db->exec(\"INSERT INTO t VALUES ('more')\"); echo 'written';";
+                assert_eq!(answer(site, insert), "written");
+                elsewhere(&database, "INSERT INTO t VALUES ('other')");
+                assert_eq!(answer(site, seen), r#"[{"v":"boot"}]"#);
+                assert_eq!(pid(site), first, "what is written by transactions is no reason to boot");
+                for way in ways {
+                    let sql = format!("CREATE TABLE t ({way} TEXT); INSERT INTO t VALUES ('anew');");
+                    let made = format!("{database}.{way}");
+                    elsewhere(&made, &sql);
+                    match *way {
+                        "replaced" => std::fs::rename(&made, &database).unwrap(),
+                        "copied" => drop(std::fs::copy(&made, &database).unwrap()),
+                        "emptied" => {
+                            std::fs::write(&database, "").unwrap();
+                            elsewhere(&database, &sql);
+                        }
+                        _ => std::fs::remove_file(&database).unwrap(),
+                    }
+                    for side in ["-wal", "-shm"] {
+                        let _ = std::fs::remove_file(format!("{database}{side}"));
+                    }
+                    let expected = match *way {
+                        "gone" => r#"[{"v":"boot"}]"#.to_owned(),
+                        way => format!(r#"[{{"{way}":"anew"}}]"#),
+                    };
+                    assert_eq!(answer(site, seen), expected, "{journal}, {way}");
+                }
+            },
+        );
+    }
+}
+
 // --- descriptors and the process ---
 
 /// `boot` opens something; after `change` in a request, `probe` must answer as before. `replaced`: by another worker.

@@ -180,6 +180,10 @@ bool shim_snapshot_take_and_begin_request(void) {
     if (!shim_warmup_running()) {
         shim_debugger_begin();
     }
+    const char *outdated = shim_snapshot_settle_outdated();
+    if (outdated != NULL) {
+        shim_snapshot_boot_again(outdated, strlen(outdated));
+    }
     shim_snapshot_call_restore_callbacks();
     if (EG(exception) != NULL) {
         shim_loop_report_exception();

@@ -14,5 +14,8 @@ uint64_t shim_snapshot_boot_began(void);
 
 /* What the script has given to Howdah\on_restore(), at the start of a request. */
 void shim_snapshot_call_restore_callbacks(void);
+/* Has the request run on a worker that boots after it has arrived: this one ends, and the function does not return.
+ * False where that cannot be: the request goes on here. */
+bool shim_snapshot_boot_again(const char *why, size_t length);
 
 #endif

@@ -65,7 +65,20 @@ static bool may_give_back(void) {
            !SG(headers_sent) && shim.request->received_unix_us > shim_snapshot_boot_began();
 }
 
-/* Does not return if the request is given back. */
+bool shim_snapshot_boot_again(const char *why, size_t length) {
+    if (!may_give_back()) {
+        return false;
+    }
+    shim_log(LOG_NOTICE, "snapshot: worker replaced: the boot is outdated%s%.*s", length != 0 ? ": " : "",
+             (int)(length < 400 ? length : 400), why);
+    if (!howdah_rs_give_back(shim_snapshot_boot_began())) {
+        return false;
+    }
+    /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
+    shim_snapshot_end_outside();
+    snapshot_exit();
+}
+
 PHP_FUNCTION(Howdah_boot_again) {
     char *why = "";
     size_t length = 0;
@@ -73,15 +86,5 @@ PHP_FUNCTION(Howdah_boot_again) {
     Z_PARAM_OPTIONAL
     Z_PARAM_STRING(why, length)
     ZEND_PARSE_PARAMETERS_END();
-    if (!may_give_back()) {
-        RETURN_FALSE;
-    }
-    shim_log(LOG_NOTICE, "snapshot: worker replaced: the boot is outdated%s%.*s", length != 0 ? ": " : "",
-             (int)(length < 400 ? length : 400), why);
-    if (!howdah_rs_give_back(shim_snapshot_boot_began())) {
-        RETURN_FALSE;
-    }
-    /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
-    shim_snapshot_end_outside();
-    snapshot_exit();
+    RETURN_BOOL(shim_snapshot_boot_again(why, length));
 }

@@ -9,6 +9,7 @@
 #include "snapshot/php/pool_notes.h"
 #include "snapshot/php/watch.h"
 #include "snapshot/sessions/sqlite.h"
+#include "snapshot/sessions/sqlite_files.h"
 #include "snapshot/sessions/tap.h"
 
 #include <syslog.h>
@@ -23,6 +24,10 @@ const char *shim_snapshot_settle_boot(void) {
     shim_snapshot_watch_boot();
     const char *trouble = shim_snapshot_sqlite_boot();
     return trouble != NULL ? trouble : shim_snapshot_tap_boot();
+}
+
+const char *shim_snapshot_settle_outdated(void) {
+    return shim_sqlite_files_changed();
 }
 
 bool shim_snapshot_settle(bool cut_off) {

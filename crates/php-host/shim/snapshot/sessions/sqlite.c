@@ -11,6 +11,7 @@
 #include "process/import_hooks.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
+#include "snapshot/sessions/sqlite_files.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -161,6 +162,14 @@ static int note_exclusive(void *exclusive, int columns, char **values, char **na
     return 0;
 }
 
+/* A row of `PRAGMA database_list`: number, name, file. Databases in memory have none. */
+static int note_file(void *watched, int columns, char **values, char **names) {
+    if (columns > 2 && values[2] != NULL && *values[2] != '\0' && !shim_sqlite_files_note(values[2])) {
+        *(bool *)watched = false;
+    }
+    return 0;
+}
+
 static void end_statements(sqlite3 *db) {
     sqlite3_stmt *statement = NULL;
     while ((statement = api.next_stmt(db, statement)) != NULL) {
@@ -180,8 +189,12 @@ const char *shim_snapshot_sqlite_boot(void) {
         api.exec(databases[i], "PRAGMA locking_mode", note_exclusive, &exclusive, NULL);
         if (exclusive) {
             return "a database of SQLite is open that no other process can use (PRAGMA locking_mode=EXCLUSIVE); open "
-                   "it in "
-                   "each request instead";
+                   "it in each request instead";
+        }
+        bool watched = true;
+        api.exec(databases[i], "PRAGMA database_list", note_file, &watched, NULL);
+        if (!watched) {
+            return "more files of SQLite are open than can be watched";
         }
     }
     used = false;
