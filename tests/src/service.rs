@@ -96,9 +96,18 @@ const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ LISTE
 /// A command that becomes `program` with one socket that was kept for it under this name.
 #[must_use]
 pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
-    let pass = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=$0 exec \"$@\"";
+    let pass = "exec 3<&0 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=$0 exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", pass, name, program]).stdin(socket);
+    command
+}
+
+/// The same with two sockets.
+#[must_use]
+pub fn with_two_kept(sockets: [(OwnedFd, String); 2], program: &str) -> Command {
+    let [(first, one), (second, other)] = sockets;
+    let mut command = Command::new("sh");
+    command.args(["-c", PASS_SOCKETS, &format!("{one}:{other}"), program]).stdin(first).stdout(second);
     command
 }
 

@@ -133,6 +133,9 @@ impl Service {
             said.kept.remove(&name);
         }
         for (name, socket) in named {
+            if let Some(quic) = socket.quic() {
+                quic.outlives_process();
+            }
             if !said.kept.contains(&name) {
                 said.add(format!("FDSTORE=1\nFDNAME={name}"), Some(socket.clone()));
                 said.kept.insert(name);

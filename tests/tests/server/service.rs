@@ -5,7 +5,7 @@ use super::http3;
 use super::users::two_users;
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{self, PATIENCE, eventually};
-use howdah_tests::service::with_kept;
+use howdah_tests::service::{with_kept, with_two_kept};
 use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, run, scenario};
 use rustix::process::Signal;
@@ -143,9 +143,14 @@ struct Next(std::process::Child);
 
 impl Next {
     fn start(site: &Site, kept: std::os::fd::OwnedFd, name: &str, port: u16) -> Self {
+        Self::serving(site, with_kept(kept, name, "setpriv"), &format!("127.0.0.1:{port}"))
+    }
+
+    /// `command` becomes `setpriv`.
+    fn serving(site: &Site, mut command: std::process::Command, listen: &str) -> Self {
         let place = site.place();
         let output = std::fs::File::create(place.top.join("next.log")).unwrap();
-        let child = with_kept(kept, name, "setpriv")
+        let child = command
             .args(["--pdeathsig", "KILL", "--"])
             .arg(program())
             .arg("serve")
@@ -154,11 +159,10 @@ impl Next {
             .arg(place.run.join("howdah.toml"))
             .arg("--admin")
             .arg(format!("unix:{}", place.run.join("admin.sock").display()))
-            .args(["--workers", "1", "--listen", &format!("127.0.0.1:{port}"), "--php"])
+            .args(["--workers", "1", "--listen", listen, "--php"])
             .arg(php_program())
             .env("HOWDAH_ALLOW_ROOT", "true")
             .env("NOTIFY_SOCKET", place.top.join("notify.sock"))
-            .stdout(output.try_clone().unwrap())
             .stderr(output)
             .spawn()
             .unwrap();
@@ -205,6 +209,39 @@ scenario!(
         assert!(site.howdah().manager().until("FDSTORE=1").value("FDNAME") != Some(&*name));
         let log = std::fs::read_to_string(site.place().top.join("next.log")).unwrap();
         assert!(!log.contains("was passed"), "{log}");
+    },
+);
+
+/// Takes as long as there is a file.
+const SLOW: &str = "touch(__DIR__ . '/began'); \
+    for (; is_file(__DIR__ . '/hold'); clearstatcache()) { usleep(10_000); } echo 'slow';";
+
+scenario!(
+    whoever_comes_over_http_3_while_a_server_ends_is_left_to_the_next_one,
+    howdah_only = "NOTIFY_SOCKET is Howdah's",
+    |s| http3::http3(s).notified().workers(1).php("slow.php", SLOW).file("hold", ""),
+    |site| {
+        let port = site.port();
+        let mut kept: Vec<(std::os::fd::OwnedFd, String)> = Vec::new();
+        while kept.len() < 2 {
+            let mut notice = site.howdah().manager().until("FDSTORE=1");
+            let name = notice.value("FDNAME").unwrap().to_owned();
+            kept.push((notice.descriptors.pop().expect("the socket comes along"), name));
+        }
+        let mut slow = Conn::open(site.target());
+        slow.send(&Request::get("/slow.php").bytes());
+        assert!(eventually(PATIENCE, || site.file("began").exists()));
+        site.howdah().signal(Signal::TERM);
+        site.howdah().manager().until("STOPPING=1");
+        let mut late = http3::Client::start(site, &["patient", "/hello.php"]);
+        assert_eq!(late.line(), "asked");
+        std::fs::remove_file(site.file("hold")).unwrap();
+        assert_eq!(slow.response("GET").text(), "slow");
+        drop(slow);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        let sockets = <[_; 2]>::try_from(kept).expect("one of TCP and one of UDP");
+        let _next = Next::serving(site, with_two_kept(sockets, "setpriv"), &format!("https://127.0.0.1:{port}"));
+        assert_eq!(late.end()["text"], "hello");
     },
 );
 

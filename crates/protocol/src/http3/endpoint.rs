@@ -155,18 +155,18 @@ impl Endpoint {
     }
 
     /// Lets clients in for ever and gives each to `take`, which may hold further ones back by waiting. When this is dropped,
-    /// new clients are refused; the connections that there are go on.
+    /// new clients are refused, or left to the process that comes next; the connections that there are go on.
     pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Guest) -> F) -> io::Result<()> {
         let Self { socket, local, config: Config { server, retry_above }, sharing } = self;
         // The key of stateless resets is made anew with each start.
         let mut endpoint = EndpointConfig::default();
         let mark = sharing.mark;
         endpoint.cid_generator(move || mark.generator());
-        let socket = SharedSocket::new(TokioRuntime.wrap_udp_socket(socket)?, sharing);
+        let socket = SharedSocket::new(TokioRuntime.wrap_udp_socket(socket)?, sharing.clone());
         let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, Some(server), socket, Arc::new(TokioRuntime))?;
-        let open = Open(quinn);
+        let open = Open { endpoint: quinn, sharing };
         let unvalidated = Arc::new(AtomicUsize::new(0));
-        while let Some(incoming) = open.0.accept().await {
+        while let Some(incoming) = open.endpoint.accept().await {
             let proved = incoming.remote_address_validated();
             if !proved && incoming.may_retry() && unvalidated.load(Relaxed) >= retry_above {
                 let _ = incoming.retry();
@@ -180,16 +180,24 @@ impl Endpoint {
     }
 }
 
-/// An endpoint that lets clients in. Afterwards those that come are told at once, rather than left waiting.
-struct Open(quinn::Endpoint);
+/// An endpoint that lets clients in. Afterwards those that come are told at once, rather than left waiting; unless the socket
+/// outlives this process: then they get no answer here, ask again, and come to the next one.
+struct Open {
+    endpoint: quinn::Endpoint,
+    sharing: Arc<Sharing>,
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let endpoint = self.0.clone();
+        let (endpoint, sharing) = (self.endpoint.clone(), self.sharing.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 while let Some(incoming) = endpoint.accept().await {
-                    incoming.refuse();
+                    if sharing.outlives() {
+                        incoming.ignore();
+                    } else {
+                        incoming.refuse();
+                    }
                 }
             });
         }

@@ -84,6 +84,8 @@ pub(super) struct Sharing {
     predecessor: Option<Predecessor>,
     /// Another process reads the socket. Should that one go first, it is this one's again.
     handed_over: AtomicBool,
+    /// Somebody else has the socket open, too, and gives it to the process that comes after this one.
+    outlives: AtomicBool,
     /// Where this process gets its datagrams from then.
     successor: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
     /// The task that waits for datagrams.
@@ -96,6 +98,7 @@ impl Sharing {
             mark: Mark::new(),
             predecessor,
             handed_over: AtomicBool::new(false),
+            outlives: AtomicBool::new(false),
             successor: Mutex::new(None),
             reader: Mutex::new(None),
         })
@@ -104,6 +107,11 @@ impl Sharing {
     /// Where datagrams come from, if not from the socket.
     fn link(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         if self.handed_over.load(Acquire) { lock(&self.successor).clone() } else { None }
+    }
+
+    /// Whether clients that come to the end of this process are the next one's.
+    pub(super) fn outlives(&self) -> bool {
+        self.outlives.load(Relaxed)
     }
 
     fn note_reader(&self, cx: &Context<'_>) {
@@ -155,6 +163,11 @@ impl QuicHandle {
         self.0.handed_over.store(true, Release);
         self.wake_reader();
         Ok(())
+    }
+
+    /// The socket stays open when this process ends: who comes while it does so is not refused, but left to the next one.
+    pub fn outlives_process(&self) {
+        self.0.outlives.store(true, Relaxed);
     }
 
     /// The socket is read here again: the other process does not take it after all.

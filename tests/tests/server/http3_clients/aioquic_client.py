@@ -225,11 +225,23 @@ async def early(configuration, port, *paths):
         return {"taken": taken, "get": asked[0].told(), "post": asked[1].told(), "later": later}
 
 
+async def patient(configuration, port, path):
+    """Says when it has asked for a connection, which may take its time."""
+    making = connect(ADDRESS, port, configuration=configuration, create_protocol=Client, wait_connected=False)
+    async with making as client:
+        client.transmit()
+        print("asked", flush=True)
+        await asyncio.wait_for(client.wait_connected(), PATIENCE)
+        return await get(client, path)
+
+
 async def main(port, authority, scenario, *arguments):
     configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, server_name=HOST)
     configuration.load_verify_locations(authority)
     if scenario == "load":
         return await load(configuration, int(port), *arguments)
+    if scenario == "patient":
+        return await patient(configuration, int(port), *arguments)
     if scenario == "early":
         return await early(configuration, int(port), *arguments)
     async with connect(ADDRESS, int(port), configuration=configuration, create_protocol=Client) as client:
