@@ -229,10 +229,10 @@ scenario!(
             kept.push((notice.descriptors.pop().expect("the socket comes along"), name));
         }
         let mut slow = Conn::open(site.target());
-        slow.send(&Request::get("/slow.php").bytes());
+        slow.send(Request::get("/slow.php").bytes());
         assert!(eventually(PATIENCE, || site.file("began").exists()));
         site.howdah().signal(Signal::TERM);
-        site.howdah().manager().until("STOPPING=1");
+        let _ = site.howdah().manager().until("STOPPING=1");
         let mut late = http3::Client::start(site, &["patient", "/hello.php"]);
         assert_eq!(late.line(), "asked");
         std::fs::remove_file(site.file("hold")).unwrap();
