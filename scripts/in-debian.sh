@@ -47,7 +47,7 @@ make_root() {
         >"$roots/$suite.log" 2>&1 ||
         { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
     # Should the machine lose power, it is made anew.
-    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/howdah"
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/force-unsafe-io"
     touch "$root/.complete"
     rm -rf "$root"/var/cache/apt/archives/*.deb
 }

@@ -17,7 +17,7 @@ use crate::{admin_fastcgi, admin_frankenphp, admin_pools, admin_profile, admin_r
 use crate::{certificates, identity, routes};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
-use howdah_config::{ListenAddr, Settings};
+use howdah_config::{ListenAddr, NoDirectory, Settings};
 use howdah_observe::metrics::Format;
 use howdah_observe::{BOUNDS_US, Metrics, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
@@ -233,8 +233,8 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
-            if let Some(missing) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
-                bail!("there is no directory {}; make it", missing.display());
+            if let Some(missing) = NoDirectory::of(path) {
+                bail!("{missing}");
             }
             let socket = unix_socket::bind_private(path)?;
             socket.listen(BACKLOG)?;

@@ -7,14 +7,16 @@ use crate::kept_sockets::Kept;
 use crate::output::{self, complain};
 use crate::{identity, php_hosts, sandbox};
 use howdah_budget::machine;
-use howdah_config::{AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, Settings};
+use howdah_config::{
+    AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
+};
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -88,10 +90,10 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
         if path.is_dir() {
             return Some(format!("{} is a directory", path.display()));
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !parent.is_dir() {
-            return Some(format!("there is no directory {}; make it", parent.display()));
+        if let Some(missing) = NoDirectory::of(path) {
+            return Some(missing.to_string());
         }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (what, needed) =
             if path.exists() { (path, Access::WRITE_OK) } else { (parent, Access::WRITE_OK | Access::EXEC_OK) };
         access(what, needed).err().map(|error| format!("{} cannot be written: {error}{who}", what.display()))
@@ -143,10 +145,9 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
                  name another address"
             )),
-            (Trouble::NoDirectory(directory), _) => {
-                let list = if directory.starts_with("/run") { &mut found.warnings } else { &mut found.errors };
-                let directory = directory.display();
-                list.push(format!("{name}: cannot listen on {addr}: there is no directory {directory}; make it"));
+            (Trouble::NoDirectory(missing), _) => {
+                let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
+                list.push(format!("{name}: cannot listen on {addr}: {missing}"));
             }
             // The service may have more rights than whoever runs this.
             (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
@@ -171,8 +172,7 @@ fn place(addr: &str) -> &str {
 /// Why an address cannot be listened on.
 enum Trouble {
     InUse,
-    /// The socket's.
-    NoDirectory(PathBuf),
+    NoDirectory(NoDirectory),
     Denied(String),
     Other(String),
 }
@@ -196,10 +196,10 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
 }
 
 fn try_unix(path: &Path) -> Result<(), Trouble> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !parent.is_dir() {
-        return Err(Trouble::NoDirectory(parent.to_owned()));
+    if let Some(missing) = NoDirectory::of(path) {
+        return Err(Trouble::NoDirectory(missing));
     }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
         return Err(Trouble::Other(format!("no socket can be made in {}: {error}", parent.display())));
     }

@@ -4,7 +4,7 @@ use crate::http3::{self, Guest, QuicHandle};
 use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
-use howdah_config::ListenAddr;
+use howdah_config::{ListenAddr, NoDirectory};
 use rustix::net::SocketFlags;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -88,9 +88,10 @@ impl fmt::Display for BindError {
             (io::ErrorKind::AddrNotAvailable, _) => {
                 write!(f, "; this machine has no such address (`ip addr` shows which it has)")
             }
-            (io::ErrorKind::NotFound, ListenAddr::Unix(path)) => {
-                write!(f, "; there is no directory {}; make it", path.parent().unwrap_or(Path::new("/")).display())
-            }
+            (io::ErrorKind::NotFound, ListenAddr::Unix(path)) => match NoDirectory::of(path) {
+                Some(missing) => write!(f, "; {missing}"),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Lost;
 use crate::log_file;
+use howdah_config::NoDirectory;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -81,11 +82,7 @@ impl FileSink {
 
 fn open(path: &Path) -> io::Result<File> {
     log_file::open(path).map_err(|error| {
-        let missing = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
-        let why = match missing {
-            Some(directory) => format!("there is no directory {}; make it", directory.display()),
-            None => error.to_string(),
-        };
+        let why = NoDirectory::of(path).map_or_else(|| error.to_string(), |missing| missing.to_string());
         io::Error::new(error.kind(), format!("cannot open the log {}: {why}", path.display()))
     })
 }

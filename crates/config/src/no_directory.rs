@@ -1,0 +1,28 @@
+//! What is said of a file that cannot be made for want of its directory.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The directory that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoDirectory(PathBuf);
+
+impl NoDirectory {
+    /// The directory of this file or socket, if it is missing. A name alone is in the current directory.
+    #[must_use]
+    pub fn of(file: &Path) -> Option<Self> {
+        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir())?;
+        Some(Self(directory.to_owned()))
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for NoDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no directory {}; make it", self.0.display())
+    }
+}
