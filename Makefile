@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-composer test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-packages \
+	test all-tests test-fast unit-test test-composer test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 \
 	install uninstall deb lint format generate bench fuzz clean
 
@@ -116,6 +116,9 @@ test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and 
 	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
 	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
 		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
+
+test-apps-trixie: build ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
+	scripts/skips.sh scripts/test-apps-in-debian.sh trixie 8.4
 
 # Only copies: `make build && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
 install: ## Install what `make build` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)

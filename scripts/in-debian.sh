@@ -92,6 +92,8 @@ if [ "${FRESH-}" = 1 ]; then
     over "$root" "$layers/root"
     root=$layers/root
 fi
+# A mount of its own, as what runs inside may want name spaces for mounts of its own.
+[ "${FRESH-}" = 1 ] || mount --bind "$root" "$root"
 mkdir -p "$roots/$suite.archives/partial"
 mount --bind "$roots/$suite.archives" "$root/var/cache/apt/archives"
 # Debian's images throw them away.

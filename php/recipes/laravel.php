@@ -172,14 +172,14 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
 function serve(string $base): void
 {
     $began = time();
+    $before = $_SERVER;
     require $base . '/vendor/autoload.php';
     $app = require $base . '/bootstrap/app.php';
     $kernel = $app->make(Kernel::class);
     // It stays bound: what the boot makes of it is told of the request that takes its place.
     $app->instance('request', Request::create('http://localhost'));
-    $before = $_SERVER;
     $kernel->bootstrap();
-    // What .env has added.
+    // What .env has added, and the application's own files.
     $added = array_diff_key($_SERVER, $before);
 
     $parts = '{config,routes,bootstrap,bootstrap/cache}';

@@ -74,7 +74,7 @@ final class FrontController
     }
 }
 
-/** The variables that the boot has added (`.env`) and that each request shall have. */
+/** The variables that the boot has added (`.env`, bundles) and that each request shall have. */
 final class Variables
 {
     /** Not what the recipe itself needs. */
@@ -219,7 +219,6 @@ function declare_classes(): void
 
         public function run(): int
         {
-            $this->variables->booted();
             unset($_SERVER['APP_RUNTIME'], $_ENV['APP_RUNTIME']);
             $snapshot = \Howdah\mode() === 'snapshot';
             if (!$snapshot) {
@@ -231,6 +230,8 @@ function declare_classes(): void
                 $this->sources = new Sources($kernel);
                 $this->sources->note();
             }
+            // Bundles set some when they boot, which in classic mode is in each request.
+            $this->variables->booted();
             if ($snapshot && $kernel !== null) {
                 \Howdah\on_restore(function (): void {
                     $changed = $this->sources->outdated();

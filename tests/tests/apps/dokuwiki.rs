@@ -45,6 +45,7 @@ fn rules() -> Rules {
         // Security tokens, cache keys, a hash of the configuration's time.
         (r"\b[0-9a-f]{32}\b", "<hash>"),
         (r"\btok=[0-9a-f]{6}\b", "tok=<tok>"),
+        (r"\b\d+ (second|minute)s? ago", "<date>"),
     ])
 }
 

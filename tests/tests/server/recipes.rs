@@ -217,6 +217,46 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     assert!(said.contains("booted once, in snapshot mode by the recipe symfony"), "{said}");
 }
 
+/// What a project shows in classic mode and, booted, again and again.
+fn is_the_same_when_booted(project: &Project, path: &str, shown: &str) {
+    let served = project.classic();
+    served.wait_for_mode("classic");
+    let classic = served.pages(&[path]);
+    assert!(classic[0].contains(shown), "{classic:?}");
+    served.finish();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.pages(&[path]), classic);
+    }
+    served.finish();
+}
+
+/// FrameworkBundle 6.4 does so.
+#[test]
+fn variables_that_a_bundle_sets_when_it_boots_are_there_for_each_request() {
+    need_symfony!();
+    let project = Project::symfony();
+    let bundle = "final class OwnBundle extends \\Symfony\\Component\\HttpKernel\\Bundle\\Bundle
+        { public function boot(): void { $_ENV['OF_BUNDLE'] = $_SERVER['OF_BUNDLE'] ??= 'set'; } }";
+    let registered = "yield new FrameworkBundle(); yield new OwnBundle();";
+    project.write("src/Kernel.php", &(KERNEL.replace("yield new FrameworkBundle();", registered) + bundle));
+    is_the_same_when_booted(&project, "/server", "\"OF_BUNDLE\": \"set\"");
+}
+
+#[test]
+fn variables_that_laravels_bootstrap_sets_are_there_for_each_request() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let project = Project::of(OF_LARAVEL);
+    let bootstrap = project.read("bootstrap/app.php").replace("<?php", "<?php\n$_SERVER['OF_BOOTSTRAP'] = 'set';");
+    project.write("bootstrap/app.php", &bootstrap);
+    let routes = project.read("routes/web.php") + "Route::get('/server', fn () => [$_SERVER['OF_BOOTSTRAP'] ?? null]);";
+    project.write("routes/web.php", &routes);
+    is_the_same_when_booted(&project, "/server", "[\"set\"]");
+}
+
 #[test]
 fn two_visitors_of_a_booted_application_do_not_see_each_other() {
     need_symfony!();

@@ -2,6 +2,7 @@
 
 use super::compare::Both;
 use super::visits;
+use std::path::Path;
 
 pub(crate) struct App {
     pub(crate) name: &'static str,
@@ -26,6 +27,13 @@ pub(crate) struct App {
     pub(crate) visit: fn(&mut Both<'_>),
 }
 
+impl App {
+    /// Whether its package is there; each has its name.
+    pub(crate) fn is_packaged(&self) -> bool {
+        Path::new("/usr/share/doc").join(self.name).exists()
+    }
+}
+
 const NONE: App = App {
     name: "",
     preset: "",
@@ -41,9 +49,6 @@ const NONE: App = App {
     visit: |_| (),
 };
 
-/// What is for whoever installs or develops, not for visitors.
-const PARTS: (&str, &str) = (r"(^|/)(composer\.(json|lock)|installed\.json)$", "tells what could be attacked");
-
 pub(crate) const APPS: &[App] = &[
     App {
         name: "mediawiki",
@@ -51,7 +56,10 @@ pub(crate) const APPS: &[App] = &[
         path: "/mediawiki",
         root: "/var/lib/mediawiki",
         configuration: "/etc/apache2/conf-available/mediawiki.conf",
-        stricter: &[PARTS],
+        stricter: &[(
+            r"(^|/)(composer\.(json|lock)|installed\.json)$|^/extensions/\w+/maintenance/",
+            "tells what could be attacked, and is for administrators",
+        )],
         visit: visits::mediawiki,
         rules: &[
             (r"[0-9a-f]{32,40}(\+|\\)", "<token>"),
@@ -189,7 +197,7 @@ pub(crate) const APPS: &[App] = &[
         refused: &["/.git/config", "/vendor/autoload.php", "/doxygen/index.html"],
         methods: &[("PROPFIND", "/"), ("LOCK", "/index.php")],
         stricter: &[
-            (r"^/plugins/.*\.meta$", "is for the application"),
+            (r"^/plugins/.*\.meta$|/\.buildinfo$", "is for the application, or hidden"),
             (r"^/tpl/.*\.html$", "templates, which are no pages"),
         ],
         ..NONE

@@ -83,7 +83,8 @@ writable /etc/icingaweb2 /var/lib/icingaweb2
 cp /usr/share/phpldapadmin/config/config.php.example /etc/phpldapadmin/config.php 2>/dev/null ||
     echo '<?php $servers = new Datastore(); $servers->newServer("ldap_pla"); $servers->setValue("server","name","none");' >/etc/phpldapadmin/config.php
 
-# SimpleSAMLphp: the secrets that its package asks for.
+# SimpleSAMLphp, which Debian 13 does not have: the secrets that its package asks for.
+mkdir -p /var/lib/simplesamlphp
 cat >/var/lib/simplesamlphp/secrets.inc.php <<'END'
 <?php
 $config['secretsalt'] = '0123456789abcdef0123456789abcdef';
@@ -121,9 +122,11 @@ for name in phpldapadmin simplesamlphp phpsysinfo; do
 done
 for name in mediawiki phpmyadmin roundcube roundcube-alias cacti icingaweb2 adminer phpldapadmin postfixadmin simplesamlphp \
     phpsysinfo shaarli dokuwiki; do
+    [ -e "/etc/apache2/conf-available/$name.conf" ] || continue
     ln -sf "../conf-available/$name.conf" "/etc/apache2/conf-enabled/$name.conf"
 done
-for name in rewrite headers expires php8.2; do
+php=$("$(dirname "$0")/../../../../scripts/php-version.sh")
+for name in rewrite headers expires "php$php"; do
     for file in /etc/apache2/mods-available/$name.load /etc/apache2/mods-available/$name.conf; do
         [ ! -e "$file" ] || ln -sf "../mods-available/$(basename "$file")" /etc/apache2/mods-enabled/
     done
