@@ -90,8 +90,13 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
     $addresses = array_map(static fn (string $name) => $url ? $peek($url, $name) : null, ['root' => 'forcedRoot', 'scheme' => 'forceScheme']);
     $defaults = $url?->getDefaultParameters() ?? [];
     $terminating = $peek($app, 'terminatingCallbacks');
+    $zone = date_default_timezone_get();
+    $numbers = class_exists(\Illuminate\Support\Number::class) ? new \ReflectionClass(\Illuminate\Support\Number::class) : null;
+    $formats = array_intersect_key($numbers?->getStaticProperties() ?? [], ['locale' => 1, 'currency' => 1]);
 
-    return static function () use ($app, $poke, $call, $made, $config, $locale, $shared, $terminating, $addresses, $defaults): void {
+    return static function () use (
+        $app, $poke, $call, $made, $config, $locale, $shared, $terminating, $addresses, $defaults, $zone, $numbers, $formats
+    ): void {
         $octane = 'Laravel\Octane\Octane';
         if (class_exists($octane)) {
             $event = new \Laravel\Octane\Events\RequestReceived($app, $app, $app->make('request'));
@@ -139,6 +144,10 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             $app->setLocale($locale[0]);
             $translator->setFallback($locale[1] ?? $config['app']['fallback_locale'] ?? $locale[0]);
         }
+        date_default_timezone_set($zone);
+        foreach ($formats as $name => $value) {
+            $numbers->setStaticPropertyValue($name, $value);
+        }
         if (($cache = $made('cache')) && isset($config['cache']['stores']['array'])) {
             $cache->store('array')->flush();
         }
@@ -161,6 +170,10 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             }
         }
         $call($made('Illuminate\Foundation\Vite'), 'flush');
+        // Its page of an exception lists the queries so far.
+        if ($listener = $made('Illuminate\Foundation\Exceptions\Renderer\Listener')) {
+            $poke($listener, 'queries', []);
+        }
         if (class_exists('Illuminate\Support\Once', false)) {
             \Illuminate\Support\Once::flush();
         }
@@ -209,7 +222,9 @@ function serve(string $base): void
     $answered = null;
     $handle = static function () use ($app, $kernel, $added, &$answered): void {
         $_SERVER += $added;
-        \defined('LARAVEL_START') || \define('LARAVEL_START', microtime(true));
+        $start = microtime(true);
+        // A request of the warm-up has defined it.
+        \Howdah\redefine('LARAVEL_START', $start) || \define('LARAVEL_START', $start);
         if (is_file($maintenance = $app->storagePath() . '/framework/maintenance.php')) {
             require $maintenance;
         }

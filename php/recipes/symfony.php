@@ -238,8 +238,11 @@ function declare_classes(): void
                     $changed === null || \Howdah\boot_again($changed);
                 });
                 // A kernel that has handled requests resets its services when it is booted again.
-                \Howdah\after_warmup(function () use ($kernel): void {
+                $zone = date_default_timezone_get();
+                \Howdah\after_warmup(function () use ($kernel, $zone): void {
                     $kernel->boot();
+                    // A page may have set its visitor's.
+                    date_default_timezone_set($zone);
                     $this->sources->note();
                 });
             }

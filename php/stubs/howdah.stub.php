@@ -121,6 +121,12 @@ namespace Howdah {
      */
     function boot_again(string $why = ''): bool {}
 
+    /**
+     * Snapshot mode: gives a constant that a script has defined this value, such as the time at which a request began where
+     * the boot or the warm-up has defined it already. False where there is no such constant, and in other modes.
+     */
+    function redefine(string $constant, int|float $value): bool {}
+
     /** @return string "classic", "worker", "snapshot" or "async" */
     function mode(): string {}
 

@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: d0f8ca0eb3845d050bbc8b3e98e8b474b0e1d94d */
+ * Stub hash: 18bc1b1b6f54b5c6c6d19c25fcb8b475020e9359 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -54,6 +54,11 @@ ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_boot_again, 0, 0, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_redefine, 0, 2, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, constant, IS_STRING, 0)
+	ZEND_ARG_TYPE_MASK(0, value, MAY_BE_LONG|MAY_BE_DOUBLE, NULL)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_mode, 0, 0, IS_STRING, 0)
@@ -117,6 +122,7 @@ ZEND_FUNCTION(Howdah_snapshot);
 ZEND_FUNCTION(Howdah_on_restore);
 ZEND_FUNCTION(Howdah_after_warmup);
 ZEND_FUNCTION(Howdah_boot_again);
+ZEND_FUNCTION(Howdah_redefine);
 ZEND_FUNCTION(Howdah_mode);
 ZEND_FUNCTION(Howdah_request_id);
 ZEND_METHOD(Howdah_Coroutine, start);
@@ -155,6 +161,7 @@ static const zend_function_entry ext_functions[] = {
 	ZEND_NS_FALIAS("Howdah", on_restore, Howdah_on_restore, arginfo_Howdah_on_restore)
 	ZEND_NS_FALIAS("Howdah", after_warmup, Howdah_after_warmup, arginfo_Howdah_after_warmup)
 	ZEND_NS_FALIAS("Howdah", boot_again, Howdah_boot_again, arginfo_Howdah_boot_again)
+	ZEND_NS_FALIAS("Howdah", redefine, Howdah_redefine, arginfo_Howdah_redefine)
 	ZEND_NS_FALIAS("Howdah", mode, Howdah_mode, arginfo_Howdah_mode)
 	ZEND_NS_FALIAS("Howdah", request_id, Howdah_request_id, arginfo_Howdah_request_id)
 	ZEND_FE_END

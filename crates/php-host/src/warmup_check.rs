@@ -3,7 +3,8 @@
 //! Each path was asked by four visitors who sent no cookies: two where no warm-up request had run, two on the snapshot.
 //! What looks random, is the same for the two on the snapshot and is unknown to the other two is suspicious. It is
 //! harmless where the other two have something equal in its place too, as with a hash that changes with the time.
-//! Where the first two could not be asked only cookies and what is called a token are looked at.
+//! Where the first two could not be asked, or were answered with another status, only cookies and what is called a token
+//! are looked at: the page of a limit that the warm-up itself has reached has little in common with the page behind it.
 
 use std::collections::HashSet;
 
@@ -71,7 +72,8 @@ pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
         return Vec::new();
     }
     // Both, or none: one of them does not tell what is a visitor's own.
-    let alone = responses.alone.iter().all(|response| response.status != 0).then_some(&responses.alone);
+    let comparable = responses.alone.iter().all(|response| response.status == first.status);
+    let alone = comparable.then_some(&responses.alone);
     let mut found = Vec::new();
     let mut values = HashSet::new();
     for (name, value) in first.cookies() {

@@ -88,6 +88,17 @@ fn without_responses_to_compare_with_only_names_and_cookies_count() {
 }
 
 #[test]
+fn a_page_with_another_status_tells_nothing_of_what_is_the_same() {
+    let limited = "<style>body { font: BlinkMacSystemFont, Ab1Cd2Ef3Gh4Ij5Kl6 }</style>";
+    let refused = Response { status: 429, ..page(limited) };
+    let responses = Responses { alone: [page("ok"), page("ok")], restored: [refused, refused] };
+    assert_eq!(shared(&responses), [""; 0]);
+    let form = form(W);
+    let refused = Response { status: 429, ..page(&form) };
+    assert_eq!(shared(&Responses { restored: [refused, refused], ..responses }).len(), 1);
+}
+
+#[test]
 fn hostile_responses_are_only_read() {
     for text in ["", "=", "Set-Cookie:", "Set-Cookie: =;", "\u{0}`\n\r", &"a1b2c3d4e5f6g7h8".repeat(20000)] {
         for make in [page as fn(&str) -> Response<'_>, head] {

@@ -60,6 +60,9 @@ impl Action {
                 format!("error pages {}", pages.0.iter().map(|(_, page)| &**page).collect::<Vec<_>>().join(" "))
             }
             Self::Listing(listing) => format!("listing {}", on(listing)),
+            Self::Links(to) => {
+                format!("follow links to {}", to.iter().map(|to| to.to_string_lossy()).collect::<Vec<_>>().join(" "))
+            }
             Self::Pool(pool) => format!("pool {pool}"),
             Self::Ini(ini) => {
                 let names: Vec<&str> = ini.values.iter().chain(&ini.admin).map(|(name, _)| &**name).collect();

@@ -387,7 +387,8 @@ impl Outcome {
             }
             Action::MaxBody(bytes) => self.max_body = Some(*bytes),
             Action::AccessLog(on) => self.access_log = Some(*on),
-            // What changes the way on is `Run`'s.
+            // What changes the way on is `Run`'s; links are the site's.
+            Action::Links(_) => {}
             Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
             Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
         }

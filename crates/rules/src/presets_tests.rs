@@ -165,6 +165,31 @@ fn uploads_are_not_run() {
     }
 }
 
+/// Front controllers make thumbnails, private files and unbuilt assets that are asked for where uploads and built files lie.
+#[test]
+fn what_is_not_there_among_uploads_and_assets_is_a_page() {
+    for (name, path) in [
+        ("laravel", "/storage/doc"),
+        ("laravel", "/build/x.css"),
+        ("symfony", "/media/cache/resolve/small/x.png"),
+        ("symfony", "/uploads/x.png"),
+        ("symfony", "/bundles/x/y.js"),
+        ("symfony", "/assets/x.css"),
+        ("symfony", "/build/x.css"),
+        ("drupal", "/sites/default/files/styles/small/public/x.png"),
+    ] {
+        for (rules, mount) in both(name) {
+            let missing = outcome(&rules, &format!("GET h{mount}{path}"));
+            assert!(!missing.contains("php false") && !missing.contains("cache"), "{name} {path}: {missing}");
+            // A directory's index would be run as well.
+            for there in [".txt", "/dir/"] {
+                let there = outcome(&rules, &format!("GET h{mount}{path}{there}"));
+                assert!(there.contains("php false"), "{name} {path}: {there}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_application_below_a_path_keeps_to_it() {
     let text = "[[rule]]\nhost = 'a'\npath = '/wiki/*'\nalias = '/usr'\napp = 'dokuwiki'";

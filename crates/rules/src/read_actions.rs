@@ -104,6 +104,13 @@ impl Reader<'_> {
             actions.push(Action::ErrorPages(Arc::new(ErrorPages(pages))));
         }
         self.one_flag(keys, "listing", actions, Action::Listing);
+        if let Some(node) = keys.get("links") {
+            let directories = self.each("links", node, |text| match text {
+                "" => Err("there is no directory without a name".to_owned()),
+                text => Ok(PathBuf::from(text)),
+            });
+            actions.push(Action::Links(directories));
+        }
         self.one_flag(keys, "access_log", actions, Action::AccessLog);
     }
 

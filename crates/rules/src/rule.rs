@@ -105,6 +105,8 @@ pub enum Action {
     ErrorPages(Arc<ErrorPages>),
     /// Whether directories without an index are listed.
     Listing(bool),
+    /// Directories, from the root, into which symbolic links are followed: not a request's, but all the site's.
+    Links(Vec<PathBuf>),
     /// The pool that runs scripts.
     Pool(Arc<str>),
     /// Settings of PHP for this request.

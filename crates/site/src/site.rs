@@ -13,7 +13,7 @@ use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Limits on requests, from the settings.
@@ -168,9 +168,14 @@ impl Site {
             route_proxies: settings.routes.iter().map(|route| proxy(route.proxy.as_deref()?)).collect(),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
-            static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
-                .map_err(|error| format!("static: {error}"))?,
-            places: places(&settings, &withheld)?,
+            static_files: StaticFiles::with_links(
+                root.clone(),
+                &settings.static_files,
+                public_directories(&settings, &root),
+                withheld.clone(),
+            )
+            .map_err(|error| format!("static: {error}"))?,
+            places: places(&settings, &root, &withheld)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
@@ -243,7 +248,11 @@ fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, PoolP
 }
 
 /// The files below every directory that rules name.
-fn places(settings: &SiteSettings, withheld: &Arc<Withheld>) -> Result<Vec<(PathBuf, StaticFiles)>, String> {
+fn places(
+    settings: &SiteSettings,
+    root: &Path,
+    withheld: &Arc<Withheld>,
+) -> Result<Vec<(PathBuf, StaticFiles)>, String> {
     let mut places: Vec<(PathBuf, StaticFiles)> = Vec::new();
     for action in settings.rules.rules().iter().flat_map(|rule| &rule.actions) {
         let Action::Place(place) = action else { continue };
@@ -252,9 +261,25 @@ fn places(settings: &SiteSettings, withheld: &Arc<Withheld>) -> Result<Vec<(Path
         }
         let directory = if place.directory.is_dir() { Some(&*place.directory) } else { place.directory.parent() };
         let directory = directory.unwrap_or(&place.directory);
-        let files = StaticFiles::new(directory, &settings.static_files, withheld.clone());
+        let public = public_directories(settings, root);
+        let files = StaticFiles::with_links(directory, &settings.static_files, public, withheld.clone());
         let files = files.map_err(|error| format!("rule: cannot open {}: {error}", directory.display()))?;
         places.push((place.directory.clone(), files));
     }
     Ok(places)
+}
+
+/// Where rules say that all links are followed to, from the root or from a directory that stands in its place.
+fn public_directories(settings: &SiteSettings, root: &Path) -> Vec<PathBuf> {
+    let actions = || settings.rules.rules().iter().flat_map(|rule| &rule.actions);
+    let places = actions().filter_map(|action| match action {
+        Action::Place(place) => Some(&*place.directory),
+        _ => None,
+    });
+    let bases: Vec<&Path> = std::iter::once(root).chain(places).collect();
+    let directories = actions().filter_map(|action| match action {
+        Action::Links(directories) => Some(directories),
+        _ => None,
+    });
+    directories.flatten().flat_map(|directory| bases.iter().map(move |base| base.join(directory))).collect()
 }

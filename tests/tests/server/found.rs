@@ -23,10 +23,20 @@ fn project(package: &str, version: &str) -> (TempDir, PathBuf) {
         ("public/other.php", "<?php echo 'other';"),
         ("public/style.css", "a {}"),
         ("public/storage/upload.php", "<?php echo 'uploaded';"),
+        ("storage/app/public/shown.txt", "shown"),
+        ("storage/app/private.txt", "secret"),
     ] {
         let path = dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+    // As Laravel makes them for its public directory, whoever runs it.
+    for (name, to) in [("linked", "../storage/app/public"), ("other", "../storage/app")] {
+        let link = dir.join("public").join(name);
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(link, Some(12345), None).unwrap();
+        }
     }
     (top, dir)
 }
@@ -82,6 +92,9 @@ fn laravel_is_served(ask: &dyn Fn(&str) -> (u16, String)) {
     assert_eq!(ask("/posts/").0, 301, "one address for each page");
     let (_, upload) = ask("/storage/upload.php");
     assert!(!upload.contains("uploaded"), "{upload}");
+    assert_eq!(ask("/storage/none.txt").1, "page /storage/none.txt", "a route may send it");
+    assert_eq!(ask("/linked/shown.txt").1, "shown");
+    assert_eq!(ask("/other/private.txt").0, 404);
     for path in ["/.env", "/vendor/private.txt", "/composer.lock", "/public/index.php"] {
         let (_, text) = ask(path);
         assert!(!text.contains("secret") && !text.contains("packages"), "{path}: {text}");

@@ -190,7 +190,7 @@ impl Drop for Served<'_> {
 }
 
 const PAGES: &[&str] =
-    &["/env", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
+    &["/env", "/zone", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
 
 #[test]
 fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
@@ -200,7 +200,7 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     served.wait_for_mode("classic");
     let classic = served.pages(PAGES);
     assert!(classic[0].contains(r#"["hello","hello",false,"prod",false]"#), "{}", classic[0]);
-    assert!(classic[3].contains("1 of session, 1 here") && classic[4].contains(" 404 "), "{classic:?}");
+    assert!(classic[4].contains("1 of session, 1 here") && classic[5].contains(" 404 "), "{classic:?}");
     let said = served.finish();
     assert!(said.contains("classic mode; faster: snapshot mode by the recipe symfony"), "{said}");
 
@@ -510,6 +510,9 @@ fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
         "/check?mail=no",
         "/token",
         "/visits",
+        "/queries",
+        "/zone",
+        "/started",
         "/nowhere",
         "/.env",
     ];

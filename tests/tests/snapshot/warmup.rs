@@ -225,6 +225,29 @@ in_each_way!(
     },
 );
 
+in_each_way!(
+    a_constant_of_the_boot_or_the_warm_up_can_be_the_requests,
+    |s| script(
+        s,
+        "define('OF_BOOT', 0.5);",
+        "$own = (int) $_SERVER['QUERY_STRING'];
+        Howdah\\redefine('OF_BOOT', $own);
+        Howdah\\redefine('OF_WARM_UP', $own / 2) || define('OF_WARM_UP', $own / 2);
+        echo json_encode([OF_BOOT, OF_WARM_UP, Howdah\\redefine('PHP_VERSION_ID', 1), PHP_VERSION_ID > 1]);",
+        ""
+    ),
+    |site| {
+        for own in 1..20 {
+            let half = f64::from(own) / 2.0;
+            let shown = site.get_ok(&format!("/page?{own}"));
+            assert!(
+                shown == format!("[{own},{half},false,true]") || shown == format!("[{own},{half:.1},false,true]"),
+                "{shown}"
+            );
+        }
+    },
+);
+
 #[test]
 fn an_after_warmup_that_fails_costs_the_warm_up_only() {
     run(

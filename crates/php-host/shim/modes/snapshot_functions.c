@@ -1,4 +1,5 @@
-/* What a script can say about the snapshot: take it now, call this after each restore, boot anew. */
+/* What a script can say about the snapshot: take it now, call this after each restore, boot anew, this constant is of
+ * the request. */
 #include "shim.h"
 #include "modes/script_loop.h"
 #include "modes/snapshot.h"
@@ -87,4 +88,23 @@ PHP_FUNCTION(Howdah_boot_again) {
     Z_PARAM_STRING(why, length)
     ZEND_PARSE_PARAMETERS_END();
     RETURN_BOOL(shim_snapshot_boot_again(why, length));
+}
+
+/* In place, since compiled code keeps the address of a constant that it has once used. Numbers alone, so there is no
+ * other value whose count of references would have to be kept. */
+PHP_FUNCTION(Howdah_redefine) {
+    zend_string *name;
+    zval *value;
+    ZEND_PARSE_PARAMETERS_START(2, 2)
+    Z_PARAM_STR(name)
+    Z_PARAM_NUMBER(value)
+    ZEND_PARSE_PARAMETERS_END();
+    zend_constant *constant =
+        snapshot_awaited() || snapshot_taken() ? zend_hash_find_ptr(EG(zend_constants), name) : NULL;
+    if (constant == NULL || ZEND_CONSTANT_MODULE_NUMBER(constant) != PHP_USER_CONSTANT) {
+        RETURN_FALSE;
+    }
+    zval_ptr_dtor(&constant->value);
+    ZVAL_COPY_VALUE(&constant->value, value);
+    RETURN_TRUE;
 }

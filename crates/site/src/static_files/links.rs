@@ -2,7 +2,8 @@
 //!
 //! Debian's packages are made of links: an application's directory has links to libraries in `/usr/share`. So links out of
 //! the root are followed to where packages lie (`static.link_targets`), if root has made them. What a script or an upload
-//! could make leads nowhere outside. A link that is not followed is 404, and is named in the log once.
+//! could make leads nowhere outside, but to where all is public anyway, as rules say (`links`). A link that is not followed
+//! is 404, and is named in the log once.
 
 use super::real_path::real_path_of;
 use howdah_config::{StaticSettings, Symlinks};
@@ -23,18 +24,21 @@ pub struct Links {
     policy: Symlinks,
     /// Where links that root has made may lead, with all links resolved.
     targets: Vec<PathBuf>,
+    /// Where any link may lead. Resolved when a link is looked at: a deployment may move them.
+    public: Vec<PathBuf>,
     /// Links that were named in the log.
     told: Mutex<HashSet<PathBuf>>,
 }
 
 impl Links {
-    /// The policy of these settings.
+    /// The policy of these settings, with the directories into which all links are followed.
     #[must_use]
-    pub fn new(settings: &StaticSettings) -> Self {
+    pub fn new(settings: &StaticSettings, public: Vec<PathBuf>) -> Self {
         let targets = if settings.follow_symlinks == Symlinks::Inside { &settings.link_targets[..] } else { &[] };
         Self {
             policy: settings.follow_symlinks,
             targets: targets.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect(),
+            public: if settings.follow_symlinks == Symlinks::Inside { public } else { Vec::new() },
             told: Mutex::default(),
         }
     }
@@ -61,6 +65,7 @@ impl Links {
         self.policy == Symlinks::Always
             || (self.targets.iter().any(|target| real.starts_with(target))
                 && walk(root, below).is_some_and(|way| way.roots))
+            || self.public.iter().any(|to| to.canonicalize().is_ok_and(|to| real.starts_with(to)))
     }
 
     /// Says once in the log that a link is not followed.
@@ -143,7 +148,31 @@ mod tests {
 
     fn links(targets: &[&Path]) -> Links {
         let targets = targets.iter().map(|path| path.to_path_buf()).collect();
-        Links::new(&StaticSettings { link_targets: targets, ..StaticSettings::default() })
+        Links::new(&StaticSettings { link_targets: targets, ..StaticSettings::default() }, Vec::new())
+    }
+
+    #[test]
+    fn links_into_a_public_directory_are_anybodys_and_lead_no_further() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (root, shared, secret) = (top.join("app/public"), top.join("shared/public"), top.join("shared/secret"));
+        for dir in [&root, &shared, &secret] {
+            std::fs::create_dir_all(dir).unwrap();
+            std::fs::write(dir.join("x.css"), "").unwrap();
+        }
+        // As in a deployment: the directory is behind a link of its own.
+        symlink("../shared", top.join("app/storage")).unwrap();
+        symlink(top.join("app/storage/public"), root.join("storage")).unwrap();
+        symlink("../secret", shared.join("out")).unwrap();
+        symlink("../storage/secret", root.join("other")).unwrap();
+        let allow = |follow_symlinks, below: &str| {
+            let settings = StaticSettings { follow_symlinks, ..StaticSettings::default() };
+            let policy = Links::new(&settings, vec![root.join("../storage/public"), root.join("../nowhere")]);
+            policy.allow(&root, Path::new(below), &root.join(below).canonicalize().unwrap())
+        };
+        assert!(allow(Symlinks::Inside, "storage/x.css"));
+        assert!(!allow(Symlinks::Inside, "storage/out/x.css") && !allow(Symlinks::Inside, "other/x.css"));
+        assert!(!allow(Symlinks::Never, "storage/x.css"));
     }
 
     #[test]

@@ -184,13 +184,26 @@ impl StaticFiles {
     /// # Errors
     /// The root is no directory that can be reached, or `cache_control` cannot stand in a header.
     pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings, withheld: Arc<Withheld>) -> io::Result<Self> {
+        Self::with_links(root, settings, Vec::new(), withheld)
+    }
+
+    /// The same, where any link into these directories is followed.
+    ///
+    /// # Errors
+    /// As for `new`.
+    pub fn with_links(
+        root: impl Into<PathBuf>,
+        settings: &StaticSettings,
+        public: Vec<PathBuf>,
+        withheld: Arc<Withheld>,
+    ) -> io::Result<Self> {
         let path = root.into();
         let cache_control = settings.cache_control.as_deref().filter(|value| !value.is_empty());
         let cache_control = cache_control
             .map(HeaderValue::from_str)
             .transpose()
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
-        let links = Arc::new(Links::new(settings));
+        let links = Arc::new(Links::new(settings, public));
         Ok(Self {
             root: RwLock::new(Arc::new(Root::open(&path, links.clone(), withheld.clone())?)),
             links,

@@ -9,7 +9,27 @@ use Illuminate\Support\Facades\Route;
 use Illuminate\Support\Facades\Validator;
 
 app()->singleton(Counter::class);
-Route::get('/', fn () => view('page', ['rows' => ['a & b', app()->getLocale()]]));
+// What Laravel 11 and later have for their page of an exception: the queries that have run.
+const LISTENER = 'Illuminate\Foundation\Exceptions\Renderer\Listener';
+app()->singleton(LISTENER, fn () => new class {
+    protected $queries = [];
+
+    public function count(): int
+    {
+        $this->queries[] = 'select 1';
+
+        return \count($this->queries);
+    }
+});
+Route::get('/', function () {
+    app(LISTENER)->count();
+    date_default_timezone_set('Asia/Tokyo');
+
+    return view('page', ['rows' => ['a & b', app()->getLocale()]]);
+});
+Route::get('/queries', fn () => 'queries: ' . app(LISTENER)->count());
+Route::get('/zone', fn () => date_default_timezone_get());
+Route::get('/started', fn () => LARAVEL_START < $_SERVER['REQUEST_TIME_FLOAT'] ? 'before this request' : 'with this request');
 Route::get('/items/{id}', function (Request $request, int $id) {
     app()->setLocale('de');
     config(['app.name' => "left by $id"]);

@@ -31,7 +31,7 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken', '/mode' => 'mode', '/kill' => 'kill'] as $path => $action) {
+        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken', '/mode' => 'mode', '/zone' => 'zone', '/kill' => 'kill'] as $path => $action) {
             $routes->add($action, $path)->controller([$this, $action]);
         }
     }
@@ -47,8 +47,14 @@ final class Kernel extends BaseKernel
         if (is_file($this->getProjectDir() . '/var/broken')) {
             throw new \RuntimeException('broken for a while');
         }
+        date_default_timezone_set('Asia/Tokyo');
 
         return new Response('home of ' . $this->getContainer()->getParameter('greeting') . ' ' . ++self::$requests);
+    }
+
+    public function zone(): Response
+    {
+        return new Response(date_default_timezone_get());
     }
 
     public function env(): Response
