@@ -224,7 +224,7 @@ function serve(string $base): void
         $_SERVER += $added;
         $start = microtime(true);
         // A request of the warm-up has defined it.
-        \Howdah\redefine('LARAVEL_START', $start) || \define('LARAVEL_START', $start);
+        \Howdah\redefine('LARAVEL_START', $start) || \defined('LARAVEL_START') || \define('LARAVEL_START', $start);
         if (is_file($maintenance = $app->storagePath() . '/framework/maintenance.php')) {
             require $maintenance;
         }

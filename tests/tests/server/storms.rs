@@ -38,13 +38,13 @@ fn template(site: &Site) -> Option<u32> {
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }
-    // There is none for as long as another one boots in the place of one that was killed.
+    // There is none for as long as another one boots in the place of one that was killed, and none before a worker is needed
+    // if all serve that were forked from it: then workers are killed first.
     let mut found = None;
-    let booted = eventually(PATIENCE, || {
+    let _ = eventually(Duration::from_secs(2), || {
         found = look();
         found.is_some()
     });
-    assert!(booted, "no template");
     found
 }
 
@@ -119,7 +119,8 @@ fn storm(site: &Site, score: &Score) -> Killed {
     let mut killed = Killed::default();
     let (mut dice, mut last) = (88_172_645_463_325_252_u64, 0);
     for round in 0.. {
-        if (score.total() >= requests() && round >= 6) || score.stop.load(Ordering::Relaxed) {
+        let has_all = round >= 6 && (killed.templates > 0 || site.mode() != Some(Mode::Snapshot) || round >= 60);
+        if (score.total() >= requests() && has_all) || score.stop.load(Ordering::Relaxed) {
             break;
         }
         let template = if round % 6 == 3 { template(site) } else { None };
