@@ -133,6 +133,7 @@ final class HowdahWordPress
         wp_fix_server_vars();
         wp_maintenance();
         timer_start();
+        \Howdah\redefine('WP_START_TIMESTAMP', microtime(true));
         self::emptyCache();
         $changed = self::changed();
         if ($changed !== null) {

@@ -386,6 +386,7 @@ final class Request
         wp_fix_server_vars();
         wp_maintenance();
         timer_start();
+        \Howdah\redefine('WP_START_TIMESTAMP', microtime(true));
         self::$reconnects && $GLOBALS['wpdb']->db_connect();
         // Options, posts and users may have changed since the boot.
         wp_cache_flush();

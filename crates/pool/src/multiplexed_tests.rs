@@ -233,6 +233,25 @@ async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
     assert_eq!(texts, ["1", "2", "3"]);
 }
 
+/// As when their zygote is killed: that they are dead is noticed of one after the other.
+#[tokio::test]
+async fn a_request_outlives_workers_that_all_die_at_once() {
+    let mut stage = Stage::new(10);
+    let mut workers = Vec::new();
+    for _ in 0..6 {
+        workers.push(stage.puppet().await);
+    }
+    let response = stage.get().await;
+    workers.iter_mut().for_each(|worker| worker.life.kill().unwrap());
+    for _ in 0..6 {
+        assert_eq!(stage.funeral().await, None);
+    }
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take_so_many(1).await, [1]);
+    heir.respond(1);
+    assert_eq!(finish(response).await.unwrap(), "1");
+}
+
 #[tokio::test]
 async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
     let mut stage = Stage::new(10);
@@ -244,10 +263,12 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
     let harmless = stage.get().await;
     for life in 0..3 {
         let mut worker = stage.puppet().await;
-        assert_eq!(worker.take(), [1, 2]);
-        assert_eq!(stage.request_name(&worker, 1).unwrap().1, "GET /deadly");
-        worker.end.select(2);
-        worker.end.select(1);
+        assert_eq!(worker.take_so_many(2).await, [1, 2]);
+        // After a pause it comes behind the other one.
+        let is_deadly = |&number: &u64| stage.request_name(&worker, number).unwrap().1 == "GET /deadly";
+        let number = [1, 2].into_iter().find(is_deadly).unwrap();
+        worker.end.select(3 - number);
+        worker.end.select(number);
         worker.life.kill().unwrap();
         assert_eq!(stage.funeral().await, None);
         assert_eq!(deadly.is_finished(), life == 2, "it has killed {} workers", life + 1);

@@ -204,6 +204,18 @@ impl Puppet {
             .collect()
     }
 
+    /// Waits for so many requests and takes them. What their workers died of may be a reason for a pause.
+    pub(crate) async fn take_so_many(&mut self, number: usize) -> Vec<u64> {
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut taken = Vec::new();
+        while taken.len() < number {
+            assert!(Instant::now() < end, "requests within 20 s: {taken:?} of {number}");
+            taken.extend(self.take());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        taken
+    }
+
     /// Takes what was sent; requests are shown as reason 0.
     pub(crate) fn take_all(&mut self) -> Vec<(u64, u32)> {
         let events = std::iter::from_fn(|| self.end.take_event().unwrap());

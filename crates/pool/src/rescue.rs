@@ -5,6 +5,7 @@
 //! make a request run more often than its pool allows: the request that a worker takes first counts as begun whatever
 //! they say, and each way to be run again has a bound of its own.
 
+use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::Lane;
 use crate::lane_requests::InFlight;
@@ -12,13 +13,17 @@ use crate::pending::Pending;
 use crate::quarantine;
 use crate::shared::Shared;
 use crate::worker_state::KillReason;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How often a request is given to another worker because its own died before it had begun it: a request that may not
 /// be run twice, and one that may.
 const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
 /// How often a request is run again if it was the code of other requests that killed the worker, or the zygote died.
 const MAX_BYSTANDER: u32 = 8;
+/// How long a request waits before it is given to a third worker. Workers may die together, of a zygote that was killed or
+/// for want of memory, and that is noticed of one after the other: without a pause the third would be dead already, too.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a request had to do with the death of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +72,7 @@ pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
 
 impl Death<'_> {
     /// Decides about a request whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, pool: &Shared, pending: Box<Pending>, part: Part) {
+    pub(crate) fn rescue(&self, pool: &Arc<Shared>, pending: Box<Pending>, part: Part) {
         let refused = self.note_suspect(pool, &pending, part);
         if pending.sink.is_gone() {
             return;
@@ -146,7 +151,7 @@ impl Death<'_> {
         None
     }
 
-    fn run_again(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) {
+    fn run_again(&self, pool: &Arc<Shared>, mut pending: Box<Pending>, part: Part) {
         let why = match part {
             Part::NotBegun => "not_begun",
             Part::Bystander | Part::Orphaned => "bystander",
@@ -163,7 +168,15 @@ impl Death<'_> {
             // It waits anew: the time it has run does not count as waiting.
             pending.entered = Instant::now();
         }
-        pool.lock().resubmit(pending, self.home, Instant::now());
+        if pending.killed < 2 {
+            pool.lock().resubmit(pending, self.home, Instant::now());
+            return;
+        }
+        let (pool, home) = (pool.clone(), self.home);
+        tokio::spawn(async move {
+            tokio::time::sleep(PAUSE).await;
+            run_after_pause(&pool, pending, home);
+        });
     }
 
     /// What the client of a request is told that is not run again.
@@ -189,5 +202,17 @@ impl Death<'_> {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the request"))
             }
         }
+    }
+}
+
+fn run_after_pause(pool: &Shared, pending: Box<Pending>, home: usize) {
+    let mut scheduler = pool.lock();
+    if scheduler.stopping && !scheduler.serves() {
+        drop(scheduler);
+        return pending.sink.fail(Fault::new(FaultKind::Stopping));
+    }
+    scheduler.resubmit(pending, home, Instant::now());
+    if scheduler.wants_workers() {
+        pool.tell_supervisor(Event::RequestsWait);
     }
 }

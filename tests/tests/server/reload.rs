@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const WHO: &str = php!("sites/who.php");
 
@@ -351,6 +352,9 @@ fn addresses_are_opened_and_closed() {
     own.site.finish();
 }
 
+/// Between two requests of a client under load.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// How many reloads under load: `make test-long` asks for more.
 fn reloads() -> u64 {
     std::env::var("HOWDAH_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
@@ -384,6 +388,8 @@ script_scenario!(
                             }
                         }
                         served.fetch_add(1, Ordering::Relaxed);
+                        // Clients without a pause would keep the new workers from their processors, which are to start.
+                        std::thread::sleep(PAUSE);
                     }
                 });
             }

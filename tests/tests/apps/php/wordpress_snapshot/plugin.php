@@ -7,7 +7,7 @@
 });
 add_action('wp_footer', function () {
     global $marker, $pagenow, $is_chrome;
-    echo "<!-- marker: $marker $pagenow ", var_export($is_chrome, true), ' ', is_user_logged_in() ? 'user' : 'stranger', ' -->';
+    echo "<!-- marker: $marker $pagenow ", var_export($is_chrome, true), ' ', is_user_logged_in() ? 'user' : 'stranger', WP_START_TIMESTAMP < $_SERVER['REQUEST_TIME_FLOAT'] ? ' began before' : '', ' -->';
 });
 register_activation_hook(__FILE__, function () {
     set_transient('marker_cached', 'a transient');
