@@ -90,10 +90,10 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
         if path.is_dir() {
             return Some(format!("{} is a directory", path.display()));
         }
-        if let Some(missing) = NoDirectory::of(path) {
-            return Some(missing.to_string());
-        }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = match NoDirectory::unless_there(path) {
+            Ok(parent) => parent,
+            Err(missing) => return Some(missing.to_string()),
+        };
         let (what, needed) =
             if path.exists() { (path, Access::WRITE_OK) } else { (parent, Access::WRITE_OK | Access::EXEC_OK) };
         access(what, needed).err().map(|error| format!("{} cannot be written: {error}{who}", what.display()))
@@ -196,10 +196,7 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
 }
 
 fn try_unix(path: &Path) -> Result<(), Trouble> {
-    if let Some(missing) = NoDirectory::of(path) {
-        return Err(Trouble::NoDirectory(missing));
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = NoDirectory::unless_there(path).map_err(Trouble::NoDirectory)?;
     if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
         return Err(Trouble::Other(format!("no socket can be made in {}: {error}", parent.display())));
     }

@@ -8,11 +8,19 @@ use std::path::{Path, PathBuf};
 pub struct NoDirectory(PathBuf);
 
 impl NoDirectory {
-    /// The directory of this file or socket, if it is missing. A name alone is in the current directory.
+    /// The directory of this file or socket. A name alone is in the current directory.
+    ///
+    /// # Errors
+    /// It is missing.
+    pub fn unless_there(file: &Path) -> Result<&Path, Self> {
+        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if directory.is_dir() { Ok(directory) } else { Err(Self(directory.to_owned())) }
+    }
+
+    /// The directory of this file or socket, if it is missing.
     #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
-        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir())?;
-        Some(Self(directory.to_owned()))
+        Self::unless_there(file).err()
     }
 
     #[must_use]

@@ -149,6 +149,7 @@ impl Site {
             .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
             .transpose()?;
         let withheld = Arc::new(Withheld::new(&server.settings, &settings.static_files, server.private.clone()));
+        let public = public_directories(&settings, &root);
         let pools = &server.settings.pools;
         // Names were checked when the settings were loaded.
         let position = |name: &str| pools.iter().position(|pool| pool.name == name).unwrap_or(0);
@@ -171,11 +172,11 @@ impl Site {
             static_files: StaticFiles::with_links(
                 root.clone(),
                 &settings.static_files,
-                public_directories(&settings, &root),
+                public.clone(),
                 withheld.clone(),
             )
             .map_err(|error| format!("static: {error}"))?,
-            places: places(&settings, &root, &withheld)?,
+            places: places(&settings, &public, &withheld)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
@@ -250,7 +251,7 @@ fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, PoolP
 /// The files below every directory that rules name.
 fn places(
     settings: &SiteSettings,
-    root: &Path,
+    public: &[PathBuf],
     withheld: &Arc<Withheld>,
 ) -> Result<Vec<(PathBuf, StaticFiles)>, String> {
     let mut places: Vec<(PathBuf, StaticFiles)> = Vec::new();
@@ -261,8 +262,7 @@ fn places(
         }
         let directory = if place.directory.is_dir() { Some(&*place.directory) } else { place.directory.parent() };
         let directory = directory.unwrap_or(&place.directory);
-        let public = public_directories(settings, root);
-        let files = StaticFiles::with_links(directory, &settings.static_files, public, withheld.clone());
+        let files = StaticFiles::with_links(directory, &settings.static_files, public.to_vec(), withheld.clone());
         let files = files.map_err(|error| format!("rule: cannot open {}: {error}", directory.display()))?;
         places.push((place.directory.clone(), files));
     }
