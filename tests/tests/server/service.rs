@@ -314,16 +314,19 @@ scenario!(
     howdah_only = "a reference of its own is not needed: this is about a stop",
     |s| {
         let php = "require 'gate.php'; gate('g'); echo str_repeat('x', 400000);";
-        s.http1("requests that are sent ahead").notified().workers(1).php("long.php", php)
+        // The thread that closes one connection has told the other one too.
+        s.http1("requests that are sent ahead").notified().setting("threads", "1").workers(1).php("long.php", php)
     },
     |site| {
         let gate = site.gate("g");
-        let mut conn = site.conn();
+        let (mut conn, mut idle) = (site.conn(), site.conn());
+        let _ = idle.exchange(&Request::get("/nothing")).expect(404);
         conn.send(Request::get("/long.php").bytes());
         let held = gate.wait();
         conn.send(Request::get("/long.php").bytes());
         site.howdah().signal(Signal::TERM);
         let _ = site.howdah().manager().until("STOPPING=1");
+        assert!(idle.closed_by_server());
         // The server has read the second one by now, and not this one: a close with bytes unread is a reset.
         conn.send(Request::get("/long.php").bytes());
         held.release();
