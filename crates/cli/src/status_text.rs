@@ -99,8 +99,8 @@ pub(crate) fn render(status: &Value) -> String {
         }
         let _ = writeln!(
             out,
-            "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",
-            text(&pool["calls"]),
+            "  requests {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",
+            text(&pool["requests"]),
             mean(pool),
             text(&pool["queued"]),
             text(&pool["queue_limit"]),
@@ -137,10 +137,10 @@ pub(crate) fn render(status: &Value) -> String {
             };
             let _ = write!(
                 out,
-                "  worker {:>3}  pid {:>7}  {state:<9} calls {:>8}  age {}",
+                "  worker {:>3}  pid {:>7}  {state:<9} requests {:>8}  age {}",
                 text(&worker["worker"]),
                 text(&worker["pid"]),
-                text(&worker["calls"]),
+                text(&worker["requests"]),
                 duration(worker["age_s"].as_u64().unwrap_or(0)),
             );
             if let Some(way) = worker["snapshot_pages"].as_str() {
@@ -302,7 +302,7 @@ fn manager(pool: &Value) -> String {
 }
 
 fn mean(pool: &Value) -> String {
-    match (pool["php_us"].as_u64(), pool["calls"].as_u64()) {
+    match (pool["php_us"].as_u64(), pool["requests"].as_u64()) {
         (Some(us), Some(requests)) if requests > 0 => format!("{:.2} ms", us as f64 / requests as f64 / 1000.0),
         _ => "-".to_owned(),
     }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_pool_that_does_not_start_says_so() {
         let status = json!({"version": "1", "pid": 7, "uptime_s": 61, "pools": [
-            {"name": "default", "mode": "classic", "down": "PHP did not start: no such extension", "calls": 0, "php_us": 0},
+            {"name": "default", "mode": "classic", "down": "PHP did not start: no such extension", "requests": 0, "php_us": 0},
         ]});
         let text = render(&status);
         assert!(text.contains("process 7, up 1 min"), "{text}");
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_worker_that_runs_several_requests_shows_how_many() {
         let status = json!({"pools": [{"name": "p", "mode": "async", "concurrency": 50, "workers": [
-            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "in_flight": 7, "calls": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
+            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "in_flight": 7, "requests": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
         ]}]});
         let text = render(&status);
         assert!(text.contains("async mode, 50 at once in each worker"), "{text}");
@@ -385,8 +385,8 @@ mod tests {
 
     #[test]
     fn a_busy_worker_shows_its_request() {
-        let status = json!({"pools": [{"name": "p", "calls": 4, "php_us": 8000, "workers": [
-            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "calls": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
+        let status = json!({"pools": [{"name": "p", "requests": 4, "php_us": 8000, "workers": [
+            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "requests": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
         ]}]});
         let text = render(&status);
         assert!(text.contains("mean 2.00 ms in PHP"), "{text}");

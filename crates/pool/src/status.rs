@@ -67,7 +67,6 @@ pub struct PoolStatus {
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Requests done.
-    #[serde(rename = "calls")]
     pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
@@ -129,7 +128,6 @@ pub struct WorkerStatus {
     /// True while it runs a request.
     pub busy: bool,
     /// Requests it has done.
-    #[serde(rename = "calls")]
     pub requests: u64,
     /// Seconds since it was started.
     pub age_s: u64,

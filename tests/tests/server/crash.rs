@@ -171,7 +171,7 @@ scenario!(
     },
 );
 
-/// The calls that wait for the only worker.
+/// The requests that wait for the only worker.
 fn waiting(site: &Site) -> u64 {
     let status: serde_json::Value =
         serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();

@@ -4,12 +4,12 @@
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
 
-/// Whether as many calls come to wait.
-fn holds(site: &Site, calls: u64) -> bool {
+/// Whether as many requests come to wait.
+fn holds(site: &Site, requests: u64) -> bool {
     eventually(PATIENCE, || {
         let output = site.howdah().command(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        status["pools"][0]["queued"] == calls
+        status["pools"][0]["queued"] == requests
     })
 }
 
@@ -125,11 +125,11 @@ scenario!(
         behind.send(Request::get("/slow.php?g=h").bytes());
         assert!(holds(site, 1));
         let mut silent = Vec::new();
-        for calls in 2..4 {
+        for requests in 2..4 {
             let mut conn = site.conn();
             conn.send(Request::get("/quick.php").bytes());
             conn.half_close();
-            assert!(holds(site, calls));
+            assert!(holds(site, requests));
             // Asked whether it is there: the server has seen that it sends nothing more.
             assert_eq!(conn.next_head().status, 102);
             silent.push(conn);

@@ -60,7 +60,7 @@ script_scenario!(
         let gate = site.gate("g");
         let mut conns: Vec<_> = (0..6).map(|_| site.conn()).collect();
         for _ in 0..3 {
-            // So many that the server takes calls for short ones and puts one behind the other.
+            // So many that the server takes requests for short ones and puts one behind the other.
             for _ in 0..100 {
                 assert_eq!(conns[0].exchange(&Request::get("/fast.php")).expect(200).text(), "fast");
             }

@@ -278,7 +278,7 @@ scenario!(counts_never_go_back, howdah_only = "reload is Howdah's command", besi
         assert!(now.iter().zip(last).all(|(now, last)| *now >= last + 5.0), "{last:?} {now:?}");
         last = now;
         let pool = &status(site)["pools"][0];
-        let now = pool["calls"].as_u64().unwrap();
+        let now = pool["requests"].as_u64().unwrap();
         assert!(now >= served + 5, "{pool}");
         served = now;
         assert_eq!(pool["reloads"], round, "{pool}");

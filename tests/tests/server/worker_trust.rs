@@ -49,7 +49,7 @@ fn open_bodies(site: &Site) -> Vec<String> {
     found
 }
 
-// The descriptors of calls that had been laid behind a slow one and were taken back stayed in its worker's socket, with
+// The descriptors of requests that had been laid behind a slow one and were taken back stayed in its worker's socket, with
 // their files: first the disk was full, then the socket, and requests got 500.
 script_scenario!(
     uploads_beside_slow_requests_all_arrive_and_leave_nothing,
@@ -273,7 +273,7 @@ const UNBEGIN: &str = php!("worker_trust/unbegin.php");
 script_scenario!(
     a_worker_that_says_it_has_not_begun_its_call_is_not_believed,
     howdah_only = "the reference has no lanes",
-    not_async = "its calls lie in memory of the worker's own",
+    not_async = "its requests lie in memory of the worker's own",
     |s| s
         .workers(2)
         .ini("ffi.enable", "true")

@@ -89,7 +89,7 @@ fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
     workers.iter().map(|w| w["pid"].as_u64().unwrap()).map(|pid| (pid, size(pid))).collect()
 }
 
-/// Connections to ask over: so many that each of three workers has calls, although short ones share a worker.
+/// Connections to ask over: so many that each of three workers has requests, although short ones share a worker.
 const CONNECTIONS: usize = 24;
 
 /// Asks for the targets in random order over several connections until so many requests are answered.

@@ -117,7 +117,7 @@ pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
                 pid: number(&worker["pid"]),
                 phase: if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) },
                 age_s: number(&worker["age_s"]),
-                requests: number(&worker["calls"]),
+                requests: number(&worker["requests"]),
                 memory: worker["memory"].as_u64(),
                 cpu: cpu.map(|(now, then)| (now - then).max(0.0) / 10.0 / seconds.max(0.001)),
                 running_ms: worker["running_ms"].as_u64(),
