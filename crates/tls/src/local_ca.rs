@@ -49,7 +49,7 @@ pub struct LocalCa {
 #[derive(Debug, thiserror::Error)]
 pub enum LocalCaError {
     /// The directory cannot be used.
-    #[error("the local CA's directory: {0}")]
+    #[error("its directory cannot be read or written")]
     Directory(#[from] std::io::Error),
     /// What lies there is of no use.
     #[error("the local CA in {} cannot be used: {why}; remove the directory, and `howdah trust` installs the new one", path.display())]
