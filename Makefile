@@ -25,6 +25,9 @@ PHP ?= $(shell $(PHP_CONFIG) --php-binary)
 # The black-box tests, on what `build` has made.
 SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/skips.sh $(CARGO) test --locked -p howdah-tests
 
+# The same in another Debian or Ubuntu, with its PHP.
+IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
+
 help: ## List the goals
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
@@ -118,7 +121,7 @@ test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and 
 		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
 
 test-apps-trixie: build ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
-	scripts/skips.sh scripts/test-apps-in-debian.sh trixie 8.4
+	$(IN_DEBIAN) trixie 8.4 apps
 
 # Only copies: `make build && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
 install: ## Install what `make build` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)
@@ -140,23 +143,22 @@ test-php: setup-test ## Build with every php-configX.Y that is found, or PHP_CON
 	done
 
 test-php84: ## Build and run all scenarios with PHP 8.4 in a Debian 13 made by debootstrap (root, a mirror; FILTER=name)
-	scripts/skips.sh scripts/test-in-debian.sh trixie 8.4 $(FILTER)
+	$(IN_DEBIAN) trixie 8.4 test $(FILTER)
 
 # What differs between versions of PHP, compat.h and the layouts of extensions' variables, in all modes.
 PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body snapshot::state snapshot::boot \
 	snapshot::extensions worker::request_loop server::output server::input server::script_life server::php_settings \
 	server::php_versions
-SHORT = SHORT=1 scripts/skips.sh scripts/test-in-debian.sh
 PHP_SHORT = $(or $(FILTER),$(PHP_TELLING)) --skip ::reference --skip postgresql
 
 test-php84-short: build ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once
-	$(SHORT) trixie 8.4 $(PHP_SHORT)
+	$(IN_DEBIAN) trixie 8.4 scenarios $(PHP_SHORT)
 
 test-php83: build ## The same with PHP 8.3 in an Ubuntu 24.04 (its keys: ubuntu-keyring, or KEYRING=file)
-	$(SHORT) noble 8.3 $(PHP_SHORT)
+	$(IN_DEBIAN) noble 8.3 scenarios $(PHP_SHORT)
 
 test-php85: build ## The same with PHP 8.5 in an Ubuntu 26.04
-	$(SHORT) resolute 8.5 $(PHP_SHORT)
+	$(IN_DEBIAN) resolute 8.5 scenarios $(PHP_SHORT)
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh

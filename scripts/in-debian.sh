@@ -66,10 +66,10 @@ if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
     flock 9
     [ -e "$root/.complete" ] || make_root
     # In the background and a process group of its own, as `unshare` does not end by signals. All that runs inside ends with
-    # it, and it with this script, however that ends.
+    # it, and it with this script, however that ends. The lock stays here: whose files are locked shares no boot.
     set -m
     HOWDAH_IN_DEBIAN=$suite setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private \
-        "$0" "$suite" "$@" </dev/null &
+        "$0" "$suite" "$@" </dev/null 9>&- &
     inside=$!
     trap 'kill -KILL $inside 2>/dev/null || true; exit 130' HUP INT TERM
     status=0

@@ -18,7 +18,7 @@ installed() {
 
 available() {
     for version in $versions; do
-        if apt-cache policy "libphp$version-embed" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        if [ -n "$("$(dirname "$0")/known-packages.sh" "libphp$version-embed")" ]; then
             echo "$version"
             return 0
         fi

@@ -1,12 +1,15 @@
 #!/bin/bash
-# Builds and runs scenarios with the PHP of another Debian or Ubuntu: `test-in-debian.sh SUITE PHP [FILTER…]`, in the root that
-# `in-debian.sh` makes. With SHORT=1 only howdah-php is built there; the server and the tests are those that this machine has
-# built, and no databases, nginx and PHP-FPM are installed.
+# Tests in another Debian or Ubuntu, with its PHP: `test-in-debian.sh SUITE PHP GOAL [FILTER…]`, in the root that
+# `in-debian.sh` makes. GOAL says what is installed there (`setup.sh`) and what runs:
+# - `test`: everything is built there, and all scenarios run
+# - `scenarios`: those that need no databases, nginx and PHP-FPM
+# - `apps`: `make test-apps`, with that Debian's applications
+# But for the first, only howdah-php is built there; the server and the tests are those that this machine has built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-suite=$1 php=$2
-shift 2
+suite=${1:?which Debian or Ubuntu} php=${2:?which version of PHP it has} goal=${3:?test, scenarios or apps}
+shift 3
 
 # What the howdah-php of this machine's PHP needs, as files below a directory: Debian's packages of two versions exclude each
 # other. Of its extensions only OPcache, as others need libraries that the root may not have.
@@ -22,17 +25,16 @@ gather_outside() {
 
 if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
     export PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH PHP_VERSION=$php CARGO_NET_OFFLINE=true
-    goal=test
-    [ "${SHORT-}" != 1 ] || goal=scenarios
-    scripts/setup.sh $goal || {
+    scripts/setup.sh "$goal" || {
         # Is it the mirror, or what is asked of it?
         apt-get update -qq -o APT::Update::Error-Mode=any || exit 3
         exit 1
     }
-    if [ "${SHORT-}" = 1 ] && ! target/release/howdah version >/dev/null; then
+    if [ "$goal" != test ] && ! target/release/howdah version >/dev/null; then
         echo "test-in-debian: what this machine has built does not run in $suite, whose libraries are older" >&2
         exit 3
     fi
+    [ "$goal" != apps ] || exec make --no-print-directory test-apps
     if [ -n "${OUTSIDE-}" ]; then
         cp -r "$OUTSIDE/." /
         second=/usr/lib/howdah-php-outside
@@ -44,22 +46,23 @@ fi
 
 # The roots have no way to the crates' registry.
 cargo fetch --locked --quiet
-if [ "${SHORT-}" = 1 ]; then
-    export BUILT_HERE=1
-    own=$(scripts/php-version.sh)
-    if [ "$own" != "$php" ]; then
-        # The root has a target/ of its own.
-        OUTSIDE=$(mktemp -d "$PWD/.outside.XXXXXX")
-        export OUTSIDE
-        trap 'rm -rf "$OUTSIDE"' EXIT
-        gather_outside "$own" "$OUTSIDE"
-    fi
+[ "$goal" = test ] || export BUILT_HERE=1
+own=$php
+[ "$goal" != scenarios ] || own=$(scripts/php-version.sh)
+if [ "$own" != "$php" ]; then
+    # The root has a target/ of its own.
+    OUTSIDE=$(mktemp -d "$PWD/.outside.XXXXXX")
+    export OUTSIDE
+    trap 'rm -rf "$OUTSIDE"' EXIT
+    gather_outside "$own" "$OUTSIDE"
 fi
 status=0
 trap 'exit 130' HUP INT TERM
-scripts/in-debian.sh "$suite" scripts/test-in-debian.sh "$suite" "$php" "$@" || status=$?
+scripts/in-debian.sh "$suite" scripts/test-in-debian.sh "$suite" "$php" "$goal" "$@" || status=$?
 if [ $status = 3 ]; then
-    scripts/skips.sh --record "scenarios with PHP $php" debootstrap "root, debootstrap, a mirror and no older libraries are needed"
+    what="scenarios with PHP $php"
+    [ "$goal" != apps ] || what="applications of $suite"
+    scripts/skips.sh --record "$what" debootstrap "root, debootstrap, a mirror and no older libraries are needed"
     exit
 fi
 exit $status

@@ -8,8 +8,7 @@ target=${1:?which directory}
 packages="dokuwiki wordpress wordpress-theme-twentytwentythree php-geshi php-phpseclib php-random-compat libphp-simplepie php-getid3
     libjs-jquery libjs-jquery-cookie libjs-jquery-ui libjs-underscore libjs-cropper"
 # Of which DokuWiki loads parts from Debian 13 on.
-packages="$packages $(apt-cache policy php-phpseclib3 php-constant-time php-kissifrot-php-ixr |
-    awk '/^[^ ].*:$/ {name = substr($1, 1, length($1) - 1)} /Candidate: [0-9]/ {print name}' | tr '\n' ' ')"
+packages="$packages $("$(dirname "$0")/known-packages.sh" php-phpseclib3 php-constant-time php-kissifrot-php-ixr | tr '\n' ' ')"
 
 if [ -e "$target/complete" ]; then
     exit 0

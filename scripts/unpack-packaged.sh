@@ -4,6 +4,7 @@
 # stay as Debian ships them; `with-packaged.sh` puts them where they belong, for one command.
 set -euo pipefail
 
+here=$(cd "$(dirname "$0")" && pwd)
 target=${1:?which directory}
 applications="mediawiki phpmyadmin roundcube roundcube-sqlite3 cacti icingaweb2 adminer phpldapadmin postfixadmin
     simplesamlphp phpsysinfo shaarli dokuwiki"
@@ -15,7 +16,7 @@ target=$(cd "$target" && pwd)
 
 # What this Debian does not have, the tests tell as skipped.
 # shellcheck disable=SC2086
-known=$(apt-cache policy $applications | awk '/^[^ ].*:$/ {name = substr($1, 1, length($1) - 1)} /Candidate: [0-9]/ {print name}')
+known=$("$here/known-packages.sh" $applications)
 # shellcheck disable=SC2086
 packages=$(apt-get install -s -qq --no-install-recommends $known | awk '$1 == "Inst" {print $2}')
 # What is installed already is part of the machine that they are put on.
@@ -32,7 +33,7 @@ rm -rf "$target/packages"
 for settings in "$target"/root/usr/share/php*/*/*.ini "$target"/root/etc/php/*/mods-available/*.ini; do
     [ -e "$settings" ] || continue
     name=$(basename "$settings")
-    version=$("$(dirname "$0")/php-version.sh")
+    version=$("$here/php-version.sh")
     mkdir -p "$target/root/etc/php/$version/mods-available"
     cp -n "$settings" "$target/root/etc/php/$version/mods-available/" || true
     for sapi in apache2 embed fpm cli; do

@@ -33,6 +33,8 @@ impl Database {
                 "--skip-name-resolve",
             ])
             .args(user_argument())
+            // Else those that start at the same time remove each other's temporary tables.
+            .arg(format!("--tmpdir={}", directory.path().display()))
             .arg(format!("--datadir={}", data.display()))
             .stdin(Stdio::null())
             .output()
@@ -44,6 +46,7 @@ impl Database {
             .args(["--pdeathsig", "KILL", "--", server_program(), "--no-defaults", "--skip-networking"])
             .args(user_argument())
             .args(["--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"])
+            .arg(format!("--tmpdir={}", directory.path().display()))
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--pid-file={}", directory.path().join("db.pid").display()))

@@ -1,6 +1,8 @@
 //! Where PHP's settings come from, and that OPcache works for all workers together.
 
-use howdah_tests::{Request, Setup, php, script_scenario};
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Request, Setup, Site, php, script_scenario};
+use std::time::{Duration, SystemTime};
 
 script_scenario!(
     ini_settings_of_the_command_line_win,
@@ -118,11 +120,12 @@ script_scenario!(
     },
 );
 
+fn with_opcache_as_it_is(setup: Setup) -> Setup {
+    setup.ini("opcache.enable", "1").ini("opcache.validate_timestamps", "1").ini("opcache.revalidate_freq", "0")
+}
+
 fn with_opcache(setup: Setup) -> Setup {
-    setup
-        .ini("opcache.enable", "1")
-        .ini("opcache.validate_timestamps", "1")
-        .ini("opcache.revalidate_freq", "0")
+    with_opcache_as_it_is(setup)
         .ini("opcache.file_update_protection", "0")
         .php("o.php", php!("php_settings/with_opcache.php"))
 }
@@ -167,6 +170,40 @@ script_scenario!(
         for _ in 0..4 {
             assert_eq!(site.get_ok("/v.php"), "new");
         }
+    },
+);
+
+/// Files that scripts include, as applications keep their settings.
+fn with_young_files(setup: Setup) -> Setup {
+    with_opcache_as_it_is(setup)
+        .workers(2)
+        .php("said.php", "echo include 'words.php'; echo (int) opcache_is_script_cached(__DIR__ . '/words.php');")
+}
+
+/// OPcache compares whole seconds: what it caches of a file that has just changed hides the next change.
+fn sees_each_of_two_changes_in_a_second(site: &Site) {
+    let file = site.file("words.php");
+    let second = SystemTime::now() + Duration::from_secs(60);
+    for n in 0..4 {
+        std::fs::write(&file, format!("<?php return 'words {n} ';")).unwrap();
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(second).unwrap();
+        for _ in 0..4 {
+            assert_eq!(site.get_ok("/said.php"), format!("words {n} 0"));
+        }
+    }
+}
+
+script_scenario!(a_file_that_changes_twice_in_a_second_is_seen_each_time, |s| with_young_files(s), |site| {
+    sees_each_of_two_changes_in_a_second(site)
+},);
+
+script_scenario!(
+    a_file_that_was_written_since_the_boot_is_cached_once_it_is_old_enough,
+    |s| with_young_files(s),
+    |site| {
+        std::fs::write(site.file("words.php"), "<?php return 'words ';").unwrap();
+        let cached = eventually(PATIENCE, || site.get_ok("/said.php") == "words 1");
+        assert!(cached, "{}", site.get_ok("/said.php"));
     },
 );
 

@@ -9,6 +9,7 @@
 #include "modes/script_loop.h"
 
 #include "shim.h"
+#include "modes/opcache_clock.h"
 #include "modes/reset.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
@@ -128,6 +129,7 @@ bool shim_loop_open_script(const char *path) {
         shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
         return false;
     }
+    shim_opcache_clock_stops();
     SHIM_SIGNALS_KEEP_HANDLERS();
     shim_error_page_begin();
     enter_script_alone();
@@ -214,6 +216,7 @@ void shim_loop_boot_end(void) {
 
 /* PHP's start of a request, as far as it is about the request and not about the script. */
 void shim_loop_open(void) {
+    shim_opcache_clock_now();
     shim_reset_status();
     shim_reset_file_status();
     shim_input_prepare();

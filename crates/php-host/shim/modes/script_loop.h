@@ -14,11 +14,10 @@
 
 #include "shim.h"
 
-/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there, so files would seem
- * too young to be cached and never old enough to be looked at again. And such a process uses the shared memory as long
- * as it lives: others must not kill it for that when they want to empty the cache. */
+/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there (opcache_clock.c), so
+ * files would never seem old enough to be looked at again. And such a process uses the shared memory as long as it
+ * lives: others must not kill it for that when they want to empty the cache. */
 #define SHIM_LOOP_INI                                                                                                  \
-    "opcache.file_update_protection=0\n"                                                                               \
     "opcache.revalidate_freq=0\n"                                                                                      \
     "opcache.force_restart_timeout=1000000000\n"
 

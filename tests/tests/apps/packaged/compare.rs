@@ -73,6 +73,13 @@ impl<'a> Both<'a> {
         self.step(target, status, |_| Request::get(target));
     }
 
+    /// Gets a path on both and compares nothing: for what an application does at a page's first visit, by whomever.
+    pub(crate) fn visited(&mut self, target: &str) {
+        for browser in &mut self.browsers {
+            let _ = browser.send(&Request::get(target));
+        }
+    }
+
     /// Gets what the last page loads from the same server, at most so many.
     pub(crate) fn assets(&mut self, base: &str, limit: usize) {
         let pattern = regex_lite::Regex::new(r#"<(?:script|link|img)\b[^>]*?(?:src|href)=["']([^"'#]+)["']"#).unwrap();

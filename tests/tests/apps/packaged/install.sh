@@ -34,6 +34,8 @@ cat >/etc/phpmyadmin/config-db.php <<END
 \$dbuser='app'; \$dbpass='secret'; \$dbname='phpmyadmin'; \$dbserver='127.0.0.1'; \$dbport='$database'; \$dbtype='mysql';
 END
 echo "<?php \$cfg['blowfish_secret'] = '0123456789abcdef0123456789abcdef';" >/var/lib/phpmyadmin/blowfish_secret.inc.php
+# It makes this for its own user alone, and the other server would compile each page's templates anew.
+writable /var/lib/phpmyadmin/tmp/twig
 writable /var/lib/phpmyadmin/tmp
 
 # Roundcube: the sample of its configuration, SQLite.
