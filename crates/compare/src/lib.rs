@@ -17,6 +17,10 @@ const NOT_COMPARED: &[&str] = &[
     "age",
 ];
 
+/// Lifetimes of cookies are compared to so many seconds: who makes a cookie looks at the clock twice, and now and then a
+/// second passes in between.
+const LIFETIME: u64 = 60;
+
 /// The shortest text that is taken for drawn by lot: a token, a session's identity.
 const TOKEN: usize = 12;
 
@@ -59,7 +63,10 @@ impl Words {
         let mut headers: Vec<String> = fields
             .iter()
             .filter(|(name, _)| !NOT_COMPARED.contains(&name.as_str()))
-            .map(|(name, value)| format!("{name}: {value}"))
+            .map(|(name, value)| match name.as_str() {
+                "set-cookie" => format!("{name}: {}", cookie(value)),
+                _ => format!("{name}: {value}"),
+            })
             .collect();
         headers.sort();
         let body = match std::str::from_utf8(body) {
@@ -69,6 +76,23 @@ impl Words {
         let headers = headers.iter().flat_map(|line| words(line, port).into_iter().chain(["\n".to_owned()])).collect();
         Self { status, headers, body }
     }
+}
+
+/// A cookie whose lifetime is rounded, and which does not say the same as a moment beside it.
+fn cookie(value: &str) -> String {
+    let name = |attribute: &str| attribute.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let lifetime = |attribute: &str| match attribute.split_once('=') {
+        Some((_, seconds)) if name(attribute) == "max-age" => seconds.trim().parse::<u64>().ok(),
+        _ => None,
+    };
+    let lasts = value.split(';').skip(1).any(|attribute| lifetime(attribute).is_some());
+    let told = value.split(';').enumerate().filter_map(|(at, attribute)| match lifetime(attribute) {
+        _ if at == 0 => Some(attribute.to_owned()),
+        Some(seconds) => Some(format!(" Max-Age={}", seconds.saturating_add(LIFETIME / 2) / LIFETIME * LIFETIME)),
+        None if lasts && name(attribute) == "expires" => None,
+        None => Some(attribute.to_owned()),
+    });
+    told.collect::<Vec<_>>().join(";")
 }
 
 /// Letters and digits that stand together are a word, everything else stands for itself.
@@ -134,6 +158,11 @@ impl Expected {
                 classic: first.status.to_string(),
                 here: format!("{}{}", other.status, beginning(&other.body)),
             });
+        }
+        // Fields follow from that: what kind of page it would have been is then the smallest difference.
+        if other.body.is_empty() && self.samples.iter().all(|sample| !sample.body.is_empty()) {
+            let (classic, here) = ("a page".to_owned(), "nothing at all".to_owned());
+            return Some(Difference { what: "body".to_owned(), classic, here });
         }
         let part = |what: &str, of: fn(&Words) -> &Vec<String>| {
             let samples: Vec<&[String]> = self.samples.iter().map(|sample| of(sample).as_slice()).collect();
@@ -276,6 +305,29 @@ mod tests {
         let expected = Expected::of(vec![page("your cart: 1"), page("your cart: 1")]);
         let found = expected.difference(&page("your cart: 1, 2")).unwrap();
         assert_eq!((found.classic.as_str(), found.here.as_str()), ("your cart: 1", "your cart: 1, 2"));
+    }
+
+    #[test]
+    fn a_second_that_passed_while_a_cookie_was_made_is_no_difference() {
+        let with = |cookie: &str| Words::of(200, &[("set-cookie".to_owned(), cookie.to_owned())], b"", None);
+        let expected = Expected::of(vec![with("a=b; expires=Thu, 26 Nov 2026 21:54:47 GMT; Max-Age=7200; path=/"); 2]);
+        let late = with("a=b; expires=Thu, 26 Nov 2026 21:54:48 GMT; Max-Age=7199; path=/");
+        assert_eq!(expected.difference(&late), None);
+        for other in ["a=b; Max-Age=3600; path=/", "a=b; path=/", "a=b; Max-Age=7200; path=/x", "max-age=1; path=/"] {
+            assert!(expected.difference(&with(other)).is_some(), "{other}");
+        }
+        let gone = Expected::of(vec![with("a=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=0")]);
+        assert!(gone.difference(&with("a=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=7200")).is_some());
+        assert_eq!(with("a=b; Max-Age=18446744073709551615"), with("a=b; Max-Age=18446744073709551614"));
+    }
+
+    #[test]
+    fn an_empty_page_is_told_as_that() {
+        let html = [("content-type".to_owned(), "text/html".to_owned())];
+        let expected = Expected::of(vec![page("hello")]);
+        let found = expected.difference(&Words::of(200, &html, b"", None)).unwrap();
+        assert_eq!((found.what.as_str(), found.here.as_str()), ("body", "nothing at all"));
+        assert_eq!(Expected::of(vec![page("")]).difference(&page("")), None);
     }
 
     #[test]

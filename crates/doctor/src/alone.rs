@@ -204,8 +204,12 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
         let again: Vec<&Change> = later.iter().filter_map(|left| left.get(key)).collect();
         let Some(&change) = again.first().or(first.get(key).as_ref()) else { continue };
         let always_grows = again.len() == later.len() && again.iter().all(|change| change.grows());
-        let repeated =
-            Repeated { again: !again.is_empty(), always_grows, is_own: subject.is_own(change.file.as_deref()) };
+        let repeated = Repeated {
+            again: !again.is_empty(),
+            always_grows,
+            is_own: subject.is_own(change.file.as_deref()),
+            one_kernel: subject.one_kernel,
+        };
         let Some((severity, why)) = judged(change, &repeated) else {
             kept.push(change.clone());
             continue;
@@ -226,6 +230,8 @@ struct Repeated {
     /// The application's own code has it. Libraries keep the last request until the next one replaces it; that code was
     /// written for it.
     is_own: bool,
+    /// A recipe's kernel makes all pages.
+    one_kernel: bool,
 }
 
 /// None: it was set once, and that may be meant.
@@ -253,6 +259,10 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
             (Severity::Note, "is set once")
         });
     }
+    // Whatever starts a session is the kernel's, which has said once how: no page finds it otherwise.
+    if repeated.one_kernel && !again && change.name.starts_with("session") {
+        return Some((Severity::Note, "is set once"));
+    }
     Some((Severity::Leak, "stays changed"))
 }
 
@@ -277,7 +287,10 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
     };
     let judge = |change: &Change| {
         let (one, same, other) = (inside(&one, change), inside(&same, change), inside(&other, change));
-        let depends = one == same && one != other && !one.is_empty() && !other.is_empty();
+        // A library's object may hold the last request until the next one takes its place, within a service that is built
+        // for whoever comes first.
+        let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
+        let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
         match depends {
             true => told(subject.mode, page, change, Severity::Leak, "keeps what the first visitor brought"),
             false => told(subject.mode, page, change, Severity::Note, "is set once"),
@@ -296,5 +309,30 @@ fn told(mode: Mode, page: &Page, change: &Change, severity: Severity, why: &str)
         file: change.file.clone(),
         what: format!("{why} ({})", change.values()),
         seen_on: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_kernel_says_of_its_sessions_is_no_leak_and_of_anything_else_is() {
+        let severity = |name: &str, again: bool, one_kernel: bool| {
+            let change = Change {
+                kind: "ini".to_owned(),
+                name: name.to_owned(),
+                before: Some("nocache".to_owned()),
+                after: Some("0".to_owned()),
+                owner: None,
+                file: None,
+            };
+            judged(&change, &Repeated { again, always_grows: false, is_own: false, one_kernel })
+                .map(|(severity, _)| severity)
+        };
+        assert_eq!(severity("session.cache_limiter", false, true), Some(Severity::Note));
+        assert_eq!(severity("session.cache_limiter", true, true), Some(Severity::Leak));
+        assert_eq!(severity("session.cache_limiter", false, false), Some(Severity::Leak));
+        assert_eq!(severity("memory_limit", false, true), Some(Severity::Leak));
     }
 }

@@ -21,24 +21,32 @@ pub struct Cost {
     pub memory: u64,
 }
 
-/// What each page costs.
-pub(crate) fn measure(subject: &mut Subject<'_>, pages: &[Page]) -> Vec<Cost> {
-    let mut visitor = Visitor::new(1);
-    let mut one = |page: &Page| {
-        for _ in 0..WARM {
-            subject.response(&mut visitor, page, Look::Memory);
+/// What each page costs in each mode: by turns, so that what else the machine does is the same for all of them.
+pub(crate) fn measure(subjects: &mut [Subject<'_>], pages: &[Page]) -> Vec<Vec<Cost>> {
+    let mut costs = vec![Vec::new(); subjects.len()];
+    let mut visitors: Vec<Visitor> = subjects.iter().map(|_| Visitor::new(1)).collect();
+    for page in pages {
+        let mut took = vec![Vec::new(); subjects.len()];
+        let mut processor = vec![Duration::ZERO; subjects.len()];
+        for turn in 0..WARM + COUNTED {
+            for (at, subject) in subjects.iter_mut().enumerate() {
+                let before = subject.server.usage().processor;
+                let (_, response) = subject.response(&mut visitors[at], page, Look::Memory);
+                if turn >= WARM {
+                    took[at].push(response.took);
+                    processor[at] += subject.server.usage().processor.saturating_sub(before);
+                }
+            }
         }
-        let before = subject.server.usage();
-        let mut took: Vec<Duration> =
-            (0..COUNTED).map(|_| subject.response(&mut visitor, page, Look::Memory).1.took).collect();
-        let after = subject.server.usage();
-        took.sort();
         let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
-        Cost {
-            ms: milliseconds(took[COUNTED / 2]),
-            cpu_ms: milliseconds(after.processor.saturating_sub(before.processor)) / COUNTED as f64,
-            memory: after.memory,
+        for (at, subject) in subjects.iter().enumerate() {
+            took[at].sort();
+            costs[at].push(Cost {
+                ms: milliseconds(took[at][COUNTED / 2]),
+                cpu_ms: milliseconds(processor[at]) / COUNTED as f64,
+                memory: subject.server.usage().memory,
+            });
         }
-    };
-    pages.iter().map(&mut one).collect()
+    }
+    costs
 }

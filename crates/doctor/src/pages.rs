@@ -3,7 +3,7 @@
 use crate::client::Response;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Paths whose digits are the only difference are one kind of page; so many of a kind are asked for.
@@ -11,6 +11,9 @@ const OF_A_KIND: usize = 3;
 
 /// What is not followed: it ends something, although it is a link.
 const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
+
+/// So many paths a server learns at most.
+const LEARNT: usize = 16;
 
 /// Files that the server sends without PHP.
 const FILES: &[&str] = &[
@@ -46,6 +49,17 @@ impl Page {
             self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
         format!("{} {path}", self.method)
     }
+
+    /// Where it is: pages of one place are mostly made by one piece of code, as articles or languages are.
+    fn place(&self) -> String {
+        let (path, query) = self.path.split_once('?').map_or((&*self.path, None), |(path, query)| (path, Some(query)));
+        let query = query.map(|query| query.split('=').next().unwrap_or_default());
+        let above = path.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
+        match query {
+            Some(query) => format!("{path}?{query}"),
+            None => format!("{above}/"),
+        }
+    }
 }
 
 /// The pages of a list or an access log, each once, the most frequent first.
@@ -66,6 +80,13 @@ pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Pa
         bail!("{} names no page that may be asked for (GET, HEAD, OPTIONS; others with --writes)", file.display());
     }
     Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
+}
+
+/// What a server would have learnt to warm up with, were these pages its traffic: one path of each kind, in their order.
+pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
+    let mut kinds = BTreeSet::new();
+    let gets = pages.iter().filter(|page| page.method == "GET" && kinds.insert(page.kind()));
+    gets.take(LEARNT).map(|page| page.path.clone()).collect()
 }
 
 /// A line: `/path`, `https://host/path`, `POST /path body`, or one of an access log in whatever common format.
@@ -115,23 +136,27 @@ fn is_file(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| FILES.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
-/// Follows links from the front page, as far as `most` pages. `ask` brings a page of the application in classic mode.
+/// Follows links from the front page, as far as `most` pages, by turns from all places that are known: whoever followed them
+/// in their order would see a front page in all of its languages, and no article. `ask` brings a page of the application in
+/// classic mode.
 pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Response) -> Result<Vec<Page>> {
     let links = Links::new(host)?;
     let (mut pages, mut seen, mut kinds) = (Vec::new(), BTreeSet::new(), BTreeMap::<String, usize>::new());
-    let mut left = VecDeque::from([Page::get("/")]);
+    let mut asked = BTreeMap::<String, usize>::new();
+    let mut left = vec![Page::get("/")];
     seen.insert("/".to_owned());
-    while let Some(page) = left.pop_front() {
-        if pages.len() >= most {
-            break;
-        }
+    while pages.len() < most {
+        let turns = |at: &usize| asked.get(&left[*at].place()).copied().unwrap_or_default();
+        let Some(next) = (0..left.len()).min_by_key(turns) else { break };
+        let page = left.remove(next);
+        *asked.entry(page.place()).or_default() += 1;
         let response = ask(&page);
         for path in links.of(&page, &response) {
             let next = Page::get(&path);
             let count = kinds.entry(next.kind()).or_default();
             if *count < OF_A_KIND && seen.insert(path) {
                 *count += 1;
-                left.push_back(next);
+                left.push(next);
             }
         }
         // Of a page that is not there nothing is to be learnt.
@@ -240,6 +265,28 @@ mod tests {
             ..Response::default()
         };
         assert_eq!(links.of(&Page::get("/shop/list"), &response), ["/a?x=1&y=2", "/shop/c", "/d", "/shop/list?q=1"]);
+    }
+
+    #[test]
+    fn a_crawl_sees_all_places_before_it_sees_one_of_them_whole() {
+        let pages = crawled("x", 7, |page| {
+            let articles: String = ('a'..='z').map(|name| format!("<a href='/en/blog/{name}'>")).collect();
+            let body = match page.path.as_str() {
+                "/" => ('a'..='z')
+                    .map(|name| format!("<a href='/{name}'>"))
+                    .chain(["<a href='/en/blog/'>".into()])
+                    .collect(),
+                "/en/blog/" => articles + "<a href='/en/blog/?page=2'><a href='/en/admin/'>",
+                _ => String::new(),
+            };
+            let headers = vec![("content-type".into(), "text/html".into())];
+            Response { status: 200, headers, body: body.into(), ..Response::default() }
+        });
+        let names = pages.unwrap().iter().map(Page::name).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            names,
+            "GET / GET /en/blog/ GET /en/blog/a GET /en/blog/?page=2 GET /a GET /en/blog/b GET /en/admin/"
+        );
     }
 
     #[test]

@@ -85,10 +85,15 @@ pub fn run(options: &Options) -> Result<Report> {
 
 impl<'a> Run<'a> {
     fn start(&self, mode: Mode, name: &str, probed: bool) -> Result<Subject<'a>> {
+        self.start_with(mode, name, probed, &[])
+    }
+
+    /// `learnt` is what a pool that a recipe boots would have learnt to warm up with.
+    fn start_with(&self, mode: Mode, name: &str, probed: bool, learnt: &[String]) -> Result<Subject<'a>> {
         self.place.restore_databases()?;
         let room = self.place.room(name)?;
         let port = free_port()?;
-        let config = self.settings.write(&Wanted { mode, port, room: &room, probed }, &self.place)?;
+        let config = self.settings.write(&Wanted { mode, port, room: &room, probed, learnt }, &self.place)?;
         let server = Server::start(&self.options.program, &config, port)?;
         Subject::new(mode, server, self.client, &self.host, &room, self.place.application())
     }
@@ -157,13 +162,14 @@ impl<'a> Run<'a> {
         let mut subject = match self.start(mode, mode.name(), true) {
             Ok(subject) => subject,
             Err(error) => {
-                report.fails = Some(format!("{error:#}"));
+                report.fails = Some(self.place.original(&format!("{error:#}")));
                 return Ok(report);
             }
         };
+        subject.one_kernel = report.recipe.is_some();
         let (_, first) = subject.response(&mut Visitor::new(1), &pages[0], Look::Memory);
         if first.status == 503 {
-            report.fails = Some(subject.server.last_words());
+            report.fails = Some(self.place.original(&subject.server.last_words()));
             return Ok(report);
         }
         let mut findings = Vec::new();
@@ -181,8 +187,6 @@ impl<'a> Run<'a> {
         drop(subject);
         report.findings = self.without_doubles(findings);
         report.safe = verdict::safe(&routes, &report.findings);
-        (self.options.progress)(&format!("{mode}: what it costs"));
-        report.costs = self.costs(mode, pages)?;
         Ok(report)
     }
 
@@ -230,10 +234,18 @@ impl<'a> Run<'a> {
         Ok(findings)
     }
 
-    fn costs(&self, mode: Mode, pages: &[Page]) -> Result<Vec<Cost>> {
+    /// What pages cost in classic mode, and in those modes that run.
+    fn costs(&self, pages: &[Page], modes: &mut [ModeReport]) -> Result<Vec<Cost>> {
         interrupted::check()?;
-        let mut subject = self.start(mode, &format!("{mode}-cost"), false)?;
-        Ok(cost::measure(&mut subject, pages))
+        (self.options.progress)("what each mode costs");
+        let mut running: Vec<&mut ModeReport> = modes.iter_mut().filter(|mode| mode.fails.is_none()).collect();
+        let names = [Mode::Classic].into_iter().chain(running.iter().map(|report| report.mode));
+        let start = |mode: Mode| self.start_with(mode, &format!("{mode}-cost"), false, &pages::frequent(pages));
+        let mut subjects = names.map(start).collect::<Result<Vec<_>>>()?;
+        let mut costs = cost::measure(&mut subjects, pages).into_iter();
+        let classic = costs.next().unwrap_or_default();
+        running.iter_mut().zip(costs).for_each(|(report, costs)| report.costs = costs);
+        Ok(classic)
     }
 
     /// Each thing once, the worst first, with the paths that the application's owner knows.
@@ -255,9 +267,8 @@ impl<'a> Run<'a> {
         kept
     }
 
-    fn complete(&self, pages: Vec<Page>, modes: Vec<ModeReport>) -> Result<Report> {
-        (self.options.progress)("classic: what it costs");
-        let classic = self.costs(Mode::Classic, &pages)?;
+    fn complete(&self, pages: Vec<Page>, mut modes: Vec<ModeReport>) -> Result<Report> {
+        let classic = self.costs(&pages, &mut modes)?;
         let routes: Vec<String> = pages.iter().map(Page::name).collect();
         let advice = verdict::advice(&routes, &classic, &modes, self.settings.script());
         let mut report = Report {
@@ -302,6 +313,15 @@ impl<'a> Run<'a> {
             if let Boot::Recipe(name) = self.settings.boots(*mode) {
                 remarks.push(format!("In {mode} mode the recipe {name} boots the application, as in `howdah serve`."));
             }
+        }
+        if self.options.modes.contains(&Mode::Snapshot)
+            && matches!(self.settings.boots(Mode::Snapshot), Boot::Recipe(_))
+        {
+            remarks.push(
+                "What snapshot mode costs was measured behind a warm-up with some of the pages above, as a server learns it \
+                 from its traffic (`warmup_auto`)."
+                    .to_owned(),
+            );
         }
         if made(Mode::Snapshot) {
             remarks.push(

@@ -82,13 +82,10 @@ impl Server {
         self.port
     }
 
-    /// The last lines of its log that tell of something wrong, or the last ones.
+    /// Why its workers do not boot, or the last lines of its log that tell of something wrong, or the last ones.
     pub(crate) fn last_words(&self) -> String {
         let text = fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
-        let is_bad = |line: &&str| line.contains(" ERROR ");
-        let bad: Vec<&str> = text.lines().filter(is_bad).collect();
-        let lines = if bad.is_empty() { text.lines().collect() } else { bad };
-        lines[lines.len().saturating_sub(5)..].join("\n")
+        last_words(&text)
     }
 
     /// Ends the workers, without a word, where a script cannot be asked to end. The server starts others.
@@ -146,6 +143,25 @@ impl Server {
     }
 }
 
+/// What `pool` says of a worker that has ended while it booted, and what follows in that line.
+const DOES_NOT_BOOT: &str = "ended before it was ready: ";
+const NEXT_ATTEMPT: &str = "; next attempt in ";
+
+fn last_words(log: &str) -> String {
+    let why = log.lines().rev().find_map(|line| {
+        let (_, why) = line.split_once(DOES_NOT_BOOT)?;
+        let (why, _) = why.rsplit_once(NEXT_ATTEMPT).unwrap_or((why, ""));
+        // In a field of the line it is quoted.
+        Some(why.strip_suffix('"').unwrap_or(why))
+    });
+    if let Some(why) = why {
+        return why.to_owned();
+    }
+    let bad: Vec<&str> = log.lines().filter(|line| line.contains(" ERROR ")).collect();
+    let lines = if bad.is_empty() { log.lines().collect() } else { bad };
+    lines[lines.len().saturating_sub(5)..].join("\n")
+}
+
 fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -163,5 +179,18 @@ impl Drop for Server {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words;
+
+    #[test]
+    fn a_worker_that_does_not_boot_says_why_once() {
+        let log = "1 ERROR php: no\n2 ERROR pool: worker 7 ended before it was ready: recipe x: no a; b; next attempt in 1s \
+                   failures=1\n3 ERROR pool: worker 8 ended before it was ready: recipe x: no a; b; next attempt in 2s";
+        assert_eq!(last_words(log), "recipe x: no a; b");
+        assert_eq!(last_words("1 INFO a\n2 ERROR b"), "2 ERROR b");
     }
 }

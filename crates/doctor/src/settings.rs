@@ -39,6 +39,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) room: &'a Path,
     /// Whether the probe runs in it.
     pub(crate) probed: bool,
+    /// Paths that a recipe's pool warms up with beside its own.
+    pub(crate) learnt: &'a [String],
 }
 
 /// The settings of an application, all of them, as `howdah check` prints them.
@@ -147,6 +149,12 @@ impl Settings {
             table.insert("boot".to_owned(), "".into());
         } else if let Boot::Recipe(name) = self.boots(wanted.mode) {
             self.write_recipe(table, name, wanted.room, place)?;
+            if wanted.mode == Mode::Snapshot && !wanted.learnt.is_empty() {
+                let own = table.get("warmup").and_then(Value::as_array).cloned().unwrap_or_default();
+                let learnt = wanted.learnt.iter().map(|path| Value::String(path.clone()));
+                let learnt = learnt.filter(|path| !own.contains(path)).collect::<Vec<_>>();
+                table.insert("warmup".to_owned(), [own, learnt].concat().into());
+            }
         } else if self.boots(wanted.mode) == Boot::Made {
             let (key, text) = match wanted.mode {
                 Mode::Snapshot if wanted.probed => ("boot", looking_back(&boot_file(&self.autoloader(), place))),

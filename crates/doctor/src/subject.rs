@@ -32,6 +32,8 @@ pub(crate) struct Subject<'a> {
     /// Where the application lies.
     project: PathBuf,
     report: PathBuf,
+    /// A recipe has booted one kernel that makes all pages.
+    pub(crate) one_kernel: bool,
     /// How much of the report has been read.
     read: u64,
     requests: u64,
@@ -56,6 +58,7 @@ impl<'a> Subject<'a> {
             host: host.to_owned(),
             project: project.to_owned(),
             report,
+            one_kernel: false,
             read: 0,
             requests: 0,
         })

@@ -34,6 +34,8 @@ pub(crate) struct Begun {
     pub(crate) sink: Sink,
     /// When its request had arrived.
     pub(crate) received: Instant,
+    /// When its worker turned to it, as far as the server can tell.
+    pub(crate) since: Instant,
     /// No worker served when it came.
     pub(crate) cold: bool,
 }
@@ -102,7 +104,8 @@ impl LaneHandle {
             stats.worker = worker;
             stats.pid = pid;
         });
-        Some(Begun { sink: pending.sink.clone(), received: pending.request.received, cold: pending.cold })
+        let (sink, received, cold) = (pending.sink.clone(), pending.request.received, pending.cold);
+        Some(Begun { sink, received, since: request.since, cold })
     }
 
     /// A request is done, at the time `now`.

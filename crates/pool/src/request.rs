@@ -120,7 +120,8 @@ pub struct RequestStats {
     pub pid: u32,
     /// Microseconds from `Request::received` until a worker took the request.
     pub queue_us: u64,
-    /// Microseconds the worker spent on the request, by the worker's own clock.
+    /// Microseconds the worker spent on the request, by the worker's own clock; up to the end of the response, by the
+    /// server's, until the worker is done with the request.
     pub php_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,

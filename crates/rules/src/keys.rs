@@ -69,7 +69,7 @@ keys! {
     Action "mime" "Media types of files by the endings of their names." r#"{ wasm = "application/wasm" }"#;
     Action "error_pages" "Paths of pages for errors, by status or `4xx`, `5xx`." r#"{ 404 = "/404.html", 5xx = "/sorry.html" }"#;
     Action "listing" "Whether a directory without an index file is listed." "true";
-    Action "links" "Directories, from the root, into which symbolic links are followed, whoever has made them. They are the whole site's, whatever the rule's conditions." r#"["../storage/app/public"]"#;
+    Action "links" "Directories, from the root, into which symbolic links are followed, whoever has made them; `../vendor/**/public` means each directory of that name below `../vendor`. They are the whole site's, whatever the rule's conditions." r#"["../storage/app/public"]"#;
     Action "access_log" "Whether the requests are in the access log." "false";
     Action "allow" "Only these clients; others get 403." r#"["10.0.0.0/8"]"#;
     Action "deny" "Not these clients, or nobody (`true`): they get 403." "true";

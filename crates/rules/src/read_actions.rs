@@ -107,6 +107,9 @@ impl Reader<'_> {
         if let Some(node) = keys.get("links") {
             let directories = self.each("links", node, |text| match text {
                 "" => Err("there is no directory without a name".to_owned()),
+                text if text.ends_with("**") || text.matches("**").count() > 1 => {
+                    Err("`**` stands once, for the directories above one with a name".to_owned())
+                }
                 text => Ok(PathBuf::from(text)),
             });
             actions.push(Action::Links(directories));

@@ -3,7 +3,7 @@
 //! all that it can: ranges, conditions, `sendfile`. What the script has printed is thrown away.
 //!
 //! Both are off until directories are named. Clients never see these fields; a trusted proxy gets those that nothing here
-//! serves, as it may do so itself.
+//! serves, as it may do so itself. The same holds for what else scripts say to nginx.
 
 use crate::refusal::Refusal;
 use crate::request_path::{decode, normalise};
@@ -21,6 +21,15 @@ use std::sync::Arc;
 
 const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
 const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
+
+/// What scripts say to nginx in front of them, beside `X-Accel-Redirect`. Nothing has to follow from it here: what a script
+/// flushes is sent at once whether it asks for that (`X-Accel-Buffering: no`) or not.
+const SAID_TO_NGINX: [HeaderName; 4] = [
+    HeaderName::from_static("x-accel-buffering"),
+    HeaderName::from_static("x-accel-charset"),
+    HeaderName::from_static("x-accel-expires"),
+    HeaderName::from_static("x-accel-limit-rate"),
+];
 
 /// What of the script's own head stays, as in nginx; the type is handled apart. All else describes a response that is not sent.
 const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
@@ -90,8 +99,11 @@ impl HandedOver {
         trusted: bool,
     ) -> Result<Response, Refusal> {
         // Responses have few fields, so looking at each name costs less than two searches.
-        if !response.headers().keys().any(|name| *name == X_ACCEL_REDIRECT || *name == X_SENDFILE) {
+        if !response.headers().keys().any(|name| name.as_str().starts_with("x-accel-") || *name == X_SENDFILE) {
             return Ok(response);
+        }
+        if !trusted {
+            SAID_TO_NGINX.iter().for_each(|field| drop(response.headers_mut().remove(field)));
         }
         for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
             if directories.is_empty() {

@@ -111,6 +111,38 @@ fn a_laravel_project_is_served_from_its_directory_with_its_rules() {
 }
 
 #[test]
+fn assets_of_bundles_are_served_behind_the_links_that_symfony_makes() {
+    let (top, dir) = project("symfony/framework-bundle", "7.4.1");
+    for (name, text) in [
+        ("vendor/acme/bundle/Resources/public/acme.js", "acme"),
+        ("vendor/acme/bundle/Resources/public/acme.php", "<?php echo 'run';"),
+        ("vendor/acme/bundle/private.txt", "secret"),
+        ("config/secret.txt", "secret"),
+    ] {
+        fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
+        fs::write(dir.join(name), text).unwrap();
+    }
+    fs::create_dir_all(dir.join("public/bundles")).unwrap();
+    for (name, to) in
+        [("acme", "vendor/acme/bundle/Resources/public"), ("all", "vendor/acme/bundle"), ("own", "config")]
+    {
+        let link = dir.join("public/bundles").join(name);
+        std::os::unix::fs::symlink(Path::new("../..").join(to), &link).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(link, Some(12345), None).unwrap();
+        }
+    }
+    served(top.path(), &dir, &[], |ask| {
+        assert_eq!(ask("/bundles/acme/acme.js"), (200, "acme".to_owned()));
+        assert_eq!(ask("/bundles/acme/acme.php").0, 404);
+        assert_eq!(ask("/bundles/acme/none.js").1, "page /bundles/acme/none.js");
+        for hidden in ["/bundles/all/private.txt", "/bundles/own/secret.txt"] {
+            assert_eq!(ask(hidden).0, 404, "{hidden}");
+        }
+    });
+}
+
+#[test]
 fn what_init_writes_serves_the_same() {
     let (top, dir) = project("laravel/framework", "v11.33.2");
     let (output, printed, _) = run(top.path(), &dir, &["init", "--print"]);

@@ -1,4 +1,5 @@
-//! Files that scripts hand to the server: `X-Accel-Redirect` and `X-Sendfile`; and whom the access log names.
+//! Files that scripts hand to the server: `X-Accel-Redirect` and `X-Sendfile`; and what the access log says of users and of
+//! the time in PHP.
 
 use howdah_tests::setup::Setup;
 use howdah_tests::{Conn, Request, php, scenario, script_scenario};
@@ -136,6 +137,14 @@ scenario!(
             conn.send(Request::get(&target).bytes());
             assert_eq!(conn.response("GET").expect(201).header(field), Some("/protected/a"));
         }
+        // The rest of what scripts say to nginx.
+        for field in ["X-Accel-Buffering", "X-Accel-Charset", "X-Accel-Expires", "X-Accel-Limit-Rate"] {
+            let target = format!("/hand.php?field={field}&name=no");
+            assert_eq!(site.get(&target).expect(201).header(field), None, "{field}");
+            let mut conn = Conn::open(&site.unix());
+            conn.send(Request::get(&target).bytes());
+            assert_eq!(conn.response("GET").expect(201).header(field), Some("no"), "{field}");
+        }
         // How files are handed over is not the client's to say.
         let asks =
             Request::get("/seen.php").header("X-Sendfile-Type", "X-Accel-Redirect").header("X-Accel-Mapping", "/=/");
@@ -164,5 +173,32 @@ scenario!(
         // The combined format has its fields apart by spaces, so that the one in the name is escaped too.
         assert!(logged && user(2).contains("127.0.0.1 - - ["), "{text}");
         assert!(user(1).contains("127.0.0.1 - an\\x20\\x22a [") && !text.contains("secret"), "{text}");
+    },
+);
+
+scenario!(
+    time_in_php_is_no_wait_for_a_worker_where_php_goes_on_behind_its_response,
+    howdah_only = "the reference keeps no access log",
+    |s| s
+        .php("after.php", "require 'gate.php'; usleep(60000); echo 'done'; fastcgi_finish_request(); gate('after');")
+        .setting("log.access", "\"../access.log\""),
+    |site| {
+        let gate = site.gate("after");
+        assert_eq!(site.get("/after.php").expect(200).text(), "done");
+        let log = site.place().top.join("access.log");
+        let mut text = String::new();
+        // PHP still runs.
+        let logged = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
+            text = std::fs::read_to_string(&log).unwrap_or_default();
+            text = text.lines().filter(|line| line.contains("/after.php")).collect();
+            text.contains("total_us=")
+        });
+        let number = |name: &str| {
+            let value = text.split(name).nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+            value.unwrap_or_else(|| panic!("no {name} in {text}"))
+        };
+        let (queue, php, total) = (number("queue_us="), number("php_us="), number("total_us="));
+        assert!(logged && php >= 60_000 && queue + php <= total, "{text}");
+        gate.release();
     },
 );

@@ -14,9 +14,37 @@ use std::collections::BTreeMap;
 fn by_route<'a>(findings: impl Iterator<Item = &'a Finding>) -> BTreeMap<&'a str, Vec<&'a Finding>> {
     let mut routes: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     findings.for_each(|finding| routes.entry(&finding.route).or_default().push(finding));
-    let is_unseen = |finding: &&Finding| !matches!(finding.kind.as_str(), "response" | "differs" | "token");
-    routes.values_mut().for_each(|list| list.sort_by_key(is_unseen));
+    routes.values_mut().for_each(|list| list.sort_by_key(|finding| !is_seen(finding)));
     routes
+}
+
+/// The same for people: pages to which the same has happened, and nothing else, are told together.
+fn by_pages<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<(String, Vec<&'a Finding>)> {
+    let mut groups: Vec<(&str, usize, Vec<&Finding>)> = Vec::new();
+    let is_alike = |one: &Finding, two: &Finding| {
+        is_seen(one)
+            && (&one.kind, &one.name, &one.what, &one.seen_on) == (&two.kind, &two.name, &two.what, &two.seen_on)
+    };
+    for (route, list) in by_route(findings) {
+        let same = groups.iter_mut().find(|(_, _, other)| {
+            other.len() == list.len() && other.iter().zip(&list).all(|(one, two)| is_alike(one, two))
+        });
+        match same {
+            Some((_, more, _)) => *more += 1,
+            None => groups.push((route, 0, list)),
+        }
+    }
+    let title = |route: &str, more: usize| match more {
+        0 => route.to_owned(),
+        1 => format!("{route} and another page"),
+        more => format!("{route} and {more} more pages"),
+    };
+    groups.into_iter().map(|(route, more, list)| (title(route, more), list)).collect()
+}
+
+/// What a visitor sees, in a response.
+fn is_seen(finding: &Finding) -> bool {
+    matches!(finding.kind.as_str(), "response" | "differs" | "token")
 }
 
 /// One sentence: what to do.

@@ -1,6 +1,6 @@
 //! The report as one page that needs nothing else: no script, no file, no network.
 
-use super::{by_route, capital, mean, megabytes, verdict};
+use super::{by_pages, capital, mean, megabytes, verdict};
 use crate::cost::Cost;
 use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
@@ -58,8 +58,14 @@ fn new_leaks(report: &Report) -> String {
 /// A card for each mode.
 fn modes(report: &Report) -> String {
     let classic = mean(&report.classic);
-    let mut out =
-        card("Classic", "as now", "Every request begins anew. The measure of all others.", classic, classic.0, false);
+    let mut out = card(
+        "Classic",
+        "as now",
+        "Every request begins anew. The measure of all others.",
+        Some(classic),
+        classic.0,
+        false,
+    );
     for mode in &report.modes {
         let title = capital(mode.mode.name());
         if let Some(why) = &mode.fails {
@@ -78,20 +84,24 @@ fn modes(report: &Report) -> String {
         };
         let safe = format!("safe for {} of {}", mode.safe_routes(), report.routes.len());
         let chosen = mode.mode == report.advice.mode;
-        out.push_str(&card(&title, &safe, &about, mean(&mode.costs), classic.0, chosen));
+        // What pages cost that are none of the application's is no news.
+        let cost = (mode.safe_routes() > 0).then(|| mean(&mode.costs));
+        out.push_str(&card(&title, &safe, &about, cost, classic.0, chosen));
     }
     out
 }
 
-fn card(title: &str, safe: &str, about: &str, cost: (f64, f64, u64), classic: f64, chosen: bool) -> String {
-    let (ms, cpu, memory) = cost;
+fn card(title: &str, safe: &str, about: &str, cost: Option<(f64, f64, u64)>, classic: f64, chosen: bool) -> String {
+    let ms = cost.map_or(0.0, |(ms, _, _)| ms);
+    let cost = cost.map_or_else(String::new, |(ms, cpu, memory)| {
+        format!("<b>{ms:.1} ms</b> a page, {cpu:.1} ms of processor time, {} a worker", megabytes(memory))
+    });
     let share = (ms / classic.max(f64::MIN_POSITIVE) * 100.0).min(100.0);
     let (class, mark) = if chosen { ("card chosen", "<span class=\"mark\">advised</span>") } else { ("card", "") };
     format!(
         "<div class=\"{class}\"><h3>{title} {mark}</h3><p class=\"safe\">{safe}</p><p>{about}</p>\
          <div class=\"bar\"><span style=\"width:{share:.0}%\"></span></div>\
-         <p class=\"cost\"><b>{ms:.1} ms</b> a page, {cpu:.1} ms of processor time, {} a worker</p></div>",
-        megabytes(memory)
+         <p class=\"cost\">{cost}</p></div>"
     )
 }
 
@@ -126,10 +136,10 @@ fn notes(report: &Report) -> String {
 /// A card for each route; what is more than a few is folded.
 fn list<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut out = String::new();
-    for (route, findings) in by_route(findings) {
+    for (route, findings) in by_pages(findings) {
         let told: Vec<String> = findings.iter().map(|finding| one(finding)).collect();
         let (first, rest) = told.split_at(told.len().min(SHOWN));
-        let _ = write!(out, "<li><p><b>{}</b></p>{}", escaped(route), first.concat());
+        let _ = write!(out, "<li><p><b>{}</b></p>{}", escaped(&route), first.concat());
         if !rest.is_empty() {
             let _ = write!(out, "<details><summary>{} more</summary>{}</details>", rest.len(), rest.concat());
         }

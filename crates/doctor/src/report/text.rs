@@ -1,6 +1,6 @@
 //! The report for a terminal.
 
-use super::{by_route, mean, megabytes, verdict};
+use super::{by_pages, mean, megabytes, verdict};
 use crate::cost::Cost;
 use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
@@ -38,7 +38,10 @@ pub fn text(report: &Report) -> String {
         let (ms, cpu, memory) = mean(&mode.costs);
         let safe = format!("{} of {all}", mode.safe_routes());
         let leaks = mode.leaks().count();
-        let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12.1}{cpu:>12.1}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
+        // What pages cost that are none of the application's is no news.
+        let time = |ms: f64| if mode.safe_routes() > 0 { format!("{ms:.1}") } else { "-".to_owned() };
+        let (ms, cpu) = (time(ms), time(cpu));
+        let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12}{cpu:>12}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
     }
     by_page(report, &mut out);
     for mode in &report.modes {
@@ -92,7 +95,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
         let _ = writeln!(out, "\n{} mode does not run: {why}", mode.mode);
         return;
     }
-    let routes = by_route(mode.leaks());
+    let routes = by_pages(mode.leaks());
     if !routes.is_empty() {
         let _ = writeln!(out, "\nLeaks in {} mode", mode.mode);
         for (route, leaks) in routes {
@@ -105,8 +108,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
     }
     let notes: Vec<&Finding> = mode.findings.iter().filter(|finding| !finding.is_leak()).collect();
     if !notes.is_empty() {
-        let _ =
-            writeln!(out, "\nIn {} mode stays, and nobody was seen to be harmed: {} values", mode.mode, notes.len());
+        let _ = writeln!(out, "\nSeen in {} mode, where nobody was harmed by it: {}", mode.mode, notes.len());
         notes.iter().take(SHOWN).for_each(|finding| {
             let _ = writeln!(out, "      {} {}: {}, by {}", finding.kind, finding.name, finding.what, finding.route);
         });

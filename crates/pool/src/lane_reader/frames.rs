@@ -13,6 +13,7 @@ use howdah_transport::Frame;
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
+use std::time::Instant;
 use zerocopy::FromBytes;
 
 impl LaneReader {
@@ -49,8 +50,13 @@ impl LaneReader {
             FrameKind::Head => self.take_head(frame)?,
             FrameKind::Body => self.take_body(frame),
             FrameKind::End => {
-                let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
-                current.sink.update_stats(|stats| stats.queue_us = micros);
+                // Where PHP goes on behind its response, this is what the access log will have.
+                let micros = |from: Instant, to: Instant| to.saturating_duration_since(from).as_micros() as u64;
+                let (received, since, now) = (current.received, current.since.max(current.received), self.now);
+                current.sink.update_stats(|stats| {
+                    stats.queue_us = micros(received, since);
+                    stats.php_us = micros(since, now);
+                });
                 current.sink.end();
                 current.ended = true;
                 current.unseen = true;

@@ -13,6 +13,7 @@ pub(super) struct OpenResponse {
     pub(super) number: u64,
     pub(super) sink: Sink,
     pub(super) received: Instant,
+    pub(super) since: Instant,
     /// No worker served when its request came.
     pub(super) cold: bool,
     pub(super) order: FrameOrder,
@@ -110,9 +111,9 @@ impl Others {
 }
 
 impl OpenResponse {
-    fn new(number: u64, Begun { sink, received, cold }: Begun) -> Self {
+    fn new(number: u64, Begun { sink, received, since, cold }: Begun) -> Self {
         let (order, head) = (FrameOrder::default(), HeadParts::default());
-        Self { number, sink, received, cold, order, head, unseen: false, ended: false }
+        Self { number, sink, received, since, cold, order, head, unseen: false, ended: false }
     }
 
     /// Tells the front of what was added, if anything was.

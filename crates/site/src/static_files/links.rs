@@ -13,6 +13,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+/// In a directory that rules name: any number of directories.
+const ANY_BELOW: &str = "**";
 /// Links that a path may have, as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 /// Links that are named in the log at most.
@@ -65,7 +67,7 @@ impl Links {
         self.policy == Symlinks::Always
             || (self.targets.iter().any(|target| real.starts_with(target))
                 && walk(root, below).is_some_and(|way| way.roots))
-            || self.public.iter().any(|to| to.canonicalize().is_ok_and(|to| real.starts_with(to)))
+            || self.public.iter().any(|to| is_below(to, real))
     }
 
     /// Says once in the log that a link is not followed.
@@ -86,6 +88,19 @@ impl Links {
         };
         tracing::warn!(target: "howdah::static", "{link} is a link that is not followed, to {to}: 404; {why}");
     }
+}
+
+/// Whether a path with all links resolved lies in a directory that rules name, in which `**` stands for whatever lies between.
+fn is_below(directory: &Path, real: &Path) -> bool {
+    let names: Vec<Component<'_>> = directory.components().collect();
+    let Some(at) = names.iter().position(|name| name.as_os_str() == ANY_BELOW) else {
+        return directory.canonicalize().is_ok_and(|directory| real.starts_with(directory));
+    };
+    let (above, name) = (names[..at].iter().collect::<PathBuf>(), &names[at + 1..]);
+    let Ok(above) = above.canonicalize() else { return false };
+    let Ok(rest) = real.strip_prefix(above) else { return false };
+    let rest: Vec<Component<'_>> = rest.components().collect();
+    !name.is_empty() && rest.windows(name.len()).any(|part| part == name)
 }
 
 /// The links on a way.
@@ -173,6 +188,38 @@ mod tests {
         assert!(allow(Symlinks::Inside, "storage/x.css"));
         assert!(!allow(Symlinks::Inside, "storage/out/x.css") && !allow(Symlinks::Inside, "other/x.css"));
         assert!(!allow(Symlinks::Never, "storage/x.css"));
+    }
+
+    #[test]
+    fn links_into_directories_of_a_name_lead_into_no_other() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (root, vendor) = (top.join("app/public"), top.join("app/vendor"));
+        for dir in [
+            "bundles",
+            "../vendor/a/b/Resources/public/css",
+            "../vendor/a/b/src",
+            "../vendor/publicity",
+            "../src/public",
+        ] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+            std::fs::write(root.join(dir).join("x.css"), "").unwrap();
+        }
+        symlink("../../vendor/a/b/Resources/public", root.join("bundles/b")).unwrap();
+        for (name, to) in [("all", ""), ("src", "a/b/src"), ("publicity", "publicity"), ("own", "../src/public")] {
+            symlink(vendor.join(to), root.join("bundles").join(name)).unwrap();
+        }
+        let allow = |public: &str, below: &str| {
+            let policy = Links::new(&StaticSettings::default(), vec![root.join(public)]);
+            policy.allow(&root, Path::new(below), &root.join(below).canonicalize().unwrap())
+        };
+        assert!(allow("../vendor/**/public", "bundles/b/css/x.css"));
+        assert!(allow("../vendor/**/Resources/public", "bundles/all/a/b/Resources/public/css/x.css"));
+        for other in ["bundles/src/x.css", "bundles/publicity/x.css", "bundles/own/x.css", "bundles/all/a/b/src/x.css"]
+        {
+            assert!(!allow("../vendor/**/public", other), "{other}");
+        }
+        assert!(!allow("../vendor/**", "bundles/src/x.css") && !allow("../none/**/public", "bundles/own/x.css"));
     }
 
     #[test]
