@@ -166,7 +166,7 @@ script_scenario!(
         }
         howdah_tests::site::replace_file(&site.file("v.php"), "<?php echo 'new';");
         let file = std::fs::File::options().write(true).open(site.file("v.php")).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
         for _ in 0..4 {
             assert_eq!(site.get_ok("/v.php"), "new");
         }
@@ -193,19 +193,15 @@ fn sees_each_of_two_changes_in_a_second(site: &Site) {
     }
 }
 
-script_scenario!(a_file_that_changes_twice_in_a_second_is_seen_each_time, |s| with_young_files(s), |site| {
+script_scenario!(a_file_that_changes_twice_in_a_second_is_seen_each_time, with_young_files, |site| {
     sees_each_of_two_changes_in_a_second(site)
 },);
 
-script_scenario!(
-    a_file_that_was_written_since_the_boot_is_cached_once_it_is_old_enough,
-    |s| with_young_files(s),
-    |site| {
-        std::fs::write(site.file("words.php"), "<?php return 'words ';").unwrap();
-        let cached = eventually(PATIENCE, || site.get_ok("/said.php") == "words 1");
-        assert!(cached, "{}", site.get_ok("/said.php"));
-    },
-);
+script_scenario!(a_file_that_was_written_since_the_boot_is_cached_once_it_is_old_enough, with_young_files, |site| {
+    std::fs::write(site.file("words.php"), "<?php return 'words ';").unwrap();
+    let cached = eventually(PATIENCE, || site.get_ok("/said.php") == "words 1");
+    assert!(cached, "{}", site.get_ok("/said.php"));
+},);
 
 script_scenario!(
     opcache_reset_harms_nobody,

@@ -14,8 +14,8 @@
 
 #include "shim.h"
 
-/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there (opcache_clock.c), so
- * files would never seem old enough to be looked at again. And such a process uses the shared memory as long as it
+/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there (opcache_clock.c),
+ * so files would never seem old enough to be looked at again. And such a process uses the shared memory as long as it
  * lives: others must not kill it for that when they want to empty the cache. */
 #define SHIM_LOOP_INI                                                                                                  \
     "opcache.revalidate_freq=0\n"                                                                                      \
