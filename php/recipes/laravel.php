@@ -185,6 +185,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
 function serve(string $base): void
 {
     $began = time();
+    $there = scandir($base) ?: [];
     $before = $_SERVER;
     require $base . '/vendor/autoload.php';
     $app = require $base . '/bootstrap/app.php';
@@ -207,8 +208,9 @@ function serve(string $base): void
     $now = time();
     foreach ($sources as $at => $file) {
         $changed = (int) @filectime($file);
-        if ($changed >= $began && $changed <= $now) {
-            // It may have been read before it changed.
+        $gone = !file_exists($file) && \in_array(basename($file), $there, true);
+        if ($gone || $changed >= $began && $changed <= $now) {
+            // It may have been read before.
             $booted[$at] = 'changed while the application booted';
         }
     }

@@ -17,6 +17,8 @@ namespace Howdah\Recipes\Symfony;
 
 /** When the boot began. A file that has changed since may have been read before. */
 \define(__NAMESPACE__ . '\BEGAN', time());
+/** What lay in the project's directory then. A file that is gone since may have been read before. */
+\define(__NAMESPACE__ . '\THERE', scandir(\dirname($_SERVER['SCRIPT_FILENAME'], 2)) ?: []);
 
 use Symfony\Component\Config\ConfigCache;
 use Symfony\Component\HttpFoundation\Request;
@@ -114,6 +116,9 @@ final class Variables
 /** What the boot has read, and whether that is still so. */
 final class Sources
 {
+    /** No file ever looks like that. */
+    private const CHANGED = 'changed while the application booted';
+
     private readonly string $container;
     private readonly array $settings;
     private array $known;
@@ -126,7 +131,13 @@ final class Sources
         $env = $kernel->getProjectDir() . '/.env';
         $own = $env . '.' . $kernel->getEnvironment();
         $this->settings = [$env, "$env.local", "$env.local.php", $own, "$own.local"];
-        $this->known = self::marks([$this->container]) + self::read($this->settings);
+        $settings = self::read($this->settings);
+        foreach (array_keys($settings, '', true) as $missing) {
+            if (\in_array(basename($missing), \constant(__NAMESPACE__ . '\THERE'), true)) {
+                $settings[$missing] = self::CHANGED;
+            }
+        }
+        $this->known = self::marks([$this->container]) + $settings;
     }
 
     /** In debug mode each request of classic mode would see its own code's changes. */
@@ -174,7 +185,7 @@ final class Sources
         foreach (array_keys($marks) as $file) {
             $changed = (int) @filectime($file);
             if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
-                $marks[$file] = 'changed while the application booted';
+                $marks[$file] = self::CHANGED;
             }
         }
 

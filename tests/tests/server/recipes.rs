@@ -7,9 +7,11 @@ use howdah_tests::site::replace_file;
 use howdah_tests::{Conn, Request, Response, Target};
 use rustix::process::Signal;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 use tempfile::TempDir;
 
 const FRAMEWORK: &str = "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php";
@@ -307,6 +309,30 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     project.write("src/Kernel.php", &KERNEL.replace("\"item $id\"", "\"new item $id\""));
     for _ in 0..4 {
         assert_eq!(served.get("/items/1"), (200, "new item 1".to_owned()), "{}", served.log());
+    }
+    served.finish();
+}
+
+/// What is not there any more has no time by which the next look could tell that it was.
+#[test]
+fn settings_that_are_removed_while_an_application_boots_are_not_served() {
+    need_symfony!();
+    let project = Project::symfony();
+    let bundle = "final class OwnBundle extends \\Symfony\\Component\\HttpKernel\\Bundle\\Bundle
+        { public function boot(): void { \\Howdah\\mode() === 'snapshot' && @unlink(__DIR__ . '/../.env.local'); } }";
+    let registered = "yield new FrameworkBundle(); yield new OwnBundle();";
+    project.write("src/Kernel.php", &(KERNEL.replace("yield new FrameworkBundle();", registered) + bundle));
+    project.write(".env.local", "GREETING=local\n");
+    // What was written in the second in which the boot begins counts as changed.
+    let written = fs::metadata(project.dir.join(".env.local")).unwrap().ctime();
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(eventually(PATIENCE, || now() > written.unsigned_abs()));
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    assert!(!project.dir.join(".env.local").exists());
+    for _ in 0..4 {
+        let (_, told) = served.get("/env");
+        assert!(told.contains(r#"["hello","hello""#), "{told}: {}", served.log());
     }
     served.finish();
 }
