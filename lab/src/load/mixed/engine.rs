@@ -380,7 +380,10 @@ impl<'a> Engine<'a> {
 
     /// What is pending has ended so.
     fn finish(&mut self, index: usize, end: End, keep: bool) {
-        let now = Instant::now();
+        self.finish_at(Instant::now(), index, end, keep);
+    }
+
+    fn finish_at(&mut self, now: Instant, index: usize, end: End, keep: bool) {
         let in_time = self.counts(now);
         let connection = &mut self.connections[index];
         if keep {
@@ -534,23 +537,26 @@ impl<'a> Engine<'a> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let life = self.connections[index].life();
         while self.connections[index].life() == life {
-            match self.connections[index].receive(&mut buffer) {
+            let received = self.connections[index].receive(&mut buffer);
+            // One moment for the bytes and the answer that they end: the measured time may begin in between.
+            let now = Instant::now();
+            match received {
                 Ok(None) => break,
                 Ok(Some(0)) | Err(_) => {
                     let held = std::mem::take(&mut self.connections[index].held);
-                    self.reply(index, &held, true);
+                    self.reply(now, index, &held, true);
                     break;
                 }
                 Ok(Some(count)) => {
-                    if self.counts(Instant::now()) {
+                    if self.counts(now) {
                         self.bytes += count as u64;
                     }
                     let mut held = std::mem::take(&mut self.connections[index].held);
                     if held.is_empty() {
-                        self.reply(index, &buffer[..count], false);
+                        self.reply(now, index, &buffer[..count], false);
                     } else {
                         held.extend_from_slice(&buffer[..count]);
-                        self.reply(index, &held, false);
+                        self.reply(now, index, &held, false);
                     }
                     // Less than there was room for: that was all, and more brings a new event.
                     if count < buffer.len() && !ends {
@@ -563,7 +569,7 @@ impl<'a> Engine<'a> {
     }
 
     /// All that has come of a reply so far.
-    fn reply(&mut self, index: usize, bytes: &[u8], ended: bool) {
+    fn reply(&mut self, now: Instant, index: usize, bytes: &[u8], ended: bool) {
         let connection = &mut self.connections[index];
         let Some(pending) = connection.pending else { return connection.close() };
         let group = &self.load.groups[connection.group];
@@ -573,9 +579,9 @@ impl<'a> Engine<'a> {
                 let right = group.requests[pending.request].body.as_deref();
                 let end = End::of(reply.status, &reply.body, right);
                 let keep = group.keep_alive && !reply.closes && !ended;
-                self.finish(index, end, keep);
+                self.finish_at(now, index, end, keep);
             }
-            Ok(Some(_)) | Err(reply::Broken) => self.finish(index, End::Read, false),
+            Ok(Some(_)) | Err(reply::Broken) => self.finish_at(now, index, End::Read, false),
         }
     }
 }
