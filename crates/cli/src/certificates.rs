@@ -81,8 +81,7 @@ pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certif
     let (public, private) = split(settings);
     let is_local_default = !private.is_empty() && public.is_empty();
     if !private.is_empty() {
-        let ca =
-            LocalCa::open(&state).with_context(|| format!("no local CA in {}", state.path("local-ca").display()))?;
+        let ca = LocalCa::open(&state)?;
         local_ca::serve(ca, private, is_local_default, store.clone(), report.clone())?;
     }
     let manager = if public.is_empty() && settings.on_demand.is_none() {

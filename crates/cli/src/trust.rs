@@ -36,8 +36,7 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
         Ok(pem) => (path, pem),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let state = StateDir::open(&settings.state).context("cannot use the state directory (`--state`)")?;
-            let ca = LocalCa::open(&state)
-                .with_context(|| format!("no local CA in {}", state.path("local-ca").display()))?;
+            let ca = LocalCa::open(&state)?;
             output::complain(format_args!("made a local CA in {}", settings.state.display()));
             (ca.path().to_owned(), ca.pem().to_owned())
         }

@@ -23,6 +23,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 const CERTIFICATE: &str = "ca.pem";
 const KEY: &str = "ca.key";
+/// Where it lies in the state directory.
+const DIRECTORY: &str = "local-ca";
 const LOCK: &str = "lock";
 /// How long the authority lasts. Whoever has installed it should not have to do so again soon.
 const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 86400);
@@ -49,8 +51,13 @@ pub struct LocalCa {
 #[derive(Debug, thiserror::Error)]
 pub enum LocalCaError {
     /// The directory cannot be used.
-    #[error("its directory cannot be read or written")]
-    Directory(#[from] std::io::Error),
+    #[error("no local CA in {}: its directory cannot be read or written", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// What lies there is of no use.
     #[error("the local CA in {} cannot be used: {why}; remove the directory, and `howdah trust` installs the new one", path.display())]
     Broken {
@@ -62,6 +69,10 @@ pub enum LocalCaError {
     /// Something could not be made.
     #[error("the local CA cannot sign: {0}")]
     Signing(String),
+}
+
+fn unusable(path: PathBuf) -> impl Fn(std::io::Error) -> LocalCaError {
+    move |source| LocalCaError::Directory { path: path.clone(), source }
 }
 
 impl From<rcgen::Error> for LocalCaError {
@@ -76,9 +87,11 @@ impl LocalCa {
     /// # Errors
     /// It can neither be read nor be made.
     pub fn open(state: &StateDir) -> Result<Self, LocalCaError> {
-        let dir = state.below("local-ca")?;
-        let _lock = dir.lock(LOCK)?;
-        if let (Some(certificate), Some(key)) = (dir.read(CERTIFICATE)?, dir.read(KEY)?) {
+        let unusable = unusable(state.path(DIRECTORY));
+        let dir = state.below(DIRECTORY).map_err(&unusable)?;
+        let _lock = dir.lock(LOCK).map_err(&unusable)?;
+        let read = |file| dir.read(file).map_err(&unusable);
+        if let (Some(certificate), Some(key)) = (read(CERTIFICATE)?, read(KEY)?) {
             let broken = |why: String| LocalCaError::Broken { path: dir.path(""), why };
             let (ca, until) = Self::read(certificate, &key, dir.path(CERTIFICATE)).map_err(broken)?;
             if until > SystemTime::now() + CA_LEFT {
@@ -115,8 +128,9 @@ impl LocalCa {
         let certificate = params.self_signed(&key)?;
         let pem = certificate.pem();
         // The key first: a certificate without its key would be installed for nothing.
-        dir.write(KEY, key.serialize_pem().as_bytes())?;
-        dir.write(CERTIFICATE, pem.as_bytes())?;
+        let write = |file, text: &str| dir.write(file, text.as_bytes()).map_err(unusable(dir.path("")));
+        write(KEY, &key.serialize_pem())?;
+        write(CERTIFICATE, &pem)?;
         let path = dir.path(CERTIFICATE);
         tracing::info!("made a local CA in {}: `howdah trust` makes this machine believe it", path.display());
         let certificate = certificate.der().clone();
