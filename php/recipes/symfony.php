@@ -116,9 +116,6 @@ final class Variables
 /** What the boot has read, and whether that is still so. */
 final class Sources
 {
-    /** No file ever looks like that. */
-    private const CHANGED = 'changed while the application booted';
-
     private readonly string $container;
     private readonly array $settings;
     private array $known;
@@ -131,13 +128,7 @@ final class Sources
         $env = $kernel->getProjectDir() . '/.env';
         $own = $env . '.' . $kernel->getEnvironment();
         $this->settings = [$env, "$env.local", "$env.local.php", $own, "$own.local"];
-        $settings = self::read($this->settings);
-        foreach (array_keys($settings, '', true) as $missing) {
-            if (\in_array(basename($missing), \constant(__NAMESPACE__ . '\THERE'), true)) {
-                $settings[$missing] = self::CHANGED;
-            }
-        }
-        $this->known = self::marks([$this->container]) + $settings;
+        $this->known = self::marks([$this->container]) + self::read($this->settings);
     }
 
     /** In debug mode each request of classic mode would see its own code's changes. */
@@ -182,10 +173,11 @@ final class Sources
         clearstatcache();
         $now = time();
         $marks = self::marks($files);
-        foreach (array_keys($marks) as $file) {
+        foreach ($marks as $file => $mark) {
             $changed = (int) @filectime($file);
-            if ($changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
-                $marks[$file] = self::CHANGED;
+            $gone = $mark === '' && \in_array(basename($file), \constant(__NAMESPACE__ . '\THERE'), true);
+            if ($gone || $changed >= \constant(__NAMESPACE__ . '\BEGAN') && $changed <= $now) {
+                $marks[$file] = 'changed while the application booted';
             }
         }
 
