@@ -1,8 +1,9 @@
 //! Files that scripts hand to the server: `X-Accel-Redirect` and `X-Sendfile`; and what the access log says of users and of
 //! the time in PHP.
 
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::setup::Setup;
-use howdah_tests::{Conn, Request, php, scenario, script_scenario};
+use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
 
 /// Hands over what it is asked for.
 const HAND: &str = php!("handed_over_files/hand.php");
@@ -155,6 +156,16 @@ scenario!(
     },
 );
 
+/// The access log beside the root, and whether it came to be as wanted.
+fn access_log(site: &Site, wanted: impl Fn(&str) -> bool) -> (bool, String) {
+    let mut text = String::new();
+    let logged = eventually(PATIENCE, || {
+        text = std::fs::read_to_string(site.place().top.join("access.log")).unwrap_or_default();
+        wanted(&text)
+    });
+    (logged, text)
+}
+
 scenario!(
     the_access_log_names_the_user_of_basic_authentication,
     howdah_only = "the reference keeps no access log",
@@ -163,12 +174,8 @@ scenario!(
         let auth = Request::get("/who.php?1").header("Authorization", "Basic YW4gImE6c2VjcmV0");
         assert_eq!(site.send(&auth).expect(200).text(), "an \"a");
         assert_eq!(site.get("/who.php?2").expect(200).text(), "-");
-        let log = site.place().top.join("access.log");
-        let mut text = String::new();
-        let logged = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
-            text = std::fs::read_to_string(&log).unwrap_or_default();
-            ["who.php?1", "who.php?2"].iter().all(|line| text.contains(line)) && text.ends_with('\n')
-        });
+        let complete = |text: &str| ["who.php?1", "who.php?2"].iter().all(|line| text.contains(line));
+        let (logged, text) = access_log(site, |text| complete(text) && text.ends_with('\n'));
         let user = |n: usize| text.lines().find(|line| line.contains(&format!("who.php?{n}"))).unwrap().to_owned();
         // The combined format has its fields apart by spaces, so that the one in the name is escaped too.
         assert!(logged && user(2).contains("127.0.0.1 - - ["), "{text}");
@@ -185,14 +192,10 @@ scenario!(
     |site| {
         let gate = site.gate("after");
         assert_eq!(site.get("/after.php").expect(200).text(), "done");
-        let log = site.place().top.join("access.log");
-        let mut text = String::new();
         // PHP still runs.
-        let logged = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
-            text = std::fs::read_to_string(&log).unwrap_or_default();
-            text = text.lines().filter(|line| line.contains("/after.php")).collect();
-            text.contains("total_us=")
-        });
+        let line = |text: &str| text.lines().filter(|line| line.contains("/after.php")).collect::<String>();
+        let (logged, text) = access_log(site, |text| line(text).contains("total_us="));
+        let text = line(&text);
         let number = |name: &str| {
             let value = text.split(name).nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
             value.unwrap_or_else(|| panic!("no {name} in {text}"))
