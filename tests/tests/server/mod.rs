@@ -7,6 +7,7 @@ mod broken_pipes;
 mod budgets;
 mod check;
 mod compression;
+mod containers;
 mod control_groups;
 mod crash;
 mod dashboard;
