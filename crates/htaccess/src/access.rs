@@ -19,6 +19,9 @@ pub(crate) enum Verdict {
     Needs(Vec<String>),
 }
 
+/// Excluding clients by something that cannot be known would exclude none, so such a file is refused.
+const NOT_LOOKED_UP: &str = "host names and groups are not looked up, so nobody can be excluded by one: name addresses";
+
 #[derive(Debug)]
 pub(crate) enum Require {
     Everybody(bool),
@@ -49,6 +52,7 @@ impl Require {
                 let inner = text.trim_start()[3..].trim_start();
                 match Self::new(inner, room)? {
                     Self::Users(_) => return Err("Require not for users is not supported: name who may".to_owned()),
+                    Self::Unknown => return Err(NOT_LOOKED_UP.to_owned()),
                     inner => Self::Not(Box::new(inner)),
                 }
             }
@@ -76,6 +80,22 @@ impl Require {
     /// Whether it is a container in which a `Require not` can change nothing.
     pub(crate) fn has_bare_not(&self) -> bool {
         matches!(self, Self::Any(parts) | Self::None(parts) if parts.iter().any(|part| matches!(part, Self::Not(_))))
+    }
+
+    /// `<RequireNone>` would grant access to every client that cannot be shown to be one of those named.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Self::None(parts) if parts.iter().any(Self::cannot_be_known) => Err(NOT_LOOKED_UP),
+            _ => Ok(()),
+        }
+    }
+
+    fn cannot_be_known(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::All(parts) | Self::Any(parts) | Self::None(parts) => parts.iter().any(Self::cannot_be_known),
+            _ => false,
+        }
     }
 
     pub(crate) fn verdict(&self, scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
@@ -216,12 +236,14 @@ impl Compat {
         }
         match all.split_first() {
             Some((from, list)) if from.eq_ignore_ascii_case("from") && !list.is_empty() => {
-                let list = list.iter().map(|text| From::new(text));
+                let list: Vec<From> = list.iter().map(|text| From::new(text)).collect();
                 if name == "allow" {
-                    self.allow.extend(list)
+                    self.allow.extend(list);
+                } else if list.iter().any(|from| matches!(from, From::Name)) {
+                    return Err(NOT_LOOKED_UP.to_owned());
                 } else {
-                    self.deny.extend(list)
-                };
+                    self.deny.extend(list);
+                }
                 Ok(())
             }
             _ => Err(format!("{name} is followed by from and whom")),

@@ -141,6 +141,9 @@ impl Reader<'_> {
             if name != "requireall" && body.requires.last().is_some_and(Require::has_bare_not) {
                 return Err(wrong(format!("Require not has no effect in <{}>", line.name)));
             }
+            if let Some(Err(why)) = body.requires.last().map(Require::check) {
+                return Err(wrong(format!("<{}>: {why}", line.name)));
+            }
             return Ok(());
         }
         let select = self.select(body, &name, &line.rest).map_err(wrong)?;

@@ -47,6 +47,25 @@ fn mistakes_are_named_with_their_line() {
 }
 
 #[test]
+fn nobody_is_excluded_by_a_name_that_is_not_looked_up() {
+    for text in [
+        "Order allow,deny\nAllow from all\nDeny from bad.example",
+        "Deny from 10.0.0.0/8 .example",
+        "<RequireAll>\nRequire all granted\nRequire not host bad.example\n</RequireAll>",
+        "<RequireAll>\nRequire all granted\nRequire not group staff\n</RequireAll>",
+        "<RequireAll>\nRequire all granted\nRequire not forward-dns bad.example\n</RequireAll>",
+        "<RequireNone>\nRequire host bad.example\n</RequireNone>",
+        "<RequireNone>\n<RequireAny>\nRequire ip 10.0.0.1\nRequire group staff\n</RequireAny>\n</RequireNone>",
+    ] {
+        assert!(mistake(text).contains("are not looked up"), "{text:?}");
+    }
+    for text in ["Allow from good.example", "Require host good.example", "<RequireAny>\nRequire group a\n</RequireAny>"]
+    {
+        assert!(read(text.as_bytes(), b"/root/").is_ok(), "{text:?}: it lets nobody in");
+    }
+}
+
+#[test]
 fn what_has_no_effect_and_what_is_not_known_is_noted() {
     let read = read(b"SetOutputFilter DEFLATE\nNoSuchThing x\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
     let notes: Vec<_> = read.notes.iter().map(|note| (note.line, note.unknown)).collect();

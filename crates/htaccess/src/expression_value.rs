@@ -109,11 +109,19 @@ fn function(name: &str, mut argument: Vec<u8>, scene: &Scene<'_>) -> Vec<u8> {
     }
 }
 
+/// The text of a path often comes from the request (`%{REQUEST_URI}`): outside of the document root, what exists on the disk
+/// is nobody's business. Symbolic links within the root are followed, as they are where files are served.
+fn is_below(root: &[u8], path: &[u8]) -> bool {
+    let rest = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
+    rest.is_some_and(|rest| rest.first().is_none_or(|&b| b == b'/'))
+        && path.split(|&b| b == b'/').all(|name| name != b"..")
+}
+
 /// `-f` and its like.
 pub(crate) fn file_test(scene: &mut Scene<'_>, kind: u8, path: &[u8]) -> Result<bool, TooMuch> {
     // About what a look at the file system costs.
     scene.effort.spend(10_000)?;
-    if path.is_empty() || path.contains(&0) || path.len() > 4096 {
+    if path.contains(&0) || path.len() > 4096 || !is_below(scene.facts.root, path) {
         return Ok(false);
     }
     if matches!(kind, b'l' | b'L' | b'h') {

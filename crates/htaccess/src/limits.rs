@@ -18,8 +18,9 @@ pub(crate) const PATTERN: usize = 8 * 1024;
 pub(crate) const SUBJECT: usize = 16 * 1024;
 /// Steps back that a match may take, of a pattern that cannot be matched in linear time.
 pub(crate) const BACKTRACKS: usize = 50_000;
-/// What all matches for one request may cost, about in bytes that are looked at.
-pub(crate) const EFFORT: u64 = 64 * 1024 * 1024;
+/// What all matches and file tests for one request may cost, about in bytes that are looked at: other connections of the I/O
+/// thread wait meanwhile.
+pub(crate) const EFFORT: u64 = 16 * 1024 * 1024;
 /// Rounds of `[N]` together, for one pass through the rules.
 pub(crate) const ROUNDS: usize = 1_000;
 /// Bytes of a rewritten path and of a text that a directive makes.
