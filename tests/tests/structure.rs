@@ -399,3 +399,27 @@ fn links_between_documents_lead_somewhere() {
     }
     assert!(seen > 50, "{seen} links");
 }
+
+#[test]
+fn every_claim_about_security_names_a_test_that_exists() {
+    let (page, files) = (read("SECURITY.md"), files());
+    let code: Vec<&String> = files.iter().filter(|path| path.ends_with(".rs")).collect();
+    let named = Regex::new("^([a-z0-9_]+)::([a-z0-9_]*)(…?)$").unwrap();
+    let mut found = 0;
+    for text in page.split('`').skip(1).step_by(2) {
+        if let Some(parts) = named.captures(text) {
+            let (place, name) = (&parts[1], regex_lite::escape(&parts[2]));
+            let end = if parts[3].is_empty() { r"\b" } else { "" };
+            let name = Regex::new(&format!(r"\b{name}{end}")).unwrap();
+            let is_there =
+                |path: &&&String| path.ends_with(&format!("/{place}.rs")) || path.contains(&format!("/{place}/"));
+            let is_held = code.iter().filter(is_there).any(|path| name.is_match(&read(path)));
+            assert!(is_held, "SECURITY.md names {text}, which is not there");
+            found += 1;
+        } else if ["crates/", "tests/", "docs/"].iter().any(|start| text.starts_with(start)) {
+            assert!(Path::new(ROOT).join(text).exists(), "SECURITY.md names {text}, which is not there");
+            found += 1;
+        }
+    }
+    assert!(found > 30, "{found} tests and files are named");
+}
