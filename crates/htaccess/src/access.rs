@@ -226,7 +226,7 @@ impl Compat {
     pub(crate) fn add(&mut self, name: &str, text: &str) -> Result<(), String> {
         let all = words(text);
         if name == "order" {
-            let order = all.concat().to_ascii_lowercase();
+            let order = all.join(" ").to_ascii_lowercase();
             self.allow_first = Some(match order.as_str() {
                 "allow,deny" | "mutual-failure" => true,
                 "deny,allow" => false,

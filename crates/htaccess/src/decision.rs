@@ -2,21 +2,20 @@
 
 use crate::access::Verdict;
 use crate::config::{Config, Section, Select};
-use crate::limits;
 use crate::pattern::{Effort, TooMuch};
+use crate::place::{Place, normal, split_query};
 use crate::redirects::{End, ErrorDocument};
 use crate::response::Response;
-use crate::rewrite::{self, Effects};
+use crate::rewrite::{self, Cookie, Effects};
 use crate::scene::{Environment, Scene};
 use crate::store::Store;
-use crate::world::{Entry, Facts, Kind, World};
+use crate::world::{Facts, Kind, World};
 use howdah_rules::auth::Auth;
 use howdah_rules::outcome::{Access, Failure, Outcome, Stop};
 use howdah_rules::rule::Ini;
 use howdah_rules::users::Users;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +51,10 @@ struct Step {
     path: Vec<u8>,
     query: Option<Vec<u8>>,
     environment: Environment,
-    internal: bool,
+    /// The path and query that an internal redirect came from.
+    previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    /// 200, or that of the error whose page this is.
+    status: u16,
     subrequest: bool,
 }
 
@@ -74,10 +76,11 @@ impl Htaccess {
             path: facts.path.to_vec(),
             query: facts.query.map(<[u8]>::to_vec),
             environment: Environment::default(),
-            internal: false,
+            previous: None,
+            status: 200,
             subrequest: false,
         };
-        self.walk(step, facts, world, now)
+        self.walk(step, facts, world, now, (Vec::new(), false))
     }
 
     /// What is to be shown for an error of a request: the page is another path of the same request.
@@ -91,17 +94,23 @@ impl Htaccess {
         status: u16,
     ) -> Decision {
         let (path, query) = split_query(page.as_bytes());
-        let mut environment = before.environment().redirected();
+        let mut environment = before.environment().clone();
+        environment.set("REQUEST_METHOD", facts.method.as_bytes().to_vec());
+        let mut environment = environment.redirected();
         environment.set("REDIRECT_STATUS", status.to_string().into_bytes());
-        environment.set("REDIRECT_URL", facts.path.to_vec());
-        if let Some(query) = facts.query {
-            environment.set("REDIRECT_QUERY_STRING", query.to_vec());
-        }
-        let step = Step { path: normal(path), query, environment, internal: true, subrequest: false };
-        self.walk(step, facts, world, now)
+        let previous = Some((before.path().to_vec(), before.query().map(<[u8]>::to_vec)));
+        let step = Step { path: normal(path), query, environment, previous, status, subrequest: false };
+        self.walk(step, facts, world, now, before.kept())
     }
 
-    fn walk(&self, first: Step, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Decision {
+    fn walk(
+        &self,
+        first: Step,
+        facts: &Facts<'_>,
+        world: &dyn World,
+        now: Instant,
+        (cookies, ended): (Vec<Cookie>, bool),
+    ) -> Decision {
         let mut step = first;
         let mut walk = Walk {
             htaccess: self,
@@ -109,18 +118,21 @@ impl Htaccess {
             world,
             now,
             effort: Effort::default(),
-            ended: false,
+            ended,
             access: Vec::new(),
-            cookies: Vec::new(),
+            cookies,
+            headers: None,
+            previous: None,
+            status: 200,
+            redirects: 0,
         };
-        for _ in 0..=REDIRECTS {
+        loop {
             match walk.step(step) {
                 Ok(Next::Done(decision)) => return *decision,
                 Ok(Next::Again(next)) => step = next,
                 Err(TooMuch) => return failed("a pattern takes too long, or there are too many rules"),
             }
         }
-        failed("more than 10 internal redirects: the rules lead in a circle")
     }
 
     fn auth(&self, config: &Config, users: Vec<String>) -> Result<Arc<Auth>, &'static str> {
@@ -161,7 +173,14 @@ struct Walk<'w> {
     ended: bool,
     access: Vec<Access>,
     /// Cookies that rules have set; an internal redirect keeps them.
-    cookies: Vec<Vec<u8>>,
+    cookies: Vec<Cookie>,
+    /// The request's headers as `RequestHeader` has left them, if it has changed any.
+    headers: Option<HeaderMap>,
+    /// Those of the step that is looked at.
+    previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    status: u16,
+    /// Steps that were followed by another one.
+    redirects: usize,
 }
 
 impl Walk<'_> {
@@ -173,8 +192,11 @@ impl Walk<'_> {
         if merged.broken {
             return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));
         }
+        (self.previous, self.status) = (step.previous, step.status);
+        let headers = self.headers.take();
+        let facts = Facts { headers: headers.as_ref().unwrap_or(self.facts.headers), ..*self.facts };
         let mut scene = Scene {
-            facts: *self.facts,
+            facts,
             world: self.world,
             path: step.path,
             filename: place.filename.clone(),
@@ -182,7 +204,6 @@ impl Walk<'_> {
             query: step.query,
             environment: step.environment,
             user: None,
-            internal: step.internal,
             subrequest: step.subrequest,
             effort: std::mem::take(&mut self.effort),
             response: None,
@@ -190,10 +211,12 @@ impl Walk<'_> {
         let config = with_sections(&merged.config, &merged.sections, &mut scene)?;
         let next = self.modules(&config, &place, &mut scene)?;
         self.effort = scene.effort;
+        self.headers = self.headers.take().or(headers);
         Ok(next)
     }
 
-    /// The modules, in the order in which they are asked.
+    /// The modules, in the order in which Apache's hooks ask them: variables of conditions, access, and then the "fixups":
+    /// mod_rewrite, mod_env, mod_alias, mod_headers and mod_dir, all of them even where rules lead elsewhere.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
         // What a directory's index is found by is a request within the request, which sets nothing of its own.
         let sets = if scene.subrequest { &[][..] } else { &config.set_if };
@@ -204,29 +227,21 @@ impl Walk<'_> {
         if let Some(refused) = self.enter(config, scene)? {
             return Ok(self.stop(config, scene, &effects, place, refused));
         }
+        let mut elsewhere = None;
         if let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) {
-            match rewrite::run(rewrite, scene, &mut effects)? {
-                rewrite::Outcome::Same => {}
-                rewrite::Outcome::Again { path, end } => {
-                    self.ended |= end;
-                    // Apache runs its other modules before it begins anew.
-                    for change in &config.changes {
-                        change.apply(scene);
-                    }
-                    // mod_dir among them, which only looks at what was asked for.
-                    if let Some(slash) = slash(config, place, scene) {
-                        return Ok(self.stop(config, scene, &effects, place, slash));
-                    }
-                    self.cookies = effects.cookies;
-                    return Ok(Next::Again(again(scene, &path)));
+            let (outcome, ended) = rewrite::run(rewrite, scene, &mut effects)?;
+            self.ended |= ended;
+            let stop = match outcome {
+                rewrite::Outcome::Same => None,
+                rewrite::Outcome::Again(path) => {
+                    elsewhere = Some(path);
+                    None
                 }
-                rewrite::Outcome::Redirect { status, location } => {
-                    let stop = redirect(status, &location);
-                    return Ok(self.stop(config, scene, &effects, place, stop));
-                }
-                rewrite::Outcome::Status(status) => {
-                    return Ok(self.stop(config, scene, &effects, place, status_stop(status)));
-                }
+                rewrite::Outcome::Redirect { status, location } => Some(redirect(status, &location)),
+                rewrite::Outcome::Status(status) => Some(status_stop(status)),
+            };
+            if let Some(stop) = stop {
+                return Ok(self.stop(config, scene, &effects, place, stop));
             }
         }
         for change in &config.changes {
@@ -240,7 +255,22 @@ impl Walk<'_> {
             };
             return Ok(self.stop(config, scene, &effects, place, stop));
         }
-        self.directory(config, place, scene, &effects)
+        if !scene.subrequest {
+            self.headers = request_headers(config, scene)?;
+        }
+        let Some(path) = elsewhere else { return self.directory(config, place, scene, &effects) };
+        // Of a directory, mod_dir only looks whether its slash is there.
+        if let Some(slash) = slash(config, place, scene) {
+            return Ok(self.stop(config, scene, &effects, place, slash));
+        }
+        if self.redirects == REDIRECTS {
+            let reason = "more than 10 internal redirects: the rules lead in a circle";
+            let failure = Stop::Failed(Failure { rule: ".htaccess".into(), reason });
+            return Ok(self.stop(config, scene, &effects, place, failure));
+        }
+        self.redirects += 1;
+        self.cookies = effects.cookies;
+        Ok(Next::Again(self.again(scene, &path)))
     }
 
     /// Whether the client may come in: else with what the request ends.
@@ -303,14 +333,7 @@ impl Walk<'_> {
                 let there = self.world.look(&[self.facts.root, &path].concat());
                 if there.is_some_and(|entry| entry.kind == Kind::File) {
                     let query = scene.query.take();
-                    let environment = std::mem::take(&mut scene.environment);
-                    return Ok(Next::Again(Step {
-                        path,
-                        query,
-                        environment,
-                        internal: scene.internal,
-                        subrequest: true,
-                    }));
+                    return Ok(Next::Again(self.within(scene, path, query)));
                 }
             }
         }
@@ -325,8 +348,7 @@ impl Walk<'_> {
             };
             if path != scene.path {
                 let query = query.or_else(|| scene.query.take());
-                let environment = std::mem::take(&mut scene.environment);
-                return Ok(Next::Again(Step { path, query, environment, internal: scene.internal, subrequest: true }));
+                return Ok(Next::Again(self.within(scene, path, query)));
             }
         }
         Ok(self.finish(config, scene, effects, place))
@@ -340,14 +362,33 @@ impl Walk<'_> {
         place: &Place,
         stop: Stop,
     ) -> Next {
-        let response = Response::new(config.clone(), scene, effects, place.kind);
+        let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
         let outcome = Outcome { stop: Some(stop), access: std::mem::take(&mut self.access), ..Outcome::default() };
         Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
     }
 
+    /// An internal redirect to what rules have made: an address without scheme and host, so the first `?` ends the path.
+    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Step {
+        let before = scene.query.clone();
+        let (path, mut query) = split_query(made);
+        if let Some(own) = scene.query.take() {
+            query = Some(query.map_or_else(|| own.clone(), |before| [&before, &b"?"[..], &own].concat()));
+        }
+        let mut environment = scene.environment.redirected();
+        environment.set("REDIRECT_STATUS", self.status.to_string().into_bytes());
+        let previous = Some((scene.path.clone(), before));
+        Step { path: normal(path), query, environment, previous, status: self.status, subrequest: false }
+    }
+
+    /// A request within the request that takes its place: a directory's index, or what responds where nothing is.
+    fn within(&mut self, scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>) -> Step {
+        let (environment, previous) = (std::mem::take(&mut scene.environment), self.previous.take());
+        Step { path, query, environment, previous, status: self.status, subrequest: true }
+    }
+
     /// Nothing is in the way: what the path names responds.
     fn finish(&mut self, config: &Arc<Config>, scene: &mut Scene<'_>, effects: &Effects, place: &Place) -> Next {
-        let response = Response::new(config.clone(), scene, effects, place.kind);
+        let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
         let mut outcome = Outcome { access: std::mem::take(&mut self.access), ..Outcome::default() };
         if scene.path != self.facts.path {
             outcome.path = Some(scene.path.clone());
@@ -364,12 +405,19 @@ impl Walk<'_> {
             let values = values.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
             outcome.ini.push(Arc::new(Ini { values, admin: Vec::new() }));
         }
+        if let Some((path, query)) = &self.previous {
+            scene.environment.set("REDIRECT_URL", path.clone());
+            if let Some(query) = query {
+                scene.environment.set("REDIRECT_QUERY_STRING", query.clone());
+            }
+        }
         for (name, value) in scene.environment.iter() {
             if let Ok(value) = std::str::from_utf8(value) {
                 outcome.variables.push((name.into(), value.into()));
             }
         }
-        outcome.request_headers = request_headers(config, scene);
+        let headers = self.headers.as_ref().unwrap_or(scene.facts.headers);
+        outcome.request_headers = changes(self.facts.headers, headers);
         outcome.listing = config.listing;
         outcome.max_body = config.body_limit.filter(|limit| *limit > 0);
         outcome.front_controller = Some(None);
@@ -392,17 +440,22 @@ fn slash(config: &Config, place: &Place, scene: &Scene<'_>) -> Option<Stop> {
     Some(redirect(301, &rewrite::qualified(&scene.facts, &location)))
 }
 
-/// What `RequestHeader` lines make of the request's headers, as changes.
-fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Vec<(http::HeaderName, Option<HeaderValue>)> {
+/// What `RequestHeader` lines make of the request's headers; none if there are no such lines.
+fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Result<Option<HeaderMap>, TooMuch> {
     if config.request_headers.is_empty() {
-        return Vec::new();
+        return Ok(None);
     }
-    let before = scene.facts.headers;
-    let mut headers: HeaderMap = before.clone();
+    let mut headers = scene.facts.headers.clone();
     for line in &config.request_headers {
-        if line.apply(&mut headers, scene).is_err() {
-            break;
-        }
+        line.apply(&mut headers, scene)?;
+    }
+    Ok(Some(headers))
+}
+
+/// What has become of headers, as changes.
+fn changes(before: &HeaderMap, headers: &HeaderMap) -> Vec<(http::HeaderName, Option<HeaderValue>)> {
+    if std::ptr::eq(before, headers) {
+        return Vec::new();
     }
     let mut changes = Vec::new();
     for name in before.keys().filter(|name| !headers.contains_key(*name)) {
@@ -416,21 +469,6 @@ fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Vec<(http::HeaderN
         }
     }
     changes
-}
-
-/// An internal redirect to what rules have made: an address without scheme and host, so the first `?` ends the path.
-fn again(scene: &mut Scene<'_>, made: &[u8]) -> Step {
-    let (path, mut query) = split_query(made);
-    if let Some(own) = scene.query.take() {
-        query = Some(query.map_or_else(|| own.clone(), |before| [&before, &b"?"[..], &own].concat()));
-    }
-    let mut environment = scene.environment.redirected();
-    environment.set("REDIRECT_STATUS", b"200".to_vec());
-    environment.set("REDIRECT_URL", scene.path.clone());
-    if let Some(query) = &query {
-        environment.set("REDIRECT_QUERY_STRING", query.clone());
-    }
-    Step { path: normal(path), query, environment, internal: true, subrequest: false }
 }
 
 /// The configuration with the sections that are for this request.
@@ -475,77 +513,6 @@ fn redirect(status: u16, location: &[u8]) -> Stop {
     match (StatusCode::from_u16(status), HeaderValue::from_bytes(&clean)) {
         (Ok(status), Ok(location)) => Stop::Redirect(status, location),
         _ => status_stop(500),
-    }
-}
-
-fn split_query(path: &[u8]) -> (&[u8], Option<Vec<u8>>) {
-    match path.iter().position(|&b| b == b'?') {
-        Some(at) => (&path[..at], Some(path[at + 1..].to_vec())),
-        None => (path, None),
-    }
-}
-
-/// A path without `.`, `..` and empty names; it may not lead above the root.
-fn normal(path: &[u8]) -> Vec<u8> {
-    let mut parts: Vec<&[u8]> = Vec::new();
-    let mut last = &b""[..];
-    for part in path.split(|&b| b == b'/') {
-        last = part;
-        match part {
-            b"" | b"." => {}
-            b".." => drop(parts.pop()),
-            _ => parts.push(part),
-        }
-    }
-    let mut made = Vec::with_capacity(path.len() + 1);
-    for part in &parts {
-        made.push(b'/');
-        made.extend(part.iter().filter(|b| **b != 0));
-    }
-    if made.is_empty() || matches!(last, b"" | b"." | b"..") {
-        made.push(b'/');
-    }
-    made.truncate(limits::EXPANDED);
-    made
-}
-
-/// Where a path leads in the file system.
-struct Place {
-    filename: Vec<u8>,
-    path_info: Vec<u8>,
-    kind: Option<Kind>,
-}
-
-impl Place {
-    /// Looks for the first name that is no directory; what follows it is the rest. `None` if there are too many names.
-    fn find(root: &[u8], path: &[u8], world: &dyn World) -> Option<Self> {
-        let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
-        let full = [root, path].concat();
-        if path.iter().filter(|b| **b == b'/').count() > limits::DIRECTORIES {
-            return None;
-        }
-        let whole = kind(world.look(&full));
-        if whole.is_some() {
-            return Some(Self { filename: full, path_info: Vec::new(), kind: whole });
-        }
-        let ends = (root.len() + 1..full.len()).filter(|&at| full[at] == b'/').chain([full.len()]);
-        for end in ends {
-            let kind = kind(world.look(&full[..end]));
-            if kind != Some(Kind::Directory) {
-                return Some(Self { filename: full[..end].to_vec(), path_info: full[end..].to_vec(), kind });
-            }
-        }
-        Some(Self { filename: full, path_info: Vec::new(), kind: None })
-    }
-
-    /// The directories on the way, the root first, each with a slash at its end.
-    fn directories(&self, root: &[u8]) -> Vec<Cow<'_, [u8]>> {
-        let slashes = (root.len()..self.filename.len()).filter(|&at| self.filename[at] == b'/');
-        let mut found: Vec<Cow<'_, [u8]>> = slashes.map(|at| self.filename[..=at].into()).collect();
-        if self.kind == Some(Kind::Directory) && !self.filename.ends_with(b"/") {
-            found.push([self.filename.as_slice(), b"/"].concat().into());
-        }
-        found
     }
 }
 

@@ -112,7 +112,13 @@ impl Reader<'_> {
                 }
             }
         }
-        until.map_or(Ok(()), |open| Err(Mistake::new(open.number, format!("<{}> is not closed", open.name))))
+        match until {
+            // Apache does not mind if one of those that depend on the server alone is cut off.
+            Some(open) if condition(&open.name.to_ascii_lowercase(), &open.rest).is_none() => {
+                Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn section(
@@ -253,7 +259,7 @@ impl Reader<'_> {
             "rewriterule" => {
                 body.rewrite(self.directory);
                 let conditions = std::mem::take(&mut body.conditions);
-                body.rules.push(Rule::new(line.number, text, conditions, &mut self.room)?);
+                body.rules.push(Rule::new(text, conditions, &mut self.room)?);
             }
             "redirect" | "redirectmatch" | "redirectpermanent" | "redirecttemp" => {
                 body.config.redirects.push(Arc::new(Redirect::new(name, text, &mut self.room)?));
@@ -353,7 +359,14 @@ impl Reader<'_> {
                 config.php.insert(key.clone(), php_value(name, value));
             }
             "options" => self.options(body, &all, line)?,
-            "fileetag" => config.etag = Some(!first()?.eq_ignore_ascii_case("none")),
+            "fileetag" => {
+                let known = ["none", "all", "inode", "mtime", "size", "digest"];
+                let plain = |word: &String| word.trim_start_matches(['+', '-']).to_ascii_lowercase();
+                if all.is_empty() || all.iter().any(|word| !known.contains(&plain(word).as_str())) {
+                    return Err(format!("takes none, all, MTime, Size and the like, and not `{text}`"));
+                }
+                config.etag = Some(!all[0].eq_ignore_ascii_case("none"));
+            }
             "limitrequestbody" => {
                 config.body_limit = Some(text.parse().map_err(|_| "takes a number of bytes".to_owned())?);
             }
@@ -363,8 +376,11 @@ impl Reader<'_> {
     }
 
     fn options(&mut self, body: &mut Body, all: &[String], line: &Line) -> Result<(), String> {
-        let relative = all.iter().any(|word| word.starts_with(['+', '-']));
-        if !relative {
+        let relative = all.iter().filter(|word| word.starts_with(['+', '-'])).count();
+        if relative != 0 && relative != all.len() {
+            return Err("all of them begin with + or -, or none does".to_owned());
+        }
+        if relative == 0 {
             body.config.listing = Some(false);
         }
         for word in all {

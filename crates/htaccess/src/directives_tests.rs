@@ -13,7 +13,8 @@ fn mistakes_are_named_with_their_line() {
         ("RewriteRule a - L", "flags stand in brackets"),
         ("RewriteCond a", "RewriteCond takes"),
         ("RewriteEngine maybe", "takes on or off"),
-        ("<IfModule mod_rewrite.c>\nRewriteEngine on", "line 1: <IfModule> is not closed"),
+        ("<Files a>\nRewriteEngine on", "line 1: <Files> is not closed"),
+        ("<IfModule mod_nonsense.c>\nRewriteEngine on", "line 1: <IfModule> is not closed"),
         ("</Files>", "line 1: </Files> closes nothing"),
         ("<Files a>\n</FilesMatch>", "line 2: </FilesMatch> closes nothing"),
         ("<Directory /x>\n</Directory>", "<Directory> is not for .htaccess files"),
@@ -31,8 +32,8 @@ fn mistakes_are_named_with_their_line() {
         ("Header set A %x", "is no format"),
         ("Header set A b sometimes", "is no condition"),
         ("ExpiresDefault \"access plus 1 eon\"", "is no period"),
-        ("ErrorDocument 200 /x", "400 to 599"),
-        ("Redirect x /y", "is no path"),
+        ("ErrorDocument 299 /x", "299 is no status"),
+        ("Redirect /x y", "neither a path nor an address"),
         ("Options +Everything", "the option +Everything is not known"),
         ("AuthType Digest", "only Basic"),
         ("AuthUserFile users", "no absolute path"),
@@ -40,7 +41,7 @@ fn mistakes_are_named_with_their_line() {
         let found = mistake(text);
         assert!(found.contains(expected), "{text:?}: {found}");
     }
-    let deep = "<IfModule core>\n".repeat(limits::DEPTH + 1) + &"</IfModule>\n".repeat(limits::DEPTH + 1);
+    let deep = "<IfModule core.c>\n".repeat(limits::DEPTH + 1) + &"</IfModule>\n".repeat(limits::DEPTH + 1);
     assert!(mistake(&deep).contains("deeper"));
     let long = format!("<If \"{}true\">\n</If>", "!".repeat(limits::EXPRESSION + 1));
     assert!(mistake(&long).contains("too long"));
@@ -89,7 +90,7 @@ fn sections_that_depend_on_the_server_alone() {
         ("IfVersion > 2.6", false),
     ] {
         let name = tag.split(' ').next().unwrap();
-        let text = format!("<{tag}>\nNoSuchThing\n<IfModule core>\n</IfModule>\n</{name}>\n");
+        let text = format!("<{tag}>\nNoSuchThing\n<IfModule core.c>\n</IfModule>\n</{name}>\n");
         let read = read(text.as_bytes(), b"/").unwrap();
         assert_eq!(!read.notes.is_empty(), read_it, "{tag}");
     }

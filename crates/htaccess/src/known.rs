@@ -1,7 +1,8 @@
 //! What Apache knows and what of it has no effect here: modules that are there, directives that are accepted, and
 //! directives that no directory may have.
 
-/// Modules that `<IfModule>` finds, without `mod_` and `.c`: those whose directives are understood or have no effect.
+/// Modules that `<IfModule>` finds, by the second of their names (`rewrite_module`) without its ending: those whose
+/// directives are understood or have no effect.
 const MODULES: &[&str] = &[
     "access_compat",
     "alias",
@@ -13,30 +14,33 @@ const MODULES: &[&str] = &[
     "authz_user",
     "autoindex",
     "brotli",
+    "core",
     "deflate",
     "dir",
     "env",
     "expires",
     "filter",
     "headers",
+    "http",
     "mime",
     "negotiation",
     "php",
     "rewrite",
     "setenvif",
     "so",
-    "version",
-    "core",
-    "http",
-    "http_core",
     "ssl",
+    "version",
 ];
 
-/// Whether `<IfModule name>` holds. Both spellings are known: `mod_rewrite.c` and `rewrite_module`.
+/// Whether `<IfModule name>` holds. Both names of a module are known, as Apache spells them: that of its source
+/// (`mod_rewrite.c`), and `rewrite_module`.
 pub(crate) fn has_module(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let plain = name.strip_suffix("_module").or_else(|| name.strip_suffix(".c")).unwrap_or(&name);
-    MODULES.contains(&plain.strip_prefix("mod_").unwrap_or(plain))
+    let plain = match name {
+        "core.c" => Some("core"),
+        "http_core.c" => Some("http"),
+        _ => name.strip_suffix("_module").or_else(|| name.strip_prefix("mod_")?.strip_suffix(".c")),
+    };
+    plain.is_some_and(|plain| MODULES.contains(&plain))
 }
 
 /// Directives that are accepted and have no effect, with the reason. In lower case.
@@ -68,24 +72,16 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("filterprovider", COMPRESSION),
     ("filterchain", COMPRESSION),
     ("filterprotocol", COMPRESSION),
-    ("deflatecompressionlevel", COMPRESSION),
-    ("brotlicompressionquality", COMPRESSION),
-    ("browsermatchdeflate", COMPRESSION),
     ("addlanguage", LANGUAGE),
     ("defaultlanguage", LANGUAGE),
     ("languagepriority", LANGUAGE),
     ("forcelanguagepriority", LANGUAGE),
     ("removelanguage", LANGUAGE),
     ("multiviewsmatch", LANGUAGE),
-    ("cachenegotiateddocs", LANGUAGE),
     ("contentdigest", OWN),
     ("enablesendfile", OWN),
     ("enablemmap", OWN),
     ("serversignature", OWN),
-    ("modmimeusepathinfo", OWN),
-    ("hostnamelookups", OWN),
-    ("usecanonicalname", OWN),
-    ("limitrequestfields", OWN),
     ("acceptpathinfo", OWN),
     ("checkspelling", OWN),
     ("checkcaseonly", OWN),
@@ -94,10 +90,22 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("authbasicauthoritative", OWN),
     ("authbasicprovider", OWN),
     ("authzsendforbiddenonfailure", OWN),
-    ("regexdefaultoptions", OWN),
-    ("loglevel", OWN),
     ("cookietracking", OWN),
     ("qualifyredirecturl", OWN),
+    ("aliaspreservepath", OWN),
+    ("cgipassauth", "scripts are always passed the field Authorization"),
+    ("cgivar", OWN),
+    ("defaulttype", OWN),
+    ("deflateinflatelimitrequestbody", COMPRESSION),
+    ("deflateinflateratioburst", COMPRESSION),
+    ("deflateinflateratiolimit", COMPRESSION),
+    ("limitxmlrequestbody", OWN),
+    ("logiotrackttfb", OWN),
+    ("redirectrelative", "addresses of redirects are always complete"),
+    ("rlimitcpu", OWN),
+    ("rlimitmem", OWN),
+    ("rlimitnproc", OWN),
+    ("ssloptions", "scripts are passed the variables of TLS"),
 ];
 
 const LISTING: &str = "how listings of directories look is not configured here";
@@ -116,19 +124,27 @@ const ELSEWHERE: &[&str] = &[
     "alias",
     "aliasmatch",
     "allowoverride",
+    "brotlicompressionquality",
+    "cachenegotiateddocs",
     "customlog",
+    "deflatecompressionlevel",
     "documentroot",
     "errorlog",
+    "hostnamelookups",
     "include",
     "includeoptional",
     "keepalive",
+    "limitrequestfields",
     "listen",
     "loadmodule",
+    "loglevel",
+    "modmimeusepathinfo",
     "php_admin_flag",
     "php_admin_value",
     "proxypass",
     "proxypassmatch",
     "proxypassreverse",
+    "regexdefaultoptions",
     "rewritelock",
     "rewritelog",
     "rewriteloglevel",
@@ -143,6 +159,7 @@ const ELSEWHERE: &[&str] = &[
     "sslengine",
     "timeout",
     "traceenable",
+    "usecanonicalname",
     "user",
     "group",
 ];

@@ -22,6 +22,7 @@ mod limits;
 mod media;
 mod networks;
 mod pattern;
+mod place;
 mod redirects;
 mod response;
 mod response_headers;

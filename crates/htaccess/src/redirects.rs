@@ -1,7 +1,7 @@
 //! `Redirect`, `RedirectMatch` and `ErrorDocument`.
 
-use crate::pattern::{Pattern, Room, TooMuch};
-use crate::rewrite::{escape_path, has_scheme, qualified};
+use crate::pattern::{Captures, Pattern, Room, TooMuch};
+use crate::rewrite::{Template, escape_path, has_scheme, known_status, qualified};
 use crate::scene::Scene;
 use crate::substitute;
 use crate::text::words;
@@ -18,6 +18,8 @@ pub(crate) struct Redirect {
 enum Source {
     Prefix(String),
     Pattern(Pattern),
+    /// Every path below the directory.
+    All,
 }
 
 /// What a request is ended with.
@@ -36,26 +38,28 @@ impl Redirect {
             "redirectpermanent" => 301,
             _ => 302,
         };
-        if let Some(first) = rest.first()
-            && let Some(named) = status_of(first)
+        if matches!(name, "redirect" | "redirectmatch")
+            && let Some(named) = rest.first().map(|first| status_of(first)).transpose()?.flatten()
         {
             status = named;
             rest = &rest[1..];
         }
         let redirects = (300..400).contains(&status);
+        let named = rest.len() < all.len();
         let (from, to) = match rest {
-            [from, to] if redirects => (from, to.clone()),
-            [from] if !redirects => (from, String::new()),
+            [from, to] if redirects => (Some(from), to.clone()),
+            [to] if redirects && name == "redirect" => (None, to.clone()),
+            [from] if !redirects => (Some(from), String::new()),
+            [] if !redirects && named && name == "redirect" => (None, String::new()),
             _ => return Err("takes a path, and an address where it redirects".to_owned()),
         };
-        let from = if name == "redirectmatch" {
-            Source::Pattern(Pattern::new(from, false, room)?)
-        } else if from.starts_with('/') {
-            Source::Prefix(from.clone())
-        } else {
-            return Err(format!("`{from}` is no path: it does not begin with a slash"));
+        let from = match from {
+            None => Source::All,
+            Some(from) if name == "redirectmatch" => Source::Pattern(Pattern::new(from, false, room)?),
+            Some(from) => Source::Prefix(from.clone()),
         };
-        if redirects && !to.starts_with('/') && has_scheme(to.as_bytes()).is_none() {
+        let is_address = to.starts_with('/') || has_scheme(to.as_bytes()).is_some();
+        if redirects && !is_address && matches!(from, Source::Prefix(_)) {
             return Err(format!("`{to}` is neither a path nor an address"));
         }
         Ok(Self { from, to, status })
@@ -78,12 +82,15 @@ impl Redirect {
                 let scheme = has_scheme(address).unwrap_or(0);
                 [&address[..scheme], &escape_path(&address[scheme..]), behind].concat()
             }
+            Source::All => Template::new(&self.to).expand(scene, &Captures::default(), &Captures::default()),
         };
         if !(300..400).contains(&self.status) {
             return Ok(Some(End::Status(self.status)));
         }
         if location.first() == Some(&b'/') {
             location = qualified(&scene.facts, &location);
+        } else if has_scheme(&location).is_none() {
+            return Ok(Some(End::Status(500)));
         }
         if let Some(query) = &scene.query
             && !location.contains(&b'?')
@@ -95,14 +102,16 @@ impl Redirect {
     }
 }
 
-fn status_of(word: &str) -> Option<u16> {
-    match word.to_ascii_lowercase().as_str() {
+/// The status that a word names; none if it is a path.
+fn status_of(word: &str) -> Result<Option<u16>, String> {
+    Ok(match word.to_ascii_lowercase().as_str() {
         "permanent" => Some(301),
         "temp" => Some(302),
         "seeother" => Some(303),
         "gone" => Some(410),
-        number => number.parse().ok().filter(|status| (300..600).contains(status)),
-    }
+        number if number.starts_with(|c: char| c.is_ascii_digit()) => Some(known_status(number)?),
+        _ => None,
+    })
 }
 
 /// What is shown in the place of the server's own page.
@@ -121,18 +130,21 @@ pub enum ErrorDocument {
 impl ErrorDocument {
     /// What is behind the word `ErrorDocument`: the status, and what is shown.
     pub(crate) fn new(text: &str) -> Result<(u16, Self), String> {
-        let (status, rest) = text.split_once(char::is_whitespace).ok_or("takes a status and what is shown")?;
-        let status = status.parse().ok().filter(|status| (400..600).contains(status));
-        let status = status.ok_or("takes a status from 400 to 599")?;
-        let document = words(rest).into_iter().next().unwrap_or_default();
+        let words = words(text);
+        let [status, document] = words.as_slice() else {
+            return Err("takes a status and what is shown, in quotes if it has blanks".to_owned());
+        };
+        let (status, document) = (known_status(status)?, document.clone());
         let document = if document.eq_ignore_ascii_case("default") {
             Self::Usual
-        } else if has_scheme(document.as_bytes()).is_some() {
-            Self::Address(document)
+        } else if document.contains(' ') {
+            Self::Text(document)
         } else if document.starts_with('/') {
             Self::Path(document)
+        } else if has_scheme(document.as_bytes()).is_some() {
+            Self::Address(document)
         } else {
-            Self::Text(if rest.trim_start().starts_with('"') { document } else { rest.trim().to_owned() })
+            Self::Text(document)
         };
         Ok((status, document))
     }

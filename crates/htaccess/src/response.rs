@@ -5,7 +5,7 @@ use crate::limits;
 use crate::media::FileType;
 use crate::pattern::Effort;
 use crate::redirects::ErrorDocument;
-use crate::rewrite::Effects;
+use crate::rewrite::{Cookie, Effects};
 use crate::scene::{Environment, Scene};
 use crate::world::{Facts, Kind, World};
 use http::{HeaderMap, HeaderValue, header};
@@ -17,7 +17,8 @@ pub struct Response {
     config: Arc<Config>,
     environment: Environment,
     file_type: FileType,
-    cookies: Vec<HeaderValue>,
+    cookies: Vec<Cookie>,
+    ended: bool,
     filename: Vec<u8>,
     path: Vec<u8>,
     query: Option<Vec<u8>>,
@@ -35,7 +36,13 @@ pub enum Maker {
 }
 
 impl Response {
-    pub(crate) fn new(config: Arc<Config>, scene: &Scene<'_>, effects: &Effects, kind: Option<Kind>) -> Self {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        scene: &Scene<'_>,
+        effects: &Effects,
+        kind: Option<Kind>,
+        ended: bool,
+    ) -> Self {
         let mut file_type = match kind {
             Some(Kind::File) => config.media.of(&scene.filename),
             _ => FileType { default_charset: config.media.default_charset.clone(), ..FileType::default() },
@@ -52,7 +59,8 @@ impl Response {
             config,
             environment: scene.environment.clone(),
             file_type,
-            cookies: effects.cookies.iter().filter_map(|text| cookie(text)).collect(),
+            cookies: effects.cookies.clone(),
+            ended,
             filename: scene.filename.clone(),
             path: scene.path.clone(),
             query: scene.query.clone(),
@@ -71,10 +79,21 @@ impl Response {
         &self.path
     }
 
+    /// The query that it is asked with.
+    #[must_use]
+    pub fn query(&self) -> Option<&[u8]> {
+        self.query.as_deref()
+    }
+
     /// Variables that directives have set.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// What an internal redirect to an error's page takes over: cookies, and whether rules are still tried.
+    pub(crate) fn kept(&self) -> (Vec<Cookie>, bool) {
+        (self.cookies.clone(), self.ended)
     }
 
     /// The page that directives have for an error.
@@ -97,18 +116,21 @@ impl Response {
             self.media_type(headers);
         }
         for cookie in &self.cookies {
-            headers.append(header::SET_COOKIE, cookie.clone());
+            headers.append(header::SET_COOKIE, cookie.line.clone());
         }
-        if maker != Maker::Server {
-            self.config.expires.apply(headers, None, facts.time);
-        } else if status < 400 {
+        if status < 400 {
             // A redirect has a page of the server's.
-            self.config.expires.apply(headers, Some("text/html"), facts.time);
+            let media = (maker == Maker::Server).then_some("text/html");
+            self.config.expires.apply(headers, media, facts.time);
         }
         if self.config.headers.is_empty() {
             return true;
         }
-        let seen = headers.clone();
+        let mut seen = headers.clone();
+        if maker == Maker::Server {
+            // What Apache's own pages are, and so what conditions in shipped files ask for.
+            seen.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=iso-8859-1"));
+        }
         let mut scene = Scene {
             facts: *facts,
             world,
@@ -118,7 +140,6 @@ impl Response {
             query: self.query.clone(),
             environment: self.environment.clone(),
             user: None,
-            internal: false,
             subrequest: false,
             effort: Effort::default(),
             response: Some((status, &seen)),
@@ -166,35 +187,4 @@ impl Response {
             headers.remove(header::ETAG);
         }
     }
-}
-
-/// `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`; with a `;` first, that stands between them.
-fn cookie(text: &[u8]) -> Option<HeaderValue> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (text, between) = text.strip_prefix(';').map_or((text, ':'), |rest| (rest, ';'));
-    let mut parts = text.split(between);
-    let (name, value, domain) = (parts.next()?, parts.next()?, parts.next()?);
-    let minutes: i64 = parts.next().unwrap_or("0").trim().parse().unwrap_or(0);
-    let path = parts.next().filter(|path| !path.is_empty()).unwrap_or("/");
-    let on = |word: Option<&str>, more: &str| {
-        word.is_some_and(|word| word == "1" || word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case(more))
-    };
-    let (secure, http_only) = (on(parts.next(), "secure"), on(parts.next(), "httponly"));
-    let same_site = parts.next().filter(|word| !matches!(*word, "" | "0" | "false"));
-    let mut made = format!("{name}={value}; path={path}");
-    if !domain.is_empty() {
-        made.push_str(&format!("; domain={domain}"));
-    }
-    if minutes > 0 {
-        let then =
-            std::time::SystemTime::now() + std::time::Duration::from_secs(minutes.unsigned_abs().min(5_256_000) * 60);
-        made.push_str(&format!("; expires={}", httpdate::fmt_http_date(then)));
-    }
-    for (wanted, word) in [(secure, "; secure"), (http_only, "; HttpOnly")] {
-        made.push_str(if wanted { word } else { "" });
-    }
-    if let Some(same_site) = same_site {
-        made.push_str(&format!("; SameSite={same_site}"));
-    }
-    HeaderValue::from_str(&made).ok()
 }

@@ -3,7 +3,7 @@
 use crate::expression::Expression;
 use crate::limits;
 use crate::pattern::{Captures, Pattern, Room, TooMuch};
-use crate::rewrite::{Escaping, Template};
+use crate::rewrite::Template;
 use crate::scene::Scene;
 use crate::substitute;
 use crate::text::words;
@@ -95,13 +95,19 @@ impl HeaderLine {
             Some(text) => match (text.strip_prefix("env="), text.strip_prefix("expr=")) {
                 (Some(name), _) => When::Variable(name.trim_start_matches('!').to_owned(), !name.starts_with('!')),
                 (_, Some(text)) => When::Expression(Expression::new(text, room)?),
-                _ if text.eq_ignore_ascii_case("early") => return Err("early is not for directories".to_owned()),
+                // It comes before directories are looked at.
+                _ if text.eq_ignore_ascii_case("early") => return Ok(None),
                 _ => return Err(format!("`{text}` is no condition")),
             },
         };
         let name = match &action {
             Action::Echo(_) => header::HOST,
-            _ => name.trim_end_matches(':').parse().map_err(|_| format!("`{name}` is no header's name"))?,
+            _ => name
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .parse()
+                .map_err(|_| format!("`{name}` is no header's name"))?,
         };
         Ok(Some(Self { always, name, action, when }))
     }
@@ -212,7 +218,7 @@ impl Value {
         let mut rest = match self {
             Self::Formats(text) => text.as_str(),
             Self::Expression(text) => {
-                return text.expand(scene, &Captures::default(), &Captures::default(), Escaping::default());
+                return text.expand(scene, &Captures::default(), &Captures::default());
             }
         };
         let mut made = Vec::new();

@@ -21,8 +21,6 @@ pub(crate) struct Scene<'a> {
     pub environment: Environment,
     /// Who has said the right password.
     pub user: Option<String>,
-    /// Whether the path is an internal redirect's.
-    pub internal: bool,
     /// Rules with `NS` do not count for it.
     pub subrequest: bool,
     pub effort: Effort,

@@ -238,19 +238,8 @@ impl<U: Upstream> Service<U> {
     ) -> Result<Option<Response>, Refusal> {
         let (files, name) = files_for(site, lookup, &file.name);
         let mut response = if as_page {
-            // The page as a whole, whatever part or version of something else was asked for.
-            let mut head = exchange.head.clone();
-            head.method = if head.method == Method::HEAD { Method::HEAD } else { Method::GET };
-            for name in [
-                header::RANGE,
-                header::IF_RANGE,
-                header::IF_NONE_MATCH,
-                header::IF_MODIFIED_SINCE,
-                header::IF_MATCH,
-                header::IF_UNMODIFIED_SINCE,
-            ] {
-                head.headers.remove(name);
-            }
+            let method = if exchange.head.method == Method::HEAD { Method::HEAD } else { Method::GET };
+            let head = static_files::page_head(&exchange.head, method);
             static_files::run(files, name, &file.path, &head)?
         } else {
             static_files::run(files, name, &file.path, &exchange.head)?

@@ -28,6 +28,13 @@ ErrorDocument 403 "no entry"
 AddType text/x-special .spec
 ExpiresActive On
 ExpiresByType text/x-special A100
+Redirect 301 /moved /index.php
+<FilesMatch "\.css$">
+    Header set Cache-Control "max-age=15778463"
+    Header always set X-Style yes
+</FilesMatch>
+ErrorDocument 410 /gone.txt
+RewriteRule ^gone$ - [G]
 "#;
 
 const INDEX: &str = r#"
@@ -47,6 +54,8 @@ fn site(setup: Setup) -> Setup {
         .php("index.php", INDEX)
         .php("missing.php", "echo 'no such page: ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['REDIRECT_STATUS'];")
         .file("a.spec", "special")
+        .file("a.css", "a{}")
+        .file("gone.txt", "gone for good")
         .file("dump.sql", "create")
         .file("plain/x.txt", "x")
         .file("uploads/.htaccess", "php_flag engine off\n")
@@ -87,12 +96,25 @@ fn the_server_does_what_the_files_say() {
         let _ = site.get("/dump.sql").expect(403);
         let missing = site.get("/nothing/here").expect(404);
         assert_eq!(missing.text(), "no such page: /nothing/here 404");
+        let style = site.get("/a.css").expect(200);
+        assert_eq!(style.header("cache-control"), Some("max-age=15778463"));
+        // What is said of a file does not hold for the page of its error, which is another file.
+        let no_style = site.get("/none.css").expect(404);
+        assert_eq!(no_style.text(), "no such page: /none.css 404");
+        assert_eq!((no_style.header("cache-control"), no_style.header("x-style")), (None, None));
+        assert_eq!(no_style.header("x-seen"), Some("by rules"));
+        // The page is there as a whole, whatever part of something else was asked for.
+        let part = Request::get("/gone").header("Range", "bytes=0-1").header("If-None-Match", "*");
+        assert_eq!(site.send(&part).expect(410).text().trim(), "gone for good");
         let special = site.get("/a.spec").expect(200);
         assert_eq!(special.header("content-type"), Some("text/x-special"));
         assert_eq!(special.header("cache-control"), Some("max-age=100"));
         assert!(special.header("expires").is_some());
         assert_eq!(special.text(), "special");
         let _ = site.get("/plain/x.txt").expect(200);
+        // Beside the front controller.
+        let redirected = site.get("/moved/x?q").expect(301);
+        assert!(redirected.header("location").is_some_and(|to| to.ends_with("/index.php/x?q")));
         let slash = site.get("/plain").expect(301);
         assert!(slash.header("location").is_some_and(|to| to.ends_with("/plain/")));
     });

@@ -8,9 +8,10 @@ use crate::compare::number;
 use crate::expression_value::file_test;
 use crate::limits;
 use crate::pattern::{Captures, TooMuch};
+use crate::rewrite::cookie::Cookie;
 use crate::rewrite::location::{escape_address, escape_path, has_scheme, own_path, qualified};
 use crate::rewrite::rule::{Condition, Rewrite, RuleParts, Test};
-use crate::rewrite::template::Escaping;
+use crate::rewrite::template::{Made, Template};
 use crate::scene::Scene;
 
 /// What comes of the rules.
@@ -18,8 +19,8 @@ use crate::scene::Scene;
 pub(crate) enum Outcome {
     /// The request goes on as it is, perhaps with another query.
     Same,
-    /// It begins anew with this path; the query is the scene's. With `end` no rule is tried any more.
-    Again { path: Vec<u8>, end: bool },
+    /// It begins anew with this path; the query is the scene's.
+    Again(Vec<u8>),
     /// The client is sent to this address.
     Redirect { status: u16, location: Vec<u8> },
     /// A refusal.
@@ -29,11 +30,9 @@ pub(crate) enum Outcome {
 /// What a pass through the rules has done besides.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    pub cookies: Vec<Vec<u8>>,
+    pub cookies: Vec<Cookie>,
     pub media_type: Option<Vec<u8>>,
     pub handler: Option<Vec<u8>>,
-    /// The last rule that matched.
-    pub line: usize,
 }
 
 struct Pass<'p, 'a> {
@@ -50,18 +49,20 @@ enum Applied {
     /// It has no substitution.
     Matched,
     Changed,
+    /// The request ends.
+    Refused(u16),
 }
 
-/// Runs the rules of a directory.
-pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effects) -> Result<Outcome, TooMuch> {
+/// Runs the rules of a directory. With true no rule is tried any more for this request: a rule with `END` was met.
+pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effects) -> Result<(Outcome, bool), TooMuch> {
     if rewrite.engine != Some(true) || rewrite.rules.is_empty() {
-        return Ok(Outcome::Same);
+        return Ok((Outcome::Same, false));
     }
     let directory = rewrite.directory.as_slice();
     let allows_no_slash = rewrite.options.is_some_and(|options| options.allow_no_slash);
     // The directory itself, asked for without its slash: that is added first.
     if !allows_no_slash && directory.strip_suffix(b"/") == Some(scene.filename.as_slice()) {
-        return Ok(Outcome::Same);
+        return Ok((Outcome::Same, false));
     }
     let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
     let mut pass = Pass { scene, directory, effects, status: None, no_escape: false, end: false };
@@ -70,9 +71,10 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
         None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
         None => Outcome::Same,
     };
+    let end = pass.end;
     scene.filename = original;
     scene.path_info = path_info;
-    Ok(outcome)
+    Ok((outcome, end))
 }
 
 impl Pass<'_, '_> {
@@ -87,7 +89,7 @@ impl Pass<'_, '_> {
         while let Some(rule) = rules.get(at) {
             at += 1;
             let rule = &*rule.0;
-            if rule.flags.no_subrequest && self.scene.subrequest {
+            if (rule.flags.no_subrequest || rule.flags.redirect) && self.scene.subrequest {
                 continue;
             }
             let applied = self.rule(rule)?;
@@ -97,21 +99,25 @@ impl Pass<'_, '_> {
                 }
                 continue;
             }
-            self.effects.line = rule.line;
             if self.scene.filename.len() > limits::EXPANDED {
                 return Ok(Some(500));
             }
-            if let Some(status) = rule.flags.status.filter(|_| !rule.flags.redirects()) {
+            if let Applied::Refused(status) = applied {
                 return Ok(Some(status));
             }
-            if rule.flags.proxy {
-                return Ok(Some(403));
+            if let Some(status) = rule.flags.refusal() {
+                return Ok(Some(status));
             }
             if matches!(applied, Applied::Changed) {
-                self.no_escape = rule.flags.no_escape;
-                if rule.flags.pass_through {
-                    break;
+                // Apache asks its proxy, which is not there.
+                if rule.flags.proxy {
+                    return Ok(Some(403));
                 }
+                self.no_escape = rule.flags.no_escape;
+            }
+            if rule.flags.pass_through {
+                self.no_escape = false;
+                break;
             }
             if rule.flags.last {
                 self.end |= rule.flags.end;
@@ -140,15 +146,14 @@ impl Pass<'_, '_> {
             _ => return Ok(Applied::No),
         };
         let Some(conditions) = self.conditions(&rule.conditions, &groups)? else { return Ok(Applied::No) };
-        let escaping = Escaping { groups: rule.flags.escape_groups.as_deref(), no_plus: rule.flags.no_plus };
-        let made = rule.substitution.as_ref().map(|text| text.expand(self.scene, &groups, &conditions, escaping));
-        self.side_effects(rule, &groups, &conditions);
-        let (Some(mut made), Some(template)) = (made, &rule.substitution) else { return Ok(Applied::Matched) };
-        if made.contains(&b'?') && !template.has_query() && escaping.groups.is_none() && !rule.flags.allow_3f {
-            // A `?` of the path, once encoded, would become the query's.
-            self.status = None;
-            return Ok(self.forbid());
+        let expand =
+            |text: &Template| text.make(self.scene, &groups, &conditions, &rule.flags.escaping, rule.flags.query_last);
+        let made = rule.substitution.as_ref().map(expand);
+        if made.as_ref().is_some_and(|made| made.unsafe_query) && !rule.flags.allow_3f {
+            return Ok(Applied::Refused(403));
         }
+        self.side_effects(rule, &groups, &conditions);
+        let Some(Made { text: mut made, .. }) = made else { return Ok(Applied::Matched) };
         if made.first() != Some(&b'/') && has_scheme(&made).is_none() {
             made.splice(0..0, self.directory.iter().copied());
         }
@@ -157,7 +162,7 @@ impl Pass<'_, '_> {
         }
         self.scene.filename = made;
         self.take_query(rule);
-        if rule.flags.redirects() {
+        if rule.flags.redirect {
             if has_scheme(&self.scene.filename).is_none() {
                 self.scene.filename = qualified(&self.scene.facts, &self.scene.filename);
             }
@@ -167,19 +172,17 @@ impl Pass<'_, '_> {
         if let Some(path) = own_path(&self.scene.facts, &self.scene.filename) {
             self.scene.filename = path;
         }
+        let written = rule.substitution.as_ref().is_some_and(Template::begins_with_two_slashes);
+        if !rule.flags.keep_slashes && !written {
+            let slashes = self.scene.filename.iter().take_while(|b| **b == b'/').count();
+            self.scene.filename.drain(..slashes.saturating_sub(1));
+        }
         Ok(Applied::Changed)
     }
 
-    /// Leads to a refusal: no path is as long.
-    fn forbid(&mut self) -> Applied {
-        self.scene.filename = vec![b'?'];
-        Applied::Changed
-    }
-
     fn side_effects(&mut self, rule: &RuleParts, groups: &Captures, conditions: &Captures) {
-        let plain = Escaping::default();
         for variable in &rule.flags.variables {
-            let text = variable.expand(self.scene, groups, conditions, plain);
+            let text = variable.expand(self.scene, groups, conditions);
             let text = String::from_utf8_lossy(&text).into_owned();
             match (text.strip_prefix('!'), text.split_once(':')) {
                 (Some(name), _) => self.scene.environment.unset(name),
@@ -188,23 +191,30 @@ impl Pass<'_, '_> {
             }
         }
         for cookie in &rule.flags.cookies {
-            let text = cookie.expand(self.scene, groups, conditions, plain);
-            if self.effects.cookies.len() < 20 {
-                self.effects.cookies.push(text);
+            let text = cookie.expand(self.scene, groups, conditions);
+            let set = &mut self.effects.cookies;
+            if let Some(cookie) = Cookie::new(&text, self.scene.facts.time)
+                && set.len() < 20
+                && set.iter().all(|known| known.name != cookie.name)
+            {
+                set.push(cookie);
             }
         }
         if let Some(text) = &rule.flags.media_type {
-            self.effects.media_type = Some(text.expand(self.scene, groups, conditions, plain));
+            self.effects.media_type = Some(text.expand(self.scene, groups, conditions)).filter(|text| !text.is_empty());
         }
         if let Some(text) = &rule.flags.handler {
-            self.effects.handler = Some(text.expand(self.scene, groups, conditions, plain));
+            self.effects.handler = Some(text.expand(self.scene, groups, conditions)).filter(|text| !text.is_empty());
         }
     }
 
     /// Takes the query out of what a substitution made.
     fn take_query(&mut self, rule: &RuleParts) {
-        if rule.flags.discard_query {
+        if rule.flags.discard_query || rule.flags.no_query {
             self.scene.query = None;
+        }
+        if rule.flags.no_query {
+            return;
         }
         let name = &self.scene.filename;
         let at = if rule.flags.query_last {
@@ -250,7 +260,7 @@ impl Pass<'_, '_> {
     }
 
     fn condition(&mut self, condition: &Condition, rule: &Captures, groups: &mut Captures) -> Result<bool, TooMuch> {
-        let subject = || condition.subject.expand(self.scene, rule, groups, Escaping::default());
+        let subject = || condition.subject.expand(self.scene, rule, groups);
         let holds = match &condition.test {
             Test::Always => !subject().is_empty(),
             Test::File(kind) => file_test(self.scene, *kind, &subject())?,
@@ -284,9 +294,6 @@ impl Pass<'_, '_> {
     /// What becomes of the place that the rules have made.
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
-        if made == b"?" {
-            return Outcome::Status(403);
-        }
         let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
         let blank = self.scene.query.as_ref().is_some_and(has_blank);
         if blank && (self.no_escape || has_scheme(&made).is_none()) {
@@ -304,7 +311,7 @@ impl Pass<'_, '_> {
             None => made.strip_prefix(root).filter(|rest| rest.first() == Some(&b'/')).map(<[u8]>::to_vec),
         };
         let path = path.unwrap_or(made);
-        Outcome::Again { path, end: self.end }
+        Outcome::Again(path)
     }
 
     fn redirect(&self, rewrite: &Rewrite, mut made: Vec<u8>, scheme: usize, old_query: Option<&[u8]>) -> Outcome {

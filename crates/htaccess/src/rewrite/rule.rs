@@ -3,8 +3,9 @@
 use crate::compare::{Compare, number};
 use crate::expression::Expression;
 use crate::pattern::{Pattern, Room};
-use crate::rewrite::template::Template;
+use crate::rewrite::template::{Escaping, Template};
 use crate::text::rewrite_words;
+use http::StatusCode;
 use std::sync::Arc;
 
 /// What a file says of rewriting.
@@ -35,7 +36,6 @@ pub(crate) struct Rule(pub Arc<RuleParts>);
 
 #[derive(Debug)]
 pub(crate) struct RuleParts {
-    pub line: usize,
     pub pattern: Pattern,
     pub negated: bool,
     pub conditions: Vec<Condition>,
@@ -55,16 +55,20 @@ pub(crate) struct Flags {
     pub append_query: bool,
     pub discard_query: bool,
     pub query_last: bool,
+    /// The query is dropped, and none is looked for in what the substitution makes.
+    pub no_query: bool,
     pub discard_path_info: bool,
     pub proxy: bool,
     pub pass_through: bool,
     pub allow_3f: bool,
+    pub keep_slashes: bool,
     pub next: Option<usize>,
     pub skip: usize,
+    /// `R` with any status: not for requests within requests.
+    pub redirect: bool,
     /// The status of `R`, `F` and `G`.
     pub status: Option<u16>,
-    pub escape_groups: Option<String>,
-    pub no_plus: bool,
+    pub escaping: Escaping,
     pub variables: Vec<Template>,
     pub cookies: Vec<Template>,
     pub media_type: Option<Template>,
@@ -72,9 +76,9 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Whether the rule sends clients elsewhere.
-    pub(crate) fn redirects(&self) -> bool {
-        self.status.is_some_and(|status| (300..400).contains(&status))
+    /// The status that the rule ends the request with, whatever its substitution is.
+    pub(crate) fn refusal(&self) -> Option<u16> {
+        self.status.filter(|status| !(300..400).contains(status))
     }
 }
 
@@ -193,18 +197,20 @@ fn flag_list(text: &str) -> Result<Vec<&str>, String> {
 }
 
 impl Rule {
-    pub(crate) fn new(line: usize, text: &str, conditions: Vec<Condition>, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, conditions: Vec<Condition>, room: &mut Room) -> Result<Self, String> {
         let words = rewrite_words(text);
         let (pattern, substitution, flags) = match words.as_slice() {
             [pattern, substitution] => (pattern, substitution, ""),
             [pattern, substitution, flags] => (pattern, substitution, flags.as_str()),
             _ => return Err("RewriteRule takes a pattern, a substitution and perhaps flags".to_owned()),
         };
-        let flags = Flags::new(flags)?;
+        let mut flags = Flags::new(flags)?;
         let (negated, pattern) = pattern.strip_prefix('!').map_or((false, pattern.as_str()), |rest| (true, rest));
         let pattern = Pattern::new(pattern, flags.no_case, room)?;
-        let substitution = (substitution != "-").then(|| Template::new(substitution));
-        Ok(Self(Arc::new(RuleParts { line, pattern, negated, conditions, substitution, flags })))
+        let made = flags.settle_query(substitution);
+        let changes = made != "-" && flags.refusal().is_none();
+        let substitution = changes.then(|| Template::new(made));
+        Ok(Self(Arc::new(RuleParts { pattern, negated, conditions, substitution, flags })))
     }
 }
 
@@ -212,16 +218,26 @@ impl Flags {
     fn new(text: &str) -> Result<Self, String> {
         let mut flags = Self::default();
         for flag in flag_list(text)? {
-            let (name, value) = match flag.split_once('=') {
-                Some((name, value)) => (name.trim(), Some(value.trim())),
-                None => (flag, None),
-            };
+            let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
             flags.set(&name.to_ascii_lowercase(), value).map_err(|error| format!("the flag {flag}: {error}"))?;
         }
         Ok(flags)
     }
 
-    fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+    /// What a `?` at a substitution's end says of the query, and the substitution without what has done its job.
+    fn settle_query<'a>(&mut self, substitution: &'a str) -> &'a str {
+        match substitution.strip_suffix('?') {
+            Some(_) if self.append_query => self.query_last = true,
+            Some(rest) => {
+                self.no_query = true;
+                return rest;
+            }
+            None => self.no_query = self.discard_query && !substitution.contains('?'),
+        }
+        substitution
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "l" | "last" => self.last = true,
             "end" => (self.last, self.end) = (true, true),
@@ -236,34 +252,53 @@ impl Flags {
             "p" | "proxy" => self.proxy = true,
             "pt" | "passthrough" => self.pass_through = true,
             "unsafeallow3f" => self.allow_3f = true,
-            "bnp" | "backrefnoplus" => self.no_plus = true,
-            "unsafeprefixstat" | "unc" | "bctls" | "" => {}
-            "bne" => {}
-            "b" | "escapebackreferences" => self.escape_groups = Some(value.unwrap_or_default().to_owned()),
+            "unc" => self.keep_slashes = true,
+            // It is about places outside of the root, which no rule leads to here.
+            "unsafeprefixstat" | "" => {}
+            "b" | "backrefescaping" => {
+                self.escaping.on = true;
+                self.escaping.only = value.to_owned();
+            }
+            "bctls" => (self.escaping.on, self.escaping.controls) = (true, true),
+            "bne" if value.is_empty() => return Err("signs are missing".to_owned()),
+            "bne" => self.escaping.never = value.to_owned(),
+            "bnp" | "backrefernoplus" => self.escaping.no_plus = true,
             "f" | "forbidden" => self.status = Some(403),
             "g" | "gone" => self.status = Some(410),
-            "n" | "next" => self.next = Some(value.map_or(Ok(usize::MAX), parse)?),
-            "s" | "skip" => self.skip = parse(value.unwrap_or_default())?,
-            "e" | "env" => self.variables.push(Template::new(value.ok_or("a name is missing")?)),
-            "co" | "cookie" => self.cookies.push(Template::new(value.ok_or("a name and a value are missing")?)),
-            "t" | "type" => self.media_type = Some(Template::new(value.ok_or("a media type is missing")?)),
-            "h" | "handler" => self.handler = Some(Template::new(value.ok_or("a handler is missing")?)),
-            "r" | "redirect" => self.status = Some(redirect_status(value.unwrap_or("temp"))?),
+            "n" | "next" => self.next = Some(if value.is_empty() { usize::MAX } else { count(value) }),
+            "s" | "skip" => self.skip = count(value),
+            "e" | "env" => self.variables.push(Template::new(value)),
+            "co" | "cookie" => self.cookies.push(Template::new(value)),
+            "t" | "type" => self.media_type = Some(Template::new(value)),
+            "h" | "handler" => self.handler = Some(Template::new(value)),
+            "r" | "redirect" => {
+                self.redirect = true;
+                self.status = Some(redirect_status(value)?);
+            }
+            // Apache looks at the first letter only.
+            name if name.starts_with('d') => {}
             _ => return Err("not known".to_owned()),
         }
         Ok(())
     }
 }
 
-fn parse(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+fn count(text: &str) -> usize {
+    usize::try_from(number(text.as_bytes())).unwrap_or(0)
 }
 
 fn redirect_status(text: &str) -> Result<u16, String> {
     match text.to_ascii_lowercase().as_str() {
         "permanent" => Ok(301),
-        "temp" => Ok(302),
         "seeother" => Ok(303),
-        number => number.parse().ok().filter(|status| (200..600).contains(status)).ok_or("no status".to_owned()),
+        number if number.starts_with(|c: char| c.is_ascii_digit()) => known_status(number),
+        _ => Ok(302),
     }
+}
+
+/// The number that a text begins with, if it is a response's status.
+pub(crate) fn known_status(text: &str) -> Result<u16, String> {
+    let status = u16::try_from(number(text.as_bytes())).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.filter(|status| !status.is_informational() && status.canonical_reason().is_some());
+    status.map(|status| status.as_u16()).ok_or_else(|| format!("{text} is no status"))
 }

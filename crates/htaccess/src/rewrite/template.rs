@@ -16,13 +16,26 @@ enum Part {
     Variable(String),
 }
 
-/// How groups are written where they stand for a part of an address.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Escaping<'a> {
-    /// `B`: what is no letter and no digit is encoded; only these signs if there are any.
-    pub groups: Option<&'a str>,
-    /// `BNP`: a blank becomes `%20`, not `+`.
+/// How groups are written where they stand for a part of an address: `B` and its like.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Escaping {
+    pub on: bool,
+    /// Only these signs are encoded, unless there are none here.
+    pub only: String,
+    /// These are not.
+    pub never: String,
+    /// Of others, control characters and blanks are.
+    pub controls: bool,
+    /// A blank becomes `%20`, not `+`.
     pub no_plus: bool,
+}
+
+/// A text that was made.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    pub text: Vec<u8>,
+    /// The `?` that ends the path comes from what a reference stands for, so it was encoded when it was sent.
+    pub unsafe_query: bool,
 }
 
 impl Template {
@@ -58,49 +71,59 @@ impl Template {
         Self(parts)
     }
 
+    /// Whether the text itself begins with `//`.
+    pub(crate) fn begins_with_two_slashes(&self) -> bool {
+        matches!(self.0.first(), Some(Part::Text(text)) if text.starts_with(b"//"))
+    }
+
     /// The text with what the references stand for.
-    pub(crate) fn expand(
+    pub(crate) fn expand(&self, scene: &Scene<'_>, rule: &Captures, condition: &Captures) -> Vec<u8> {
+        self.make(scene, rule, condition, &Escaping::default(), false).text
+    }
+
+    /// The same, of a substitution. `last`: the query begins behind the last `?` rather than the first one.
+    pub(crate) fn make(
         &self,
         scene: &Scene<'_>,
         rule: &Captures,
         condition: &Captures,
-        escaping: Escaping<'_>,
-    ) -> Vec<u8> {
-        let mut made = Vec::new();
+        escaping: &Escaping,
+        last: bool,
+    ) -> Made {
+        let (mut made, mut found) = (Made::default(), false);
         for part in &self.0 {
+            let before = made.text.len();
             match part {
-                Part::Text(text) => made.extend_from_slice(text),
-                Part::Rule(number) => escaping.add(&mut made, rule.group(*number)),
-                Part::Condition(number) => escaping.add(&mut made, condition.group(*number)),
-                Part::Variable(name) => made.extend_from_slice(&scene.variable(name)),
+                Part::Text(text) => made.text.extend_from_slice(text),
+                Part::Rule(number) => escaping.add(&mut made.text, rule.group(*number)),
+                Part::Condition(number) => escaping.add(&mut made.text, condition.group(*number)),
+                Part::Variable(name) => made.text.extend_from_slice(&scene.variable(name)),
             }
-            if made.len() > limits::EXPANDED {
-                made.truncate(limits::EXPANDED);
+            if made.text[before..].contains(&b'?') && (last || !found) {
+                made.unsafe_query = !matches!(part, Part::Text(_));
+                found = true;
+            }
+            if made.text.len() > limits::EXPANDED {
+                made.text.truncate(limits::EXPANDED);
                 break;
             }
         }
         made
     }
-
-    /// Whether a question mark stands in the text itself.
-    pub(crate) fn has_query(&self) -> bool {
-        self.0.iter().any(|part| matches!(part, Part::Text(text) if text.contains(&b'?')))
-    }
 }
 
-impl Escaping<'_> {
-    fn add(self, made: &mut Vec<u8>, group: &[u8]) {
-        let Some(only) = self.groups else { return made.extend_from_slice(group) };
+impl Escaping {
+    fn add(&self, made: &mut Vec<u8>, group: &[u8]) {
+        if !self.on {
+            return made.extend_from_slice(group);
+        }
         for &byte in group {
-            let concerned = if only.is_empty() {
-                !byte.is_ascii_alphanumeric() && byte != b'_'
-            } else {
-                only.as_bytes().contains(&byte)
-            };
+            let usual = if self.controls { byte.is_ascii_control() || byte == b' ' } else { self.only.is_empty() };
+            let concerned = (usual || self.only.as_bytes().contains(&byte)) && !self.never.as_bytes().contains(&byte);
             match byte {
-                b' ' if concerned && !self.no_plus => made.push(b'+'),
-                _ if concerned => made.extend_from_slice(format!("%{byte:02x}").as_bytes()),
-                _ => made.push(byte),
+                _ if !concerned || byte.is_ascii_alphanumeric() || byte == b'_' => made.push(byte),
+                b' ' if !self.no_plus => made.push(b'+'),
+                _ => made.extend_from_slice(format!("%{byte:02x}").as_bytes()),
             }
         }
     }

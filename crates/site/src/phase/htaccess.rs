@@ -81,10 +81,11 @@ pub(crate) async fn run<U: Upstream>(
         Ok(served) => served,
         Err(response) => (response, Maker::Server),
     };
-    let (response, maker) = if maker == Maker::Server && response.status().as_u16() >= 400 {
-        error_document(upstream, exchange, &path, &decision, response).await
+    // The page of an error is another file, with what directives say of that one.
+    let (response, maker, decision) = if maker == Maker::Server && response.status().as_u16() >= 400 {
+        error_document(upstream, exchange, &path, decision, response).await
     } else {
-        (response, maker)
+        (response, maker, decision)
     };
     let mut response = finished(exchange, &path, &decision, response, maker);
     if maker == Maker::Server {
@@ -211,49 +212,46 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
     Ok(user)
 }
 
-/// The page that the files have for an error, else the response as it was.
+/// The page that the files have for an error, and what they say of that page; else the response as it was.
 async fn error_document<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
     path: &[u8],
-    decision: &Decision,
+    decision: Decision,
     mut response: Response,
-) -> (Response, Maker) {
+) -> (Response, Maker, Decision) {
     let status = response.status();
-    let page = match decision.error_document(status.as_u16()) {
-        None | Some(ErrorDocument::Usual) => return (response, Maker::Server),
-        Some(ErrorDocument::Text(text)) => {
+    let site = exchange.site.clone();
+    let (page, htaccess) = match (decision.error_document(status.as_u16()), &site.htaccess) {
+        (Some(ErrorDocument::Path(page)), Some(htaccess)) => (page, htaccess),
+        (Some(ErrorDocument::Text(text)), _) => {
             *response.body_mut() = Body::full(Bytes::copy_from_slice(text.as_bytes()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-            return (response, Maker::Server);
+            return (response, Maker::Server, decision);
         }
-        Some(ErrorDocument::Address(address)) => {
-            // Who is not let in must be asked for a password, not sent away.
-            if status != StatusCode::UNAUTHORIZED
-                && let Ok(location) = HeaderValue::from_str(address)
-            {
+        // Who is not let in must be asked for a password, not sent away.
+        (Some(ErrorDocument::Address(address)), _) if status != StatusCode::UNAUTHORIZED => {
+            if let Ok(location) = HeaderValue::from_str(address) {
                 response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::FOUND;
                 response.headers_mut().insert(header::LOCATION, location);
             }
-            return (response, Maker::Server);
+            return (response, Maker::Server, decision);
         }
-        Some(ErrorDocument::Path(page)) => page,
+        _ => return (response, Maker::Server, decision),
     };
-    let site = exchange.site.clone();
-    let Some(htaccess) = &site.htaccess else { return (response, Maker::Server) };
-    let (now, before) = (exchange.started, &decision.response);
-    let code = status.as_u16();
+    let (now, before, code) = (exchange.started, &decision.response, status.as_u16());
     let error = with_facts(exchange, path, |facts| htaccess.decide_error(facts, &Disk, now, page, before, code));
     // A page that cannot be had either must not lead to another.
     if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
-        return (response, Maker::Server);
+        return (response, Maker::Server, decision);
     }
     change(exchange, &error, None);
-    let method = std::mem::replace(&mut exchange.head.method, Method::GET);
+    let head = static_files::page_head(&exchange.head, Method::GET);
+    let asked = std::mem::replace(&mut exchange.head, head);
     let made = target(upstream, exchange, &error, RequestBody::none()).await;
-    exchange.head.method = method;
-    let Ok((mut made, maker)) = made else { return (response, Maker::Server) };
+    exchange.head = asked;
+    let Ok((mut made, maker)) = made else { return (response, Maker::Server, decision) };
     if made.status() == StatusCode::OK {
         *made.status_mut() = status;
     }
@@ -262,7 +260,7 @@ async fn error_document<U: Upstream>(
             made.headers_mut().insert(name, value.clone());
         }
     }
-    (made, maker)
+    (made, maker, error)
 }
 
 /// The response with what the files say to its headers.

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use howdah_config::StaticSettings;
 use howdah_protocol::{Body, FileBody, Head};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
@@ -73,6 +73,23 @@ pub(crate) fn run(
         Err(Miss::NotFound | Miss::Directory) => Ok(None),
         Err(miss) => Err(miss.refusal(path)),
     }
+}
+
+/// A request's head for the page of an error: the page as a whole, whatever part or version of something else was asked for.
+pub(crate) fn page_head(head: &Head, method: Method) -> Head {
+    let mut head = head.clone();
+    head.method = method;
+    for name in [
+        header::RANGE,
+        header::IF_RANGE,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_MATCH,
+        header::IF_UNMODIFIED_SINCE,
+    ] {
+        head.headers.remove(name);
+    }
+    head
 }
 
 /// The response with the file at `path` (relative to the directory), which a script has handed over with a media type.

@@ -1,0 +1,77 @@
+//! Paths, and where they lead in the file system.
+
+use crate::limits;
+use crate::world::{Entry, Kind, World};
+use std::borrow::Cow;
+
+/// A path without its query, and that.
+pub(crate) fn split_query(path: &[u8]) -> (&[u8], Option<Vec<u8>>) {
+    match path.iter().position(|&b| b == b'?') {
+        Some(at) => (&path[..at], Some(path[at + 1..].to_vec())),
+        None => (path, None),
+    }
+}
+
+/// A path without `.`, `..` and empty names; it may not lead above the root.
+pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let mut last = &b""[..];
+    for part in path.split(|&b| b == b'/') {
+        last = part;
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    let mut made = Vec::with_capacity(path.len() + 1);
+    for part in &parts {
+        made.push(b'/');
+        made.extend(part.iter().filter(|b| **b != 0));
+    }
+    if made.is_empty() || matches!(last, b"" | b"." | b"..") {
+        made.push(b'/');
+    }
+    made.truncate(limits::EXPANDED);
+    made
+}
+
+/// Where a path leads in the file system.
+pub(crate) struct Place {
+    pub filename: Vec<u8>,
+    pub path_info: Vec<u8>,
+    pub kind: Option<Kind>,
+}
+
+impl Place {
+    /// Looks for the first name that is no directory; what follows it is the rest. `None` if there are too many names.
+    pub(crate) fn find(root: &[u8], path: &[u8], world: &dyn World) -> Option<Self> {
+        let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
+        let full = [root, path].concat();
+        if path.iter().filter(|b| **b == b'/').count() > limits::DIRECTORIES {
+            return None;
+        }
+        let whole = kind(world.look(&full));
+        if whole.is_some() {
+            return Some(Self { filename: full, path_info: Vec::new(), kind: whole });
+        }
+        let ends = (root.len() + 1..full.len()).filter(|&at| full[at] == b'/').chain([full.len()]);
+        for end in ends {
+            let kind = kind(world.look(&full[..end]));
+            if kind != Some(Kind::Directory) {
+                return Some(Self { filename: full[..end].to_vec(), path_info: full[end..].to_vec(), kind });
+            }
+        }
+        Some(Self { filename: full, path_info: Vec::new(), kind: None })
+    }
+
+    /// The directories on the way, the root first, each with a slash at its end.
+    pub(crate) fn directories(&self, root: &[u8]) -> Vec<Cow<'_, [u8]>> {
+        let slashes = (root.len()..self.filename.len()).filter(|&at| self.filename[at] == b'/');
+        let mut found: Vec<Cow<'_, [u8]>> = slashes.map(|at| self.filename[..=at].into()).collect();
+        if self.kind == Some(Kind::Directory) && !self.filename.ends_with(b"/") {
+            found.push([self.filename.as_slice(), b"/"].concat().into());
+        }
+        found
+    }
+}
