@@ -173,11 +173,13 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 	$(PHP) php/async/tools/generate.php
 	$(CARGO) run -q -p howdah-observe --example reference
 
-fuzz: setup-build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n)
+fuzz: setup-build build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
+	HOWDAH_DIFFERENCE_SEED=any HOWDAH_HTACCESS_CASES=$(or $(HTACCESS_CASES),2000) \
+		$(SCENARIOS) --test scenarios -- --nocapture --ignored server::htaccess_apache
 
 # A suite that misses a goal does not keep the others from being measured.
 bench: setup-bench build ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)

@@ -7,6 +7,7 @@
 // A test helper ends a test by panicking; a `# Panics` section on each would say nothing.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod apache;
 pub mod at_once;
 pub mod client;
 pub mod collector;

@@ -22,6 +22,7 @@ mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
 mod htaccess;
+mod htaccess_apache;
 mod http2_conformance;
 mod http3;
 mod input;

@@ -1,0 +1,54 @@
+//! What differs from Apache for a reason, as docs/guide/from-apache.md has it.
+
+use super::Outcome;
+use super::generated::Asked;
+
+/// Takes away what is not to be compared. The reason why nothing of this request is, if there is one.
+pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) -> Option<&'static str> {
+    let is = |outcome: &Outcome, status: &str| outcome["status"] == status;
+    if asked.target.contains("/.") {
+        return Some("names that begin with a dot are not there");
+    }
+    if !matches!(asked.method, "GET" | "HEAD") {
+        if is(theirs, "405") || is(ours, "405") || (asked.method == "OPTIONS" && theirs.contains_key("allow")) {
+            return Some("files are there for GET and HEAD, and OPTIONS is for scripts");
+        }
+        if asked.method == "POST" && is(theirs, "404") && is(ours, "403") {
+            return Some("a directory without an index is 403 for all methods");
+        }
+    }
+    if is(theirs, "206") && !is(ours, "206") {
+        return Some("what a script responds is sent as a whole");
+    }
+    if theirs["status"].starts_with('3') && !is(theirs, "304") && !theirs.contains_key("location") {
+        return Some("a redirect that later rules have undone leaves no status behind");
+    }
+    if !theirs.contains_key("php:HTTP_AUTHORIZATION") {
+        // Scripts are always passed it.
+        ours.remove("php:HTTP_AUTHORIZATION");
+    }
+    settle_types(theirs, ours);
+    None
+}
+
+fn settle_types(theirs: &mut Outcome, ours: &mut Outcome) {
+    let no_charset = |kind: &String| !kind.contains("charset");
+    if theirs.get("content-type").is_none_or(no_charset)
+        && let Some(kind) = ours.get_mut("content-type")
+        && let Some(plain) = kind.strip_suffix("; charset=utf-8")
+    {
+        // Texts have a charset here.
+        *kind = plain.to_owned();
+    }
+    for outcome in [theirs, ours] {
+        // What has no type is said to have none; the tables of types differ a little.
+        let vague = ["application/octet-stream", "application/sql", "application/x-sql"];
+        if outcome.get("content-type").is_some_and(|kind| vague.contains(&kind.as_str())) {
+            outcome.remove("content-type");
+        }
+        // Apache forgets what stands behind a `secure` that is not set.
+        if let Some(cookie) = outcome.get_mut("set-cookie") {
+            *cookie = cookie.replace("; HttpOnly", "");
+        }
+    }
+}
