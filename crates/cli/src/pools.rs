@@ -386,3 +386,36 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         privileges,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use howdah_config::{
+        AcmeSettings, CompressionSettings, FpmNames, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
+        SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
+    };
+    use howdah_pool::environment;
+
+    #[test]
+    fn no_variable_of_a_setting_reaches_php() {
+        let sections = [
+            AcmeSettings::ROWS,
+            CompressionSettings::ROWS,
+            FpmNames::ROWS,
+            HttpSettings::ROWS,
+            LogSettings::ROWS,
+            PoolSettings::ROWS,
+            ProxySettings::ROWS,
+            RouteKeys::ROWS,
+            SandboxSettings::ROWS,
+            Settings::ROWS,
+            SiteKeys::ROWS,
+            StaticSettings::ROWS,
+            TelemetrySettings::ROWS,
+            TlsSettings::ROWS,
+        ];
+        let names: Vec<String> = sections.into_iter().flatten().filter_map(howdah_config::Row::variable).collect();
+        assert!(names.len() > 100 && names.iter().any(|name| name == "HOWDAH_ACME_REDIS"), "{names:?}");
+        let own = names.iter().map(|name| (name.into(), "secret".into()));
+        assert_eq!(environment::of_php(own, false, &[]), [].into());
+    }
+}

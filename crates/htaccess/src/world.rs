@@ -104,6 +104,6 @@ pub trait World {
     fn is_link(&self, path: &[u8]) -> bool;
     /// A file's content, but no more than so many bytes; an error if it is longer.
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
-    /// A variable of the server's environment.
+    /// A variable of the environment that PHP is started with.
     fn environment(&self, name: &str) -> Option<String>;
 }

@@ -16,6 +16,7 @@ mod deadline;
 mod demotions;
 mod descriptor;
 mod door;
+pub mod environment;
 mod estimate;
 mod event;
 pub mod fault;

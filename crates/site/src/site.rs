@@ -8,11 +8,14 @@ use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, PoolSettings, RootLinks, SiteSettings, UnknownDirective};
+use howdah_config::{HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings, UnknownDirective};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
+use howdah_pool::environment;
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +64,8 @@ pub struct Site {
     route_pools: Vec<usize>,
     /// What `.htaccess` files below the root say, if they are followed.
     pub htaccess: Option<Htaccess>,
+    /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
+    pub environment: BTreeMap<OsString, OsString>,
     /// The position in the settings of the proxy that each of its routes hands its requests to.
     route_proxies: Vec<Option<usize>>,
     /// Limits on requests.
@@ -166,6 +171,7 @@ impl Site {
             htaccess: settings
                 .htaccess
                 .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
+            environment: if settings.htaccess { environment(&server.settings, &settings) } else { BTreeMap::new() },
             route_proxies: settings.routes.iter().map(|route| proxy(route.proxy.as_deref()?)).collect(),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
@@ -234,6 +240,27 @@ impl Site {
     pub fn route_number(&self, path: &[u8]) -> usize {
         self.settings.routes.iter().position(|route| route.pattern.matches(path)).map_or(0, |at| at + 1)
     }
+}
+
+/// Returns the variables that all pools of a site have with the same value: which of them runs a script is not known when
+/// `.htaccess` files are evaluated, and none must get a variable of another.
+fn environment(all: &Settings, site: &SiteSettings) -> BTreeMap<OsString, OsString> {
+    let mut pools = all.pools.iter().filter(|pool| site.uses(&pool.name)).map(|pool| {
+        let env: Vec<_> = pool.php.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut environment = environment::of_php(std::env::vars_os(), pool.php.clear_env, &env);
+        // Those of its user take the place of the server's.
+        if pool.php.user.is_some() || all.user.is_some() {
+            environment.retain(|name, _| {
+                (name != "HOME" && name != "USER") || pool.php.env.iter().any(|(own, _)| name == own.as_str())
+            });
+        }
+        environment
+    });
+    let mut common = pools.next().unwrap_or_default();
+    for other in pools {
+        common.retain(|name, value| other.get(name) == Some(value));
+    }
+    common
 }
 
 /// The paths of the pools that a site uses; its own pool comes first where several have the same.

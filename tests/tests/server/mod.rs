@@ -16,6 +16,7 @@ mod demotion;
 mod deploy;
 mod development;
 mod early_hints;
+mod environment;
 mod error_page_in_browser;
 mod found;
 mod half_closed_clients;

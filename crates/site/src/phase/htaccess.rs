@@ -18,15 +18,16 @@ use howdah_rules::auth::Asked;
 use howdah_rules::outcome::{Access, Stop};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use rustix::fs::{FileType, Mode, OFlags};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// The file system, for the rules.
-struct Disk;
+/// The machine, as the rules of a site may see it.
+struct Machine<'a>(&'a Site);
 
-impl World for Disk {
+impl World for Machine<'_> {
     fn look(&self, path: &[u8]) -> Option<Entry> {
         let stat = rustix::fs::stat(path).ok()?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -56,7 +57,7 @@ impl World for Disk {
     }
 
     fn environment(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        self.0.environment.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) async fn run<U: Upstream>(
         ruled.outcome.query = None;
     }
     let has_body = !body.is_none();
-    let decision = with_facts(exchange, &path, |facts| htaccess.decide(facts, &Disk, exchange.started));
+    let decision = with_facts(exchange, &path, |facts| htaccess.decide(facts, &Machine(&site), exchange.started));
     let served = serve(upstream, exchange, &decision, body).await;
     let (response, maker) = match served {
         Ok(served) => served,
@@ -241,7 +242,8 @@ async fn error_document<U: Upstream>(
         _ => return (response, Maker::Server, decision),
     };
     let (now, before, code) = (exchange.started, &decision.response, status.as_u16());
-    let error = with_facts(exchange, path, |facts| htaccess.decide_error(facts, &Disk, now, page, before, code));
+    let error =
+        with_facts(exchange, path, |facts| htaccess.decide_error(facts, &Machine(&site), now, page, before, code));
     // A page that cannot be had either must not lead to another.
     if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
         return (response, Maker::Server, decision);
@@ -267,8 +269,10 @@ async fn error_document<U: Upstream>(
 fn finished(exchange: &Exchange, path: &[u8], decision: &Decision, response: Response, maker: Maker) -> Response {
     let (mut head, body) = response.into_parts();
     let status = head.status.as_u16();
-    let done =
-        with_facts(exchange, path, |facts| decision.response.apply(facts, &Disk, status, maker, &mut head.headers));
+    let done = with_facts(exchange, path, |facts| {
+        let machine = Machine(&exchange.site);
+        decision.response.apply(facts, &machine, status, maker, &mut head.headers)
+    });
     if done {
         return Response::from_parts(head, body);
     }
