@@ -170,7 +170,8 @@ fn descends_from(mut pid: u32, ancestor: u32) -> Option<bool> {
         // The name, in parentheses, may itself hold spaces and parentheses.
         pid = stat.get(stat.rfind(')')? + 2..)?.split(' ').nth(1)?.parse().ok()?;
     }
-    Some(false)
+    // In a container the server is process 1. What enters it from outside (`docker exec`) has the parent 0.
+    Some(pid == ancestor)
 }
 
 #[cfg(test)]
@@ -260,6 +261,9 @@ mod tests {
         assert_eq!(descends_from(child.id(), own), Some(true));
         assert_eq!(descends_from(own, child.id()), Some(false));
         assert_eq!(descends_from(1, own), Some(false));
+        assert_eq!(descends_from(1, 1), Some(true));
+        assert_eq!(descends_from(own, 1), Some(true));
+        assert_eq!(descends_from(0, 1), Some(false));
         let _ = child.kill();
         let _ = child.wait();
         assert_eq!(descends_from(child.id(), own), None);

@@ -41,6 +41,7 @@ mod php_settings;
 mod php_source;
 mod php_versions;
 mod pool_sizes;
+mod process_one;
 mod processor_time;
 mod profile;
 mod protocol;
