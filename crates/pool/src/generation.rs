@@ -36,6 +36,8 @@ pub(crate) struct Generation {
     pub(crate) too_slow: bool,
     /// When an order found its socket closed: it has ended, or should.
     pub(crate) deaf_since: Option<Instant>,
+    /// Since when it could carry out orders and has not.
+    pub(crate) waits_since: Option<Instant>,
     pub(crate) deaths: Deaths,
 }
 

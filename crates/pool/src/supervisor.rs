@@ -37,6 +37,7 @@ mod memory;
 mod reloading;
 mod scaling;
 mod stacks;
+mod stuck;
 mod way_back;
 
 /// How often deadlines, the queue and the number of workers are looked at.
@@ -47,8 +48,6 @@ const SHORT_LIFE: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// How long a zygote may live that has closed its socket.
-const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
@@ -287,6 +286,7 @@ impl Supervisor {
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
                     generation.ordered.remove(&worker);
+                    generation.waits_since = None;
                 }
                 self.failed(number, format!("cannot fork a worker: {error}"));
             }
@@ -363,6 +363,7 @@ impl Supervisor {
         let stopping = self.stop.is_some();
         let Some(generation) = self.generation_mut(number) else { return };
         let Some(ordered) = generation.ordered.remove(&worker) else { return };
+        generation.waits_since = None;
         generation.deaths.forked(pid);
         let zygote = generation.zygote.life();
         let Some(pidfd) = fds.pop() else {
@@ -457,6 +458,7 @@ impl Supervisor {
             proven: false,
             too_slow: false,
             deaf_since: None,
+            waits_since: None,
             deaths: Deaths::default(),
         })
     }
@@ -510,6 +512,7 @@ impl Supervisor {
         self.end_profile();
         deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
         self.kill_slow_starters();
+        self.replace_stuck();
         self.give_up_causes();
         self.measure();
         self.grow();
@@ -524,25 +527,6 @@ impl Supervisor {
                 lane.kill(KillReason::Stopping);
             }
             for generation in self.current.iter().chain(&self.old) {
-                generation.zygote.kill();
-            }
-        }
-    }
-
-    fn kill_slow_starters(&mut self) {
-        let limit = self.pool.config().boot_timeout;
-        for lane in self.pool.lock().lanes.iter_mut().flatten() {
-            if lane.state.is_starting() && lane.started.elapsed() > limit {
-                lane.kill(KillReason::BootTimeout);
-            }
-        }
-        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
-            if !generation.booted && generation.started.elapsed() > limit {
-                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
-                generation.too_slow = true;
-                generation.zygote.kill();
-            }
-            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
                 generation.zygote.kill();
             }
         }

@@ -39,6 +39,8 @@ pub(crate) struct Zygote {
     output: Arc<Mutex<VecDeque<String>>>,
     process: Process,
     reader: tokio::task::JoinHandle<()>,
+    /// It does not obey: the end of its socket will not end it.
+    is_stuck: bool,
 }
 
 /// Whose child the zygote is.
@@ -68,8 +70,8 @@ impl Zygote {
             tokio::spawn(log_output(Receiver::from_owned_fd(pipe)?, config.name().to_owned(), output.clone()));
         }
         let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
-        let zygote =
-            Self { reader: tokio::spawn(listen(socket.clone(), generation, events.clone())), socket, output, process };
+        let reader = tokio::spawn(listen(socket.clone(), generation, events.clone()));
+        let zygote = Self { reader, socket, output, process, is_stuck: false };
         let gone = events.clone();
         tokio::spawn(async move {
             let _ = gone.send(Event::ZygoteGone { generation, end: ended.await });
@@ -124,6 +126,11 @@ impl Zygote {
     /// Orders the zygote to end by closing the socket in both directions.
     pub(crate) fn close(&self) {
         let _ = rustix::net::shutdown(self.socket.get_ref().get(), rustix::net::Shutdown::Both);
+    }
+
+    /// Its workers may finish what they have; then it is killed, as it obeys no order.
+    pub(crate) fn kill_when_dropped(&mut self) {
+        self.is_stuck = true;
     }
 
     /// True if it has closed its end of the socket, which the kernel does for it before its workers are told to end.
@@ -195,6 +202,10 @@ impl ZygoteLife {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
+        // One that has ended may have been reaped, and its number another's.
+        if self.is_stuck && !self.has_hung_up() {
+            self.kill();
+        }
         self.close();
         self.reader.abort();
     }

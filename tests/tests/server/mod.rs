@@ -72,6 +72,7 @@ mod status_pages_fastcgi;
 mod step_debugging;
 mod storms;
 mod stuck_logs;
+mod stuck_zygote;
 mod time_limits;
 mod tls;
 mod tls_files;

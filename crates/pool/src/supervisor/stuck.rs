@@ -1,0 +1,75 @@
+//! Processes that do not do what they were ordered to: boots that take too long, and zygotes that are stopped or hang.
+
+use super::Supervisor;
+use crate::generation::Generation;
+use crate::worker_state::KillReason;
+use std::time::{Duration, Instant};
+
+/// How long a zygote may live that has closed its socket.
+const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
+/// Time in which a zygote, or its template, carries out an order: a fork.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Supervisor {
+    pub(super) fn kill_slow_starters(&mut self) {
+        let limit = self.pool.config().boot_timeout;
+        for lane in self.pool.lock().lanes.iter_mut().flatten() {
+            if lane.state.is_starting() && lane.started.elapsed() > limit {
+                lane.kill(KillReason::BootTimeout);
+            }
+        }
+        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
+            if !generation.booted && generation.started.elapsed() > limit {
+                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
+                generation.too_slow = true;
+                generation.zygote.kill();
+            }
+            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
+                generation.zygote.kill();
+            }
+        }
+    }
+
+    /// Replaces generations whose zygote or template no longer forks: stopped, or in a system call that does not return.
+    pub(super) fn replace_stuck(&mut self) {
+        // Orders wait while a boot is under way that is to be shared, and for the next attempt after one that has failed.
+        let pauses = self.stop.is_some() || self.not_before.is_some_and(|time| time > Instant::now());
+        let limit = self.pool.config().boot_timeout.min(ORDER_TIMEOUT);
+        let pool = self.pool.clone();
+        let is_stuck = |generation: &mut Generation| {
+            let boots = || {
+                let scheduler = pool.lock();
+                scheduler.lanes.iter().flatten().any(|l| l.generation == generation.number && l.state.is_starting())
+            };
+            if pauses || generation.ordered.is_empty() || boots() {
+                generation.waits_since = None;
+                return false;
+            }
+            generation.waits_since.get_or_insert_with(Instant::now).elapsed() > limit
+        };
+        let why = || format!("the zygote has forked no worker for {limit:?}: it or its template is stopped or hangs");
+        if let Some(mut generation) = self.current.take_if(is_stuck) {
+            let why = why();
+            tracing::error!(pool = pool.name(), generation = generation.number, "{why}; starting another");
+            pool.update_about(|about| about.last_error = Some(why));
+            // Its workers finish what they have. An order that it carries out after all finds no end of its sockets.
+            generation.ordered.clear();
+            generation.zygote.kill_when_dropped();
+            let mut scheduler = pool.lock();
+            for index in 0..scheduler.lanes.len() {
+                if scheduler.lanes[index].as_ref().is_some_and(|lane| lane.generation == generation.number) {
+                    scheduler.drain_lane(index, Instant::now());
+                }
+            }
+            drop(scheduler);
+            self.old.push(generation);
+            self.drop_finished_generations();
+        }
+        if let Some((generation, _)) = &mut self.next
+            && is_stuck(generation)
+        {
+            generation.zygote.kill_when_dropped();
+            self.fail_reload(why());
+        }
+    }
+}

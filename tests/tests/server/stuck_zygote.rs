@@ -1,0 +1,45 @@
+//! A pool whose zygote or template is stopped, or hangs: it forks nothing, and another one takes its place.
+
+use howdah_tests::process::{PATIENCE, alive, eventually, identity, signal};
+use howdah_tests::{Setup, Site, scenario};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// One worker, which says who it is and who its parent is: its zygote.
+fn one_worker(setup: Setup) -> Setup {
+    setup.workers(1).setting("boot_timeout", "\"2s\"").expect_log("is stopped or hangs; starting another")
+}
+
+/// Stops a process, ends the worker, and sees that requests are served again, by workers of another generation.
+fn replaces(site: &Site, target: &str, stopped: impl FnOnce([u32; 2]) -> u32) {
+    let ask = || serde_json::from_str::<[u32; 2]>(&site.get_ok(target)).unwrap();
+    let [worker, zygote] = ask();
+    let process = stopped([worker, zygote]);
+    let known = identity(process).unwrap();
+    signal(process, Signal::STOP);
+    signal(worker, Signal::KILL);
+    // It waits in the queue until the time limit has passed.
+    let [_, other] = ask();
+    assert_ne!(other, zygote);
+    assert!(eventually(PATIENCE, || !alive(known)), "the process that hangs is killed");
+}
+
+scenario!(
+    a_stopped_zygote_is_replaced,
+    howdah_only = "PHP-FPM has no such process",
+    |s| one_worker(s).allow_log("worker").php("who.php", "echo json_encode([getmypid(), posix_getppid()]);"),
+    |site| replaces(site, "/who.php", |[_, zygote]| zygote)
+);
+
+#[test]
+fn a_stopped_template_is_replaced() {
+    let worker =
+        "while (frankenphp_handle_request(function () { echo json_encode([getmypid(), posix_getppid()]); })) {}";
+    let setup = |s: Setup| one_worker(s).allow_log("worker").script("worker.php").php("worker.php", worker);
+    howdah_tests::run(howdah_tests::Mode::Snapshot, setup, |site| {
+        let output = site.howdah().command(&["status", "--json"]).stdout;
+        let status: Value = serde_json::from_slice(&output).unwrap();
+        let template = status["pools"][0]["snapshot_template"].as_u64().expect("status names the template");
+        replaces(site, "/", |_| template as u32);
+    });
+}
