@@ -1,5 +1,6 @@
 //! What a pool learns of its traffic for its warm-up: which GETs are frequent and answered by PHP with 200. Paths that
-//! differ in their numbers alone are one; of such a group the last path stands for all.
+//! differ in their numbers alone are one; of such a group the last path stands for all. A path with a query is planned only
+//! where the path without one was not seen.
 //!
 //! All of it is bounded: so many groups, each with one path of so many bytes. What looks like a secret is not kept: a
 //! warm-up request is repeated with each boot, and stands in the log.
@@ -117,7 +118,10 @@ impl Learned {
         let seen = state.looked_at;
         state.look_at = seen.saturating_mul(2);
         let named: Vec<String> = fixed.iter().filter_map(|path| Some(group_of(path.as_bytes())?.0)).collect();
-        let is_frequent = |(name, group): &(&String, &Group)| group.count * RARE >= seen && !named.contains(name);
+        // Whoever sends the path with a query must not choose what warms up everybody's workers.
+        let has_plain = |name: &str| name.split_once('?').is_some_and(|(path, _)| state.groups.contains_key(path));
+        let is_frequent =
+            |(name, group): &(&String, &Group)| group.count * RARE >= seen && !named.contains(name) && !has_plain(name);
         let mut frequent: Vec<(u64, &str)> =
             state.groups.iter().filter(is_frequent).map(|(_, group)| (group.count, group.path.as_str())).collect();
         frequent.sort_by(|a, b| b.cmp(a));
@@ -223,6 +227,15 @@ mod tests {
         assert!(learned.refuse() && learned.plan().is_empty());
         learn(&learned, "/new", 50_000);
         assert_eq!(learned.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn a_query_is_not_planned_where_the_path_is_asked_for_without_one() {
+        let learned = Learned::default();
+        learn(&learned, "/", 100);
+        learn(&learned, "/?lang=xx", 100);
+        learn(&learned, "/list?page=1", 100);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/list?page=1", "/"]);
     }
 
     #[test]
