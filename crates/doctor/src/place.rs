@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,8 +33,9 @@ impl Place {
     /// A place for this application: a copy of it is made if it has a database of SQLite.
     pub(crate) fn new(project: &Path) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
-        // PHP may run as another user.
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
+        // Started as root, PHP may run as another user, which must get through.
+        let mode = if may_change_user(dir.path())? { 0o711 } else { 0o700 };
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode))?;
         let mut content = Content::default();
         look(project, &mut content, 0)?;
         let mut place = Self { dir, project: project.to_owned(), copy: None, databases: content.databases };
@@ -100,6 +101,11 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// Whether the servers can run PHP as another user: `own`, a path that this process has made, is root's.
+pub(crate) fn may_change_user(own: &Path) -> Result<bool> {
+    Ok(fs::metadata(own)?.uid() == 0)
 }
 
 /// Looks for databases, and how much there is in all.

@@ -3,6 +3,8 @@
 use crate::mode::Mode;
 use crate::place::Place;
 use anyhow::{Context, Result};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -120,7 +122,12 @@ impl Settings {
         let mut value = Value::Table(table);
         each_text(&mut value, &|text| place.moved(text));
         let path = wanted.room.join("howdah.toml");
-        std::fs::write(&path, toml::to_string(&value)?).with_context(|| format!("cannot write {}", path.display()))?;
+        let text = toml::to_string(&value)?;
+        // The server that reads it runs as this process's user. There are secrets in it: `php.env`.
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 

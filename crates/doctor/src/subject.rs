@@ -3,6 +3,7 @@
 use crate::client::{Client, Request, Response};
 use crate::mode::Mode;
 use crate::pages::Page;
+use crate::place::may_change_user;
 use crate::server::Server;
 use crate::state::Record;
 use crate::visitor::Visitor;
@@ -49,8 +50,10 @@ impl<'a> Subject<'a> {
         project: &Path,
     ) -> Result<Self> {
         let report = room.join("report.jsonl");
-        // PHP may run as another user.
-        File::create(&report)?.set_permissions(std::fs::Permissions::from_mode(0o666))?;
+        // Started as root, PHP may run as another user.
+        let file = File::create(&report)?;
+        let access = if may_change_user(&report)? { 0o666 } else { 0o600 };
+        file.set_permissions(std::fs::Permissions::from_mode(access))?;
         Ok(Self {
             mode,
             server,
