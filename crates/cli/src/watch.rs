@@ -22,6 +22,14 @@ const PAUSE_FACTOR: u32 = 20;
 /// Nothing may have changed for this long before a reload: editors and checkouts write many files one after the other.
 const CALM: Duration = Duration::from_millis(150);
 
+/// A reload that begins so soon after the last one is one of a row.
+const QUICK: Duration = Duration::from_secs(10);
+/// The longest row without delays. An application that writes what is watched reloads itself for ever.
+const MAX_QUICK: u32 = 10;
+/// The first delay after that, which doubles, and the longest.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
 /// What tells one state of a file from another: a new file under the same name has another inode.
 type Mark = (i64, i64, u64, u64);
 type Marks = BTreeMap<PathBuf, Mark>;
@@ -61,8 +69,27 @@ pub(crate) fn start(watched: Vec<Option<Watched>>, pools: &Pools) -> JoinSet<()>
     watchers
 }
 
+/// How fast reloads follow one another.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Reloads in a row, each soon after the one before.
+    quick: u32,
+}
+
+impl Pace {
+    /// Returns the pause after a reload that began so long after the end of the one before and its pause.
+    fn pause(&mut self, since_last: Duration) -> Duration {
+        self.quick = if since_last < QUICK { self.quick + 1 } else { 0 };
+        match self.quick.checked_sub(MAX_QUICK) {
+            None => Duration::ZERO,
+            Some(more) => (FIRST_DELAY * 2u32.pow(more.min(8))).min(MAX_DELAY),
+        }
+    }
+}
+
 async fn watch(pool: Arc<Pool>, watched: Watched) {
     let Watched { globs, mut known, mut took } = watched;
+    let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
     loop {
         tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
         let Some((mut now, time)) = look(&globs).await else { return };
@@ -79,10 +106,22 @@ async fn watch(pool: Arc<Pool>, watched: Watched) {
         }
         known = now;
         tracing::info!(pool = pool.name(), "{} has changed: reload", changed.display());
+        let since_last = reloaded_at.elapsed();
         if let Err(why) = pool.reload().await {
             // The pool has logged it, too; here it says that the next change is the next attempt.
             tracing::warn!(pool = pool.name(), "not reloaded until something changes again: {why}");
         }
+        let pause = pace.pause(since_last);
+        if pause == FIRST_DELAY {
+            tracing::warn!(
+                pool = pool.name(),
+                "watched files change all the time, the last was {}: reloads are delayed from now on; if the application \
+                 writes it itself, leave it out of `watch`",
+                changed.display()
+            );
+        }
+        tokio::time::sleep(pause).await;
+        reloaded_at = Instant::now();
     }
 }
 
@@ -109,4 +148,18 @@ fn difference(before: &Marks, after: &Marks) -> Option<PathBuf> {
     let new = after.iter().find(|(path, mark)| before.get(*path) != Some(mark));
     let gone = || before.iter().find(|(path, _)| !after.contains_key(*path));
     new.or_else(gone).map(|(path, _)| path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reloads_without_end_are_delayed_more_and_more() {
+        let mut pace = Pace::default();
+        let mut after = |seconds| pace.pause(Duration::from_secs(seconds)).as_secs();
+        let pauses: Vec<u64> = (0..20).map(|_| after(1)).collect();
+        assert_eq!(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]);
+        assert_eq!([after(11), after(1)], [0, 0], "a pause ends the row");
+    }
 }
