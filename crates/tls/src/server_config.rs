@@ -6,7 +6,7 @@ use crate::resolver::{ACME_TLS, Resolver};
 use crate::store::Store;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
+use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache};
 use rustls::ticketer::TicketRotator;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
@@ -101,8 +101,15 @@ fn base(
     let verifier = client_ca::verifier(&options.client_auth).map_err(ConfigError::ClientCa)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
     let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(Resolver(store)));
-    config.ticketer = tickets(options.ticket_rotation)?;
-    config.session_storage = ServerSessionMemoryCache::new(CACHED_SESSIONS);
+    if options.client_auth == ClientAuth::Off {
+        config.ticketer = tickets(options.ticket_rotation)?;
+        config.session_storage = ServerSessionMemoryCache::new(CACHED_SESSIONS);
+    } else {
+        // A resumed session is not verified again: it would outlive the client's certificate.
+        config.ticketer = Arc::new(NoTickets);
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(config)
 }
 

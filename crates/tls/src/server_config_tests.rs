@@ -111,9 +111,14 @@ fn clients_show_certificates_where_they_may_or_must() {
     assert_eq!((certificate.common_name.as_str(), certificate.serial.as_str()), ("Ann", "0ABC"));
     assert!(certificate.issuer.contains("CN=Test CA") && certificate.fingerprint.len() == 64, "{certificate:?}");
     assert!(certificate.not_after.ends_with(" GMT"), "{certificate:?}");
-    // A resumed session knows it as well.
-    let resumed = session(&server, &known);
-    assert!(resumed.resumed && resumed.client.as_deref() == Some(&certificate));
+    // No session outlives the certificate: each connection shows it.
+    for quic in [false, true] {
+        let options = || Options { client_auth: ClientAuth::Required(authority.clone()), ..Options::default() };
+        let config = if quic { super::quic(store(), &options(), true) } else { tcp(store(), &options()) }.unwrap();
+        assert!(!config.ticketer.enabled() && !config.session_storage.can_cache() && config.send_tls13_tickets == 0);
+    }
+    let again = session(&server, &known);
+    assert!(!again.resumed && again.client.as_deref() == Some(&certificate));
 
     let auth = ClientAuth::Optional(authority);
     let server = tcp(store(), &Options { client_auth: auth, ..Options::default() }).unwrap();
