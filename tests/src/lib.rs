@@ -77,3 +77,8 @@ pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body
         }
     }
 }
+
+/// Declares that the running scenario may take longer than a minute, which is the runner's limit for all others.
+pub fn time_limit(seconds: u32, why: &str) {
+    eprintln!("time limit: {seconds} s, {why}");
+}
