@@ -140,6 +140,7 @@ pub(crate) fn equal_to_classic_mode(
     requests: usize,
     both: impl Fn(Setup) -> Setup,
 ) {
+    howdah_tests::time_limit(u64::try_from(60 + requests / 10).unwrap(), "each request runs twice");
     let mut order = Order::new();
     let targets = targets(path, &mut order, 120);
     let truth = expected(&targets, &both);
