@@ -41,6 +41,7 @@ setup-build setup-test setup-lint setup-bench setup-apps setup-generate: setup-%
 	@scripts/setup.sh $*
 
 build: setup-build ## Build howdah and howdah-php in the shortest time (profile release), side by side
+	@echo "building howdah and howdah-php: about three minutes on two cores the first time"
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
 dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug lines)

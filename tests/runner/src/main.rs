@@ -19,12 +19,16 @@ mod load;
 mod processes;
 mod report;
 mod run;
+mod selection;
 mod stress;
 mod test;
 
 use arguments::Arguments;
+use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
+use test::Place;
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
@@ -40,12 +44,27 @@ fn main() -> ExitCode {
         eprintln!("{}", Command::new(binary).args(given).exec());
         return ExitCode::FAILURE;
     };
-    match run::run(binary.as_ref(), &arguments) {
+    match run(binary.as_ref(), &arguments) {
         Ok(true) => ExitCode::SUCCESS,
+        // As libtest.
         Ok(false) => ExitCode::from(101),
         Err(error) => {
             eprintln!("howdah-test-runner: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// True if no test has failed.
+fn run(binary: &Path, arguments: &Arguments) -> io::Result<bool> {
+    let names = selection::names(binary, arguments)?;
+    let directory = selection::directory(binary);
+    std::fs::create_dir_all(&directory)?;
+    let repeated = stress::wanted();
+    let slowness = if repeated.is_some() { stress::SLOWNESS } else { 1 };
+    let place = Place { binary, directory, nocapture: arguments.nocapture, slowness };
+    match repeated {
+        Some(times) => stress::run(&place, &names, times, arguments.threads),
+        None => run::run(&place, names, arguments.threads),
     }
 }

@@ -1,11 +1,9 @@
 //! Proves a race gone: runs tests many times on a machine that is disturbed on purpose. Busy loops take every core, every
 //! second test runs with a low priority, and processes of the tests are stopped for a moment now and then.
 
-use crate::arguments::Arguments;
 use crate::load::INTERVAL;
 use crate::processes::{descendants, signal};
-use crate::run::ended;
-use crate::test::{Outcome, Place, Running};
+use crate::test::{Outcome, Place, Running, take_ended};
 use rustix::process::Signal;
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -48,10 +46,10 @@ impl Drop for Busy {
 }
 
 /// Runs each test `times` times; true if none has failed.
-pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, arguments: &Arguments) -> io::Result<bool> {
+pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, threads: Option<usize>) -> io::Result<bool> {
     let busy = Busy::start()?;
     println!("stress: {} tests, {times} runs each, beside {} busy loops", names.len(), busy.0.len());
-    let at_once = arguments.threads.unwrap_or(2 * busy.0.len());
+    let at_once = threads.unwrap_or(2 * busy.0.len());
     let mut runs = (0..times).flat_map(|_| names).enumerate();
     let mut running: Vec<Running> = Vec::new();
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -71,7 +69,7 @@ pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, arguments: 
             stop_one(&running, &mut seed);
             last_stop = Instant::now();
         }
-        for outcome in ended(&mut running)? {
+        for outcome in take_ended(&mut running)? {
             if !outcome.passed {
                 println!("test {} ... FAILED\n{}", outcome.name, outcome.output);
             }

@@ -115,3 +115,19 @@ impl Running {
         !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
     }
 }
+
+/// Takes the tests that have ended out of `running`.
+pub(crate) fn take_ended(running: &mut Vec<Running>) -> io::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    let mut index = 0;
+    while let Some(test) = running.get_mut(index) {
+        match test.outcome()? {
+            Some(outcome) => {
+                running.swap_remove(index);
+                outcomes.push(outcome);
+            }
+            None => index += 1,
+        }
+    }
+    Ok(outcomes)
+}
