@@ -6,8 +6,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-composer test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build dist \
+	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 \
 	install uninstall deb lint format generate bench fuzz clean
 
@@ -17,19 +17,20 @@ LISTEN ?= 127.0.0.1:8080
 PREFIX ?= /usr/local
 DESTDIR ?=
 SYSCONFDIR ?= /etc
-BUILT ?= $(TARGET_DIR)/release
+# What packages, installations and benchmarks are made of: `make dist`.
+BUILT ?= $(TARGET_DIR)/dist
 # Evaluated when used, after `setup` has installed it.
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
 PHP ?= $(shell $(PHP_CONFIG) --php-binary)
 # The black-box tests, on what `build` has made.
-SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/skips.sh $(CARGO) test --locked -p howdah-tests
+SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/scenarios.sh
 
 # The same in another Debian or Ubuntu, with its PHP.
 IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
 
 help: ## List the goals
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
 serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
 	$(TARGET_DIR)/release/howdah serve examples/hello --listen $(LISTEN) $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -39,25 +40,20 @@ setup: setup-build setup-test setup-lint ## Install everything for building, tes
 setup-build setup-test setup-lint setup-bench setup-apps setup-generate: setup-%:
 	@scripts/setup.sh $*
 
-build: setup-build ## Build howdah and howdah-php (release), side by side
+build: setup-build ## Build howdah and howdah-php in the shortest time (profile release), side by side
+	@echo "building howdah and howdah-php: about three minutes on two cores the first time"
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
-# Tests that a machine cannot run are told at the end, and fail with HOWDAH_NO_SKIPS=1 (`tests/skip`).
-test: ## Build and run all tests
-	@scripts/skips.sh $(MAKE) --no-print-directory all-tests
+dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug lines)
+	$(CARGO) build --profile dist --locked -p howdah -p howdah-php
 
-all-tests: setup-test build unit-test test-relocations
-	scripts/pebble.sh $(TARGET_DIR)/pebble || [ $$? = 2 ]
-	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
-	scripts/unpack-prometheus.sh $(TARGET_DIR)/prometheus
-	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
-	$(OVER)2 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference
-	$(OVER)3 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference
+test: ## Build and run all tests; ends with the slowest ones, those that are flaky, and what was skipped
+	@CARGO=$(CARGO) scripts/skips.sh scripts/test.sh
 
 # What one change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
 FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
 FAST_MODES := worker::request_loop snapshot::loop_body async_mode::isolation
-FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/skips.sh $(CARGO) test --locked --quiet -p howdah-tests --test scenarios --
+FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/scenarios.sh --quiet --test scenarios --
 
 test-fast: setup-build ## In less than a minute once built: the unit tests that need no PHP, and some scenarios of every area
 	$(CARGO) test --locked --quiet --lib --bins -- --skip fuzz
@@ -76,7 +72,7 @@ test-tls: setup-test build ## The server's scenarios of classic mode again, over
 HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::compression server::sessions \
 	server::rules server::status_pages server::passwords server::slow_clients server::scheduling server::handed_over_files \
 	server::worker_trust server::php_settings server::load server::lifecycle
-OVER = HOWDAH_TEST_MODES=classic HOWDAH_MAY_LACK="$$HOWDAH_MAY_LACK http1" HOWDAH_TEST_HTTP=
+OVER = HOWDAH_TEST_MODES=classic HOWDAH_TEST_HTTP=
 
 test-h2: setup-test build ## The server's scenarios of classic mode again, over HTTP/2
 	$(OVER)2 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
@@ -84,11 +80,9 @@ test-h2: setup-test build ## The server's scenarios of classic mode again, over 
 test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-# Those of them that say most of a version of HTTP: `make test` has them too.
-HTTP_TELLING := protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size \
-	input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies \
-	output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies \
-	output::headers_and_cookies half_closed_clients::a_client_that_leaves_the_queue
+test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name N=200
+	@[ -n "$(SCENARIO)" ] || { echo "make test-stress SCENARIO=name [N=200]: name a scenario or a part of its name" >&2; exit 2; }
+	HOWDAH_TEST_STRESS=$(or $(N),200) $(SCENARIOS) --test scenarios -- $(SCENARIO)
 
 test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
@@ -102,13 +96,10 @@ test-long: setup-test build ## What `make test` does in short, in full: 100,000 
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
-		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic
+		scripts/scenarios.sh --test scenarios -- async_mode worker:: ::worker ::classic
 
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
-
-unit-test: setup-build test-composer
-	scripts/skips.sh $(CARGO) test --locked --workspace --exclude howdah-tests
 
 test-composer: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
@@ -123,17 +114,17 @@ test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and 
 test-apps-trixie: build ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
 	$(IN_DEBIAN) trixie 8.4 apps
 
-# Only copies: `make build && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
-install: ## Install what `make build` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)
+# Only copies: `make dist && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
+install: ## Install what `make dist` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)
 	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) SYSCONFDIR=$(SYSCONFDIR) BUILT=$(BUILT) scripts/install.sh install
 
 uninstall: ## Remove what `make install` has installed; settings, logs and state stay
 	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) SYSCONFDIR=$(SYSCONFDIR) BUILT=$(BUILT) scripts/install.sh uninstall
 
-deb: build ## Make the Debian packages howdah and howdah-phpX.Y in target/debian
+deb: dist ## Make the Debian packages howdah and howdah-phpX.Y, and their debug symbols, in target/debian
 	BUILT=$(BUILT) packaging/debian/build.sh
 
-test-packages: build ## Install, start, upgrade, remove and purge the Debian packages in a root made by debootstrap (root, a mirror)
+test-packages: dist ## Install, start, upgrade, remove and purge the Debian packages in a root made by debootstrap (root, a mirror)
 	BUILT=$(BUILT) scripts/skips.sh scripts/test-packages.sh
 
 # PHP_CONFIG: this one alone (php-config8.3, /opt/php/bin/php-config).
@@ -182,9 +173,9 @@ fuzz: setup-build build ## What hostile clients and workers send, mutated, for l
 		$(SCENARIOS) --test scenarios -- --nocapture --ignored server::htaccess_apache
 
 # A suite that misses a goal does not keep the others from being measured.
-bench: setup-bench build ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
+bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
 	@status=0; \
-	lab() { $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \
+	lab() { HOWDAH=$(abspath $(BUILT))/howdah $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \
 	lab html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml; \
 	lab worker --warmup $(or $(WARMUP),3) --goals lab/goals-worker.toml; \
 	lab async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml; \
@@ -192,7 +183,7 @@ bench: setup-bench build ## Howdah beside its peers, suite by suite, and four pu
 	lab tls --warmup $(or $(WARMUP),1.5) --goals lab/goals-tls.toml; \
 	lab mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml; \
 	for article in classic-vs-fpm coroutine-vs-fpm three-environments sylius-worker-vs-thread; do \
-		$(CARGO) run --release --locked -p howdah-lab -- reproduce $$article --short || { status=$$?; [ $$status != 130 ] || exit 130; }; \
+		HOWDAH=$(abspath $(BUILT))/howdah $(CARGO) run --release --locked -p howdah-lab -- reproduce $$article --short || { status=$$?; [ $$status != 130 ] || exit 130; }; \
 	done; \
 	exit $$status
 

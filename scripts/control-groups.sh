@@ -20,7 +20,7 @@ if [ "${1-}" = --inside ]; then
     # shellcheck source=/dev/null
     . "$SETTINGS"
     status=0
-    (cd tests && "$PROGRAM" "$FILTER" --test-threads=1) || status=$?
+    (cd tests && "${PROGRAM:?}" "${FILTER:?}" --test-threads=1) || status=$?
     echo "$status" >"$SETTINGS.status"
     # This is process 1: it does not end, the kernel does.
     echo o >/proc/sysrq-trigger

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Puts what `make build` has made, and what goes with it, where a system has such things: `install.sh install|uninstall [PART…]`.
+# Puts what `make dist` has made, and what goes with it, where a system has such things: `install.sh install|uninstall [PART…]`.
 # Parts: `server` (the program, manual pages, completions, units, settings) and `php` (the host of one version of PHP); both
 # if none is named. `packaging/debian/build.sh` makes packages of the same parts.
 #
-# PREFIX (/usr/local), DESTDIR (none), SYSCONFDIR (/etc), BUILT (target/release). Settings that are there are never replaced,
+# PREFIX (/usr/local), DESTDIR (none), SYSCONFDIR (/etc), BUILT (target/dist). Settings that are there are never replaced,
 # and `uninstall` leaves them, logs and state.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ parts=${*:-server php}
 prefix=${PREFIX:-/usr/local}
 destdir=${DESTDIR-}
 etc=${SYSCONFDIR:-/etc}
-built=${BUILT:-target/release}
+built=${BUILT:-target/dist}
 
 fail() { printf 'install: %s\n' "$*" >&2; exit 1; }
 
@@ -117,7 +117,7 @@ php() {
 
 if [ "$what" = install ]; then
     for program in howdah howdah-php; do
-        [ -x "$built/$program" ] || fail "there is no $built/$program: run 'make build' first (not as root)"
+        [ -x "$built/$program" ] || fail "there is no $built/$program: run 'make dist' first (not as root)"
     done
 fi
 for part in $parts; do

@@ -26,4 +26,4 @@ elif [[ " $* " != *" ::reference "* ]]; then
     set -- "$@" --skip ::reference
 fi
 HOWDAH_EXTENSIONS=$extensions HOWDAH_BIN=$target/release/howdah HOWDAH_ALLOW_ROOT=true \
-    exec scripts/skips.sh cargo test --locked -p howdah-tests --test scenarios -- "$@"
+    exec scripts/scenarios.sh --test scenarios -- "$@"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes Debian packages of what `make build` has made: `build.sh [server] [php]`, both by default. They are written into OUT
-# (target/debian).
+# Makes Debian packages of what `make dist` has made: `build.sh [server] [php]`, both by default. They are written into OUT
+# (target/debian), those with debug symbols into OUT/debug.
 #
 # dpkg-deb and not cargo-deb: which package there is, and what it depends on, follows from the PHP that howdah-php was built
 # with and not from Cargo.toml, and what is in it is what `make install` installs.
@@ -8,11 +8,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
 
-for tool in dpkg-deb dpkg-shlibdeps strip; do
+for tool in dpkg-deb dpkg-shlibdeps strip objcopy readelf; do
     command -v $tool >/dev/null || { echo "build.sh: there is no $tool: apt-get install dpkg-dev binutils" >&2; exit 1; }
 done
 out=${OUT:-target/debian}
-built=${BUILT:-target/release}
+built=${BUILT:-target/dist}
 arch=$(dpkg --print-architecture)
 debian=packaging/debian
 # A version of its own for each Debian, since the libraries differ: 0.1.0-1~deb12.
@@ -59,16 +59,33 @@ package() {
     echo "$out/${name}_${version}_$arch.deb"
 }
 
+# stripped PROGRAM PACKAGE: its debug symbols go into the package PACKAGE-dbgsym, where debuggers find them by the build id.
 stripped() {
-    strip --strip-debug --strip-unneeded "$@"
-    chmod 0755 "$@"
+    local program=$1 tree=$work/$2-dbgsym id
+    id=$(readelf -n "$program" | sed -n 's/.*Build ID: \([0-9a-f]*\)$/\1/p')
+    [ -n "$id" ] || { echo "build.sh: $program has no build id" >&2; exit 1; }
+    local symbols=$tree/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+    mkdir -p "$tree/DEBIAN" "$(dirname "$symbols")"
+    objcopy --only-keep-debug --compress-debug-sections "$program" "$symbols"
+    chmod 0644 "$symbols"
+    strip --strip-debug --strip-unneeded "$program"
+    objcopy --add-gnu-debuglink="$symbols" "$program"
+    chmod 0755 "$program"
+    mkdir -p "$out/debug"
+    out=$out/debug package "$2-dbgsym" "$tree" dbgsym <<CONTROL
+Depends: $2 (= $version)
+Section: debug
+Priority: optional
+Homepage: https://github.com/howdah-php/howdah
+Description: debug symbols for $2
+CONTROL
 }
 
 server() {
     local tree=$work/server
     mkdir -p "$tree/DEBIAN"
     PREFIX=/usr DESTDIR=$tree BUILT=$built scripts/install.sh install server >/dev/null
-    stripped "$tree/usr/bin/howdah"
+    stripped "$tree/usr/bin/howdah" howdah
     package howdah "$tree" server <<CONTROL
 Depends: $(depends "$tree/usr/bin/howdah"), passwd
 Recommends: howdah-php, logrotate
@@ -90,7 +107,7 @@ php() {
     PREFIX=/usr DESTDIR=$tree BUILT=$built scripts/install.sh install php >/dev/null
     local program=("$tree"/usr/libexec/howdah/howdah-php*)
     php=${program[0]##*howdah-php}
-    stripped "${program[0]}"
+    stripped "${program[0]}" "howdah-php$php"
     # Patch releases of PHP bring functions that the host may use; none has taken one away.
     local against
     against=$("$built/howdah-php" --capabilities=json | sed -n 's/.*"built_against":"\([0-9.]*\)".*/\1/p')

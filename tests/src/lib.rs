@@ -78,3 +78,18 @@ pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body
         }
     }
 }
+
+/// Declares that the running scenario may take longer than a minute, which is the runner's limit for all others.
+pub fn time_limit(seconds: u64, why: &str) {
+    eprintln!("time limit: {seconds} s, {why}");
+}
+
+/// The number of repetitions of a scenario that proves something by many: the environment variable `name`, which `make
+/// test-long` sets, else `usual`. Declares a time limit for `per_second` repetitions a second on a slow machine.
+#[must_use]
+pub fn repetitions(name: &str, usual: u64, per_second: u64) -> u64 {
+    let number =
+        std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")));
+    time_limit(60 + number / per_second, &format!("{number} repetitions"));
+    number
+}

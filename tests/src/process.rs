@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen: so long that only what never comes is missed, however little of the
 /// processor the machine has for it, and whoever is stopped for seconds meanwhile.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

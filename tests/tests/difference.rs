@@ -1,7 +1,7 @@
 //! What the comparisons of a mode with classic mode have in common: an order that can be repeated, answers as they are
 //! compared, and the first place in which two differ.
 
-use howdah_tests::{Response, Site};
+use howdah_tests::{Response, Site, repetitions};
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,9 +37,9 @@ impl Order {
     }
 }
 
-/// How many requests at random the proofs take.
-pub(crate) fn requests(otherwise: usize) -> usize {
-    std::env::var("HOWDAH_DIFFERENCE_REQUESTS").ok().map_or(otherwise, |n| n.parse().unwrap())
+/// Number of random requests of a comparison.
+pub(crate) fn requests(otherwise: u64) -> usize {
+    usize::try_from(repetitions("HOWDAH_DIFFERENCE_REQUESTS", otherwise, 10)).unwrap()
 }
 
 /// The keys of the array that a script returns, before and behind the one named `ENDS`.

@@ -69,6 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-skip", &[]),
     ("howdah-trusting", &[]),
     ("howdah-fuzz-driver", &[]),
+    ("howdah-test-runner", &[]),
     ("howdah-tests", &["howdah-skip", "howdah-trusting"]),
 ];
 

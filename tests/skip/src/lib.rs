@@ -1,7 +1,6 @@
 //! A test that this machine cannot run says so here, and nowhere else returns early: a test that passes because it looked
-//! at nothing would be trusted. Each skip is appended to the file that `HOWDAH_SKIPS` names, which the Makefile prints and
-//! counts at the end (`scripts/skips.sh`). With `HOWDAH_NO_SKIPS=1` it fails its test at once, unless `HOWDAH_MAY_LACK`
-//! lists what is missing.
+//! at nothing would be trusted. Each skip is appended to the file that `HOWDAH_SKIPS` names, which `scripts/skips.sh`
+//! prints and counts at the end of a run. `.ci/run` fails if something is skipped that `.ci/may-lack` does not list.
 
 #![forbid(unsafe_code)]
 // Failing a test is what this is for.
@@ -29,27 +28,5 @@ pub fn record(lack: &str, why: &str) {
         let written =
             File::options().create(true).append(true).open(&path).and_then(|mut f| f.write_all(line.as_bytes()));
         assert!(written.is_ok(), "{}: {written:?}", path.display());
-    }
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    assert!(
-        may_skip(&variable("HOWDAH_NO_SKIPS"), &variable("HOWDAH_MAY_LACK"), lack),
-        "skipped where every test must run: no {lack}: {why}"
-    );
-}
-
-/// `none` is `1` where nothing may be skipped; `may_lack` lists exceptions, separated by spaces.
-fn may_skip(none: &str, may_lack: &str, lack: &str) -> bool {
-    none != "1" || may_lack.split_whitespace().any(|it| it == lack)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::may_skip;
-
-    #[test]
-    fn only_what_is_listed_may_be_missing_where_all_must_run() {
-        assert!(may_skip("", "", "xdebug") && may_skip("0", "", "xdebug"));
-        assert!(!may_skip("1", "", "xdebug") && !may_skip("1", "apcu xdebug2", "xdebug"));
-        assert!(may_skip("1", "apcu  xdebug", "xdebug"));
     }
 }

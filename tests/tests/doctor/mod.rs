@@ -85,6 +85,7 @@ fn leaks(mode: &Value) -> Vec<(String, String, String)> {
 
 #[test]
 fn a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
+    howdah_tests::time_limit(180, "200 pages in each mode");
     let all: Vec<&Leak> = LEAKS.iter().collect();
     let (top, dir) = application(&[leaking(&all), harmless()].concat());
     let report = report(top.path(), &dir, &["--pages", "200", "--modes", "worker"]);

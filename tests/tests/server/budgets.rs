@@ -3,15 +3,15 @@
 
 use howdah_tests::h2::{ask_without_window, give_window};
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Request, Site, scenario, script_scenario};
+use howdah_tests::{Conn, Request, Site, repetitions, scenario, script_scenario, time_limit};
 use std::os::linux::fs::MetadataExt;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// How many clients come at once. `make test-long` sends 20,000, or as many as there are descriptors for.
-fn crowd(usual: usize) -> usize {
-    let wanted = std::env::var("HOWDAH_SLOW_CLIENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
+/// Clients that come at once, as far as there are descriptors for them.
+fn crowd(usual: u64) -> usize {
+    let wanted = usize::try_from(repetitions("HOWDAH_SLOW_CLIENTS", usual, 20)).unwrap_or(usize::MAX);
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     wanted.min(usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(200))
 }
@@ -98,6 +98,7 @@ script_scenario!(
         .php("page.php", "echo str_repeat('x', 500000);")
         .php("fast.php", "echo 'fast';"),
     |site| {
+        time_limit(120, "500 streams wait for their time limit");
         // Without a bound these are 250 MB.
         bounded(site, 2 * MIB, || {
             (0..5).filter_map(|_| ask_without_window(site.target(), "/page.php", 100).ok()).collect()

@@ -2,7 +2,7 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::Port;
-use howdah_tests::{Conn, Request, Setup, Site, Target, php, scenario, script_scenario};
+use howdah_tests::{Conn, Request, Setup, Site, Target, php, repetitions, scenario, script_scenario};
 use rustix::process::Signal;
 use std::fs;
 use std::path::PathBuf;
@@ -355,9 +355,9 @@ fn addresses_are_opened_and_closed() {
 /// Between two requests of a client under load.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How many reloads under load: `make test-long` asks for more.
+/// Number of reloads under load.
 fn reloads() -> u64 {
-    std::env::var("HOWDAH_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
+    repetitions("HOWDAH_RELOADS", 12, 2)
 }
 
 script_scenario!(

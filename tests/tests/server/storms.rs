@@ -5,7 +5,7 @@
 //! has got a new answer, zygotes and templates several times.
 
 use howdah_tests::process::{PATIENCE, children, eventually, signal};
-use howdah_tests::{Mode, Request, Setup, Site, php, run, scenario, script_scenario};
+use howdah_tests::{Mode, Request, Setup, Site, php, repetitions, run, scenario, script_scenario};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use std::time::Duration;
 const CLIENTS: usize = 12;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Requests of each storm: `make test-long` asks for more.
+/// Requests of each storm.
 fn requests() -> u64 {
-    std::env::var("HOWDAH_STORM_REQUESTS").ok().map_or(300, |number| number.parse().unwrap())
+    repetitions("HOWDAH_STORM_REQUESTS", 300, 10)
 }
 
 /// The processes from which workers are forked.

@@ -47,6 +47,7 @@ fn scan(arguments: &[&str]) -> BTreeMap<String, (String, String)> {
 #[test]
 fn a_scanner_finds_new_protocols_forward_secrecy_and_nothing_weak() {
     let all = std::env::var_os("HOWDAH_TESTSSL_ALL").is_some();
+    howdah_tests::time_limit(if all { 900 } else { 180 }, "testssl.sh makes hundreds of handshakes");
     let found = scan(if all { &[] } else { &["--protocols", "--fs", "--std"] });
     let finding = |what: &str| found.get(what).map_or("not looked for", |(_, finding)| finding.as_str());
     for old in ["SSLv2", "SSLv3", "TLS1", "TLS1_1"] {

@@ -6,7 +6,7 @@ use super::users::{number, two_users};
 use howdah_tests::howdah::{copy_program, program};
 use howdah_tests::process::{self, PATIENCE, alive, eventually};
 use howdah_tests::site::{Port, replace_file};
-use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, scenario, script_scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, repetitions, scenario, script_scenario};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -47,9 +47,9 @@ fn goes_with_a_response(conn: &mut Conn) {
     assert!(conn.closed_by_server());
 }
 
-/// How often: once in a while more often than in everybody's tests.
+/// Number of upgrades.
 fn times() -> usize {
-    std::env::var("HOWDAH_TEST_UPGRADES").ok().and_then(|times| times.parse().ok()).unwrap_or(3)
+    usize::try_from(repetitions("HOWDAH_TEST_UPGRADES", 3, 1)).unwrap()
 }
 
 /// Upgrades while `client` asks again and again, in so many threads; it counts what it was answered.

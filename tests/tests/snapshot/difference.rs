@@ -140,6 +140,7 @@ pub(crate) fn equal_to_classic_mode(
     requests: usize,
     both: impl Fn(Setup) -> Setup,
 ) {
+    howdah_tests::time_limit(u64::try_from(60 + requests / 10).unwrap(), "each request runs twice");
     let mut order = Order::new();
     let targets = targets(path, &mut order, 120);
     let truth = expected(&targets, &both);
@@ -192,12 +193,12 @@ pub(crate) fn equal_to_classic_mode(
 
 #[test]
 fn a_boot_file_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/request.php", by_boot_file, requests(2000), |s| s);
+    equal_to_classic_mode("/leaks/request.php", by_boot_file, requests(1000), |s| s);
 }
 
 #[test]
 fn a_worker_script_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/worker.php", by_script, requests(2000), |s| s);
+    equal_to_classic_mode("/leaks/worker.php", by_script, requests(1000), |s| s);
 }
 
 /// Memory that one request had used came back to the next one with the old header of PHP's heap in it: with its memory

@@ -154,6 +154,7 @@ fn a_script_that_ends_badly_is_answered_and_undone() {
 
 #[test]
 fn no_random_value_comes_twice() {
+    howdah_tests::time_limit(180, "10,000 requests");
     const COUNT: usize = 10_000;
     let code = php!("state/count.php");
     run(

@@ -2,7 +2,7 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
-use howdah_tests::{Mode, Request, Setup, Site, php, run};
+use howdah_tests::{Mode, Request, Setup, Site, php, repetitions, run};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -239,7 +239,7 @@ fn memory_stays_flat_over_many_requests() {
                 let mut words = text.split(' ').skip(2).map(|w| w.parse::<u64>().unwrap());
                 (words.next().unwrap(), words.next().unwrap())
             };
-            let total: usize = std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(6000);
+            let total = usize::try_from(repetitions("HOWDAH_LEAK_REQUESTS", 6000, 200)).unwrap();
             let (warm_memory, warm_heap) = serve(total / 10);
             let (memory, heap) = serve(total);
             assert!(heap <= warm_heap + 16 * 1024, "PHP's heap grew from {warm_heap} to {heap} bytes");

@@ -1,0 +1,60 @@
+#!/bin/bash
+# `make test`: builds, runs all tests, and ends with the time of each step. A step that fails does not keep the next ones
+# from running, unless nothing can run without it. Test programs run each test in its own process (tests/runner).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+cargo=${CARGO:-cargo}
+steps=() failed=()
+
+# step NAME COMMAND…
+step() {
+    local name=$1 began=$SECONDS status=0
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" || status=$?
+    steps+=("$(printf '%6d s  %s' $((SECONDS - began)) "$name")")
+    [ $status = 0 ] || failed+=("$name")
+    return $status
+}
+finish() {
+    printf '\ntime of each step:\n'
+    printf '    %s\n' "${steps[@]}"
+    [ ${#failed[@]} = 0 ] || { printf 'failed: %s\n' "${failed[@]}"; exit 1; }
+    exit 0
+}
+need() { step "$@" || finish; }
+
+scenarios() { HOWDAH_BIN=$target/release/howdah scripts/scenarios.sh --test scenarios "$@"; }
+# The scenarios that say most of a version of HTTP: see HTTP_SCENARIOS in the Makefile for the others.
+telling=(protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size
+    input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies
+    output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies
+    output::headers_and_cookies half_closed_clients::a_client_that_leaves_the_queue)
+over_http() { HOWDAH_TEST_MODES=classic HOWDAH_TEST_HTTP=$1 scenarios -- "${telling[@]/#/server::}" --skip ::reference; }
+composer_packages() {
+    local php test status=0
+    php=$("${PHP_CONFIG:-$(scripts/php-version.sh config)}" --php-binary)
+    for test in php/*/tests/*.php; do "$php" "$test" || status=1; done
+    return $status
+}
+tools() {
+    scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
+    scripts/unpack-extensions.sh "$target/extensions" && scripts/unpack-prometheus.sh "$target/prometheus"
+}
+
+rm -f "$target/test-run/flaky.txt"
+need 'install packages' scripts/setup.sh test
+need 'build the server (release)' "$cargo" build --release --locked -p howdah -p howdah-php
+need 'build the tests' "$cargo" test --locked --workspace --lib --bins --tests --no-run
+need 'build the scenarios' "$cargo" test --locked --workspace --test scenarios --no-run
+step 'tools of the tests' tools
+export HOWDAH_EXTENSIONS=$target/extensions
+step 'unit tests' scripts/scenarios.sh --lib --bins --tests
+step 'Composer packages' composer_packages
+step 'import tables' scripts/test-relocations.sh
+step 'scenarios' scenarios
+step 'scenarios over HTTP/2' over_http 2
+step 'scenarios over HTTP/3' over_http 3
+finish

@@ -1,0 +1,83 @@
+//! Decides when the next test may start: as long as the cores have room, whoever else uses them.
+//!
+//! Most tests wait for a process, a timer or a socket for most of their time, others compute. The runner does not have to
+//! know which is which: it looks at the number of runnable threads of the machine and starts tests while that is low.
+
+use std::time::{Duration, Instant};
+
+/// Interval between two looks at the load.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(15);
+
+/// Share of the newest look in the moving average: about the last ten looks count.
+const WEIGHT: f64 = 0.15;
+
+/// Most tests at once: memory and ports are shared too.
+const MAX_TESTS: usize = 24;
+
+/// The moving average of runnable threads, and the bound that it is compared with.
+#[derive(Debug)]
+pub(crate) struct Load {
+    cores: usize,
+    max_tests: usize,
+    average: f64,
+    last_look: Instant,
+}
+
+impl Load {
+    /// With `threads` given, this many tests run at once whatever the load is.
+    pub(crate) fn new(threads: Option<usize>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (least, most) = threads.map_or((cores, MAX_TESTS.max(cores)), |n| (n, n));
+        Self { cores: least, max_tests: most, average: 0.0, last_look: Instant::now() }
+    }
+
+    /// True if one more test may start beside `running` ones. Counts it as one more runnable thread from now on, until the
+    /// next looks show what it really does.
+    pub(crate) fn admit(&mut self, running: usize) -> bool {
+        self.look();
+        let room = running < self.cores || (running < self.max_tests && self.average < self.bound());
+        if room {
+            self.average += 0.5;
+        }
+        room
+    }
+
+    /// A core that is never idle has somebody waiting for it, at times.
+    fn bound(&self) -> f64 {
+        f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX)) + 0.5
+    }
+
+    fn look(&mut self) {
+        if self.last_look.elapsed() < INTERVAL {
+            return;
+        }
+        self.last_look = Instant::now();
+        let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        if let Some(runnable) = runnable(&text) {
+            self.average += WEIGHT * (runnable - self.average);
+        }
+    }
+}
+
+/// Runnable threads without this one: the fourth field of `/proc/loadavg` is `runnable/all` (proc(5)).
+fn runnable(loadavg: &str) -> Option<f64> {
+    let all: u32 = loadavg.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok()?;
+    Some(f64::from(all.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, runnable};
+
+    #[test]
+    fn the_runner_does_not_count_itself() {
+        assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(2.0));
+        assert_eq!(runnable("nonsense"), None);
+    }
+
+    #[test]
+    fn a_given_number_of_tests_is_kept() {
+        let mut load = Load::new(Some(2));
+        assert!(load.admit(0) && load.admit(1) && !load.admit(2));
+    }
+}

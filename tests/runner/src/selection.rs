@@ -1,0 +1,25 @@
+//! The tests of a binary that a run is about, and where it keeps its files.
+
+use crate::arguments::Arguments;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// `target/test-run/NAME` for the binary `target/debug/deps/NAME-HASH`.
+pub(crate) fn directory(binary: &Path) -> PathBuf {
+    let stem = binary.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = stem.rsplit_once('-').map_or(stem.as_str(), |(name, _)| name);
+    let target = binary.ancestors().nth(3).unwrap_or(Path::new("."));
+    target.join("test-run").join(name)
+}
+
+/// The selected tests, as the binary lists them.
+pub(crate) fn names(binary: &Path, arguments: &Arguments) -> io::Result<Vec<String>> {
+    let output = Command::new(binary).args(["--list", "--format", "terse"]).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("{} --list: {}", binary.display(), output.status)));
+    }
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let names = lines.lines().filter_map(|line| line.strip_suffix(": test"));
+    Ok(names.filter(|name| arguments.select(name)).map(str::to_owned).collect())
+}

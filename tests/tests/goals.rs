@@ -1,0 +1,120 @@
+//! What documents tell people to type works in the environment of a login: `PATH`, `HOME` and a terminal. A variable that
+//! only continuous integration or a developer has set must not be what makes a goal or a script work.
+#![allow(clippy::unwrap_used)]
+
+use regex_lite::Regex;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// What a shell or a login sets.
+const OF_A_LOGIN: &[&str] =
+    &["BASHPID", "BASH_SOURCE", "EUID", "HOME", "OLDPWD", "PATH", "PPID", "PWD", "RANDOM", "SECONDS", "UID"];
+
+fn by_a_person(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program)
+        .args(arguments)
+        .current_dir(ROOT)
+        .env_clear()
+        .envs(["PATH", "HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+        .envs([("TERM", "xterm"), ("LANG", "C.UTF-8"), ("SHELL", "/bin/bash")])
+        .output()
+        .unwrap()
+}
+
+/// The goals that `make help` lists.
+fn goals() -> BTreeSet<String> {
+    let help = String::from_utf8(by_a_person("make", &["help"]).stdout).unwrap();
+    let goals: BTreeSet<String> =
+        help.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    assert!(goals.len() > 20, "{help}");
+    goals
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
+}
+
+/// The shell scripts of the project, by their path from the root.
+fn scripts() -> Vec<PathBuf> {
+    let listed = by_a_person("git", &["ls-files", "-co", "--exclude-standard", "scripts", "packaging", ".ci"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let is_script = |path: &PathBuf| {
+        fs::read_to_string(path).is_ok_and(|text| text.starts_with("#!/bin/bash") || text.starts_with("#!/bin/sh"))
+    };
+    let scripts: Vec<PathBuf> = listed.lines().map(|path| Path::new(ROOT).join(path)).filter(is_script).collect();
+    assert!(scripts.len() > 15, "{scripts:?}");
+    scripts
+}
+
+#[test]
+fn every_goal_expands_in_the_environment_of_a_login() {
+    for goal in goals() {
+        let output = by_a_person("make", &["--no-print-directory", "-n", &goal]);
+        assert!(output.status.success(), "make -n {goal}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Variables in capitals that a shell text reads without a default, and does not set itself.
+fn inherited(text: &str) -> BTreeSet<String> {
+    let read = Regex::new(r"\$(?:\{([A-Z][A-Z0-9_]*)[}%#/^,\[]|([A-Z][A-Z0-9_]*))").unwrap();
+    let set = Regex::new(
+        r#"(?:^|[\s;(&|])(?:export |local |readonly )?([A-Z][A-Z0-9_]*)\+?=|: "?\$\{([A-Z][A-Z0-9_]*):?[=?]"#,
+    );
+    let set_by_word = Regex::new(r"(?:read|for|local|mapfile)(?: -\w+)* ([A-Z][A-Z0-9_]*)").unwrap();
+    let names = |regex: &Regex| -> BTreeSet<String> {
+        let captures = regex.captures_iter(text);
+        captures.filter_map(|c| c.iter().skip(1).flatten().next().map(|m| m.as_str().to_owned())).collect()
+    };
+    let known: BTreeSet<String> = [&set.unwrap(), &set_by_word].into_iter().flat_map(names).collect();
+    let of_a_login = |name: &String| OF_A_LOGIN.contains(&name.as_str());
+    names(&read).into_iter().filter(|name| !known.contains(name) && !of_a_login(name)).collect()
+}
+
+/// The text without comments and without what is in single quotes, which another program reads.
+fn shell_code(text: &str) -> String {
+    let quoted = Regex::new(r"'[^']*'").unwrap();
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    quoted.replace_all(&lines.collect::<Vec<_>>().join("\n"), "''").into_owned()
+}
+
+#[test]
+fn no_recipe_and_no_script_reads_a_variable_that_nothing_sets() {
+    let makefile = read("Makefile");
+    // A recipe's own shell: `$$NAME` in the Makefile.
+    let recipes = shell_code(&makefile).replace("$(", "(").replace("$$", "$");
+    assert_eq!(inherited(&recipes), BTreeSet::new(), "Makefile");
+    for script in scripts() {
+        let text = fs::read_to_string(&script).unwrap();
+        assert_eq!(inherited(&shell_code(&text)), BTreeSet::new(), "{}: give them a default", script.display());
+    }
+}
+
+#[test]
+fn the_scan_sees_what_is_inherited() {
+    let seen = |text: &str| inherited(text).into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!(seen("echo $HOWDAH_X ${HOWDAH_Y}"), "HOWDAH_X HOWDAH_Y");
+    assert_eq!(seen("echo ${HOWDAH_X-} ${HOWDAH_Y:-a} ${HOWDAH_Z:?say so} $HOME"), "");
+    assert_eq!(seen("HOWDAH_X=1 make; echo $HOWDAH_X; read -r LINE; echo \"$LINE\""), "");
+}
+
+#[test]
+fn documents_name_goals_that_exist() {
+    let goals = goals();
+    let named = Regex::new(r"(?:^|`|\s)make ([a-z][a-z0-9-]*)(?:`|\s|$)").unwrap();
+    for document in ["README.md", "CONTRIBUTING.md", "docs/guide/install.md", "docs/guide/choosing.md"] {
+        let text = read(document);
+        for block in text.split("```").skip(1).step_by(2) {
+            for goal in block.lines().filter_map(|line| named.captures(line.split('#').next().unwrap_or(""))) {
+                assert!(goals.contains(&goal[1]), "{document}: `make {}` does not exist", &goal[1]);
+            }
+        }
+    }
+    for goal in named.captures_iter(&read("CONTRIBUTING.md")) {
+        let known = goals.contains(&goal[1]) || ["help", "sure"].contains(&&goal[1]);
+        assert!(known, "CONTRIBUTING.md: `make {}` does not exist", &goal[1]);
+    }
+}
