@@ -42,6 +42,7 @@ mod routes;
 mod sandbox;
 mod serve;
 mod service;
+mod signals;
 mod socket_files;
 mod status_text;
 mod tls;

@@ -10,6 +10,7 @@ use crate::orders::Order;
 use crate::pools::{self, Pools, Surroundings};
 use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::service::Service;
+use crate::signals::{Event, Signals};
 use crate::socket_files::Files;
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
@@ -32,7 +33,6 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 /// How often the pools of a server that starts are asked whether they serve.
@@ -436,48 +436,5 @@ fn remove_socket_files(server: &Server, files: &Files, others: &[PathBuf]) {
     let own = files.own(settings.listen.iter().chain([&settings.admin]));
     for path in own.iter().filter(|path| !others.contains(path)) {
         let _ = std::fs::remove_file(path);
-    }
-}
-
-/// What a signal asks for.
-enum Event {
-    Stop,
-    Reload,
-    ReopenLogs,
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-    user1: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hangup: listen(SignalKind::hangup())?,
-            user1: listen(SignalKind::user_defined1())?,
-        })
-    }
-
-    async fn next(&mut self) -> Event {
-        tokio::select! {
-            _ = self.terminate.recv() => Event::Stop,
-            _ = self.interrupt.recv() => Event::Stop,
-            _ = self.hangup.recv() => Event::Reload,
-            _ = self.user1.recv() => Event::ReopenLogs,
-        }
-    }
-
-    async fn second_stop(&mut self) {
-        loop {
-            if matches!(self.next().await, Event::Stop) {
-                return;
-            }
-        }
     }
 }

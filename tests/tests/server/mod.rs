@@ -61,6 +61,7 @@ mod script_life;
 mod server_variables;
 mod service;
 mod sessions;
+mod signals;
 mod sites;
 mod sites_explain;
 mod sites_links;

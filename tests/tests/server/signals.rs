@@ -1,0 +1,50 @@
+//! Every signal that somebody may send to the server has an effect on purpose, and never its default action.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, scenario};
+use rustix::process::Signal;
+
+scenario!(
+    quit_finishes_what_runs_as_phpfpm_and_nginx_do,
+    howdah_only = "the end of howdah is judged",
+    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        site.howdah().signal(Signal::QUIT);
+        let target = site.target().clone();
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        held.release();
+        assert_eq!(conn.response("GET").expect(200).text(), "finished");
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+    },
+);
+
+scenario!(
+    usr2_reloads_as_in_phpfpm,
+    howdah_only = "the processes of howdah are compared",
+    |s| s.workers(1).php("pid.php", "echo getmypid();"),
+    |site| {
+        let before = site.get_ok("/pid.php");
+        site.howdah().signal(Signal::USR2);
+        assert!(eventually(PATIENCE, || site.get_ok("/pid.php") != before), "the same worker serves");
+    },
+);
+
+scenario!(
+    signals_without_a_meaning_are_logged_and_change_nothing,
+    howdah_only = "the log of howdah is read",
+    |s| s.php("hello.php", "echo 'hello';"),
+    |site| {
+        let signals = [Signal::ALARM, Signal::VTALARM, Signal::PROF, Signal::IO, Signal::POWER, Signal::XCPU];
+        let unheard = [Signal::XFSZ, Signal::WINCH, Signal::PIPE, Signal::URG, Signal::CONT];
+        for signal in signals.into_iter().chain(unheard) {
+            site.howdah().signal(signal);
+            assert_eq!(site.get_ok("/hello.php"), "hello", "after {signal:?}");
+        }
+        let names = ["ALRM", "VTALRM", "PROF", "IO", "PWR", "XCPU"];
+        names.iter().for_each(|name| drop(site.wait_for_log(&["signal ignored", &format!("\"{name}\"")])));
+    },
+);
