@@ -78,7 +78,8 @@ pub use choice::{
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;
 pub use glob::Glob;
-pub use host::{HostPattern, HostRoom, normal_host};
+pub use host::HostPattern;
+pub use howdah_rules::host::{HostRoom, normal_host};
 pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};

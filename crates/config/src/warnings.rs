@@ -7,6 +7,7 @@ use crate::load::Loaded;
 use crate::log_target::{AccessTarget, LogTarget};
 use crate::settings::PoolSettings;
 use crate::source::Surroundings;
+use howdah_rules::{Rule, presets};
 
 impl Loaded {
     /// One line for each thing that should be looked at.
@@ -17,6 +18,7 @@ impl Loaded {
         self.missing_php(&mut found);
         self.warm_ups_that_do_nothing(&mut found);
         self.snapshots_without_warm_up(&mut found);
+        self.paths_open_above_protected_ones(&mut found);
         found
     }
 
@@ -25,6 +27,25 @@ impl Loaded {
         let around = Surroundings::of_process();
         let missing = self.settings.pools.iter().find_map(|pool| pool.php.binary.missing(&around));
         found.extend(missing.map(|missing| format!("no PHP will run: {missing}")));
+    }
+
+    /// `/admin/*` is not `/admin`, which is a page of the application where a front controller responds.
+    fn paths_open_above_protected_ones(&self, found: &mut Vec<String>) {
+        for site in self.settings.all_sites() {
+            if site.front_controller.is_none() {
+                continue;
+            }
+            // An application's rules are about its directories; only what somebody has written here is looked at.
+            let of_application = |rule: &Rule| {
+                presets::NAMES.iter().any(|app| rule.name.strip_prefix(app).is_some_and(|rest| rest.starts_with('-')))
+            };
+            for (rule, path) in site.rules.open_above().filter(|(rule, _)| !of_application(rule)) {
+                found.push(format!(
+                    "{}: {path}/* is protected and {path} is not, which may be the same page: write path = [\"{path}\", \"{path}/*\"]",
+                    rule.name
+                ));
+            }
+        }
     }
 
     /// Only the boot of a snapshot keeps anything of such requests.

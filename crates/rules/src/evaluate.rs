@@ -1,24 +1,21 @@
-//! Following rules for one request: in their order, each rewrite seen by the rules behind it.
+//! Following rules for one request: in their order, each rewrite seen by the rules behind it (`run`).
 
-use crate::conditions::{Key, Present, contains};
+use crate::conditions::Present;
 use crate::index::{Candidates, Index, MOST_RULES};
-use crate::outcome::{Access, Attempt, Failure, Outcome, Stop};
-use crate::path::normalise;
+use crate::names::{Name, Protecting, open_above};
+use crate::outcome::Outcome;
 use crate::pattern::PathPattern;
-use crate::regex::{Captures, TooManySteps};
+use crate::regex::TooManySteps;
 use crate::request::{Files, Request};
-use crate::rule::{Action, Kind, QueryMode, Rule, Times, Try};
-use crate::template::{Template, encode_query};
+use crate::rule::{Action, Rule, Try};
+use crate::run::Run;
+use crate::template::Template;
 use crate::trace::{Trace, Verdict};
 use crate::tree::Problem;
-use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// How often rules may begin anew for one request.
 const MOST_RESTARTS: usize = 10;
-/// Bytes of a path and a query that rules make.
-const LONGEST: usize = 32 * 1024;
 
 /// The rules of a site, compiled.
 #[derive(Debug, Default)]
@@ -27,6 +24,8 @@ pub struct Rules {
     /// Which conditions each has, and which negated ones.
     present: Vec<(Present, Present)>,
     index: Index,
+    /// Those that protect, for the names of what is served.
+    protecting: Protecting,
 }
 
 impl Rules {
@@ -44,7 +43,8 @@ impl Rules {
         }
         let index = Index::new(&rules);
         let present = rules.iter().map(|rule| (rule.conditions.present(), rule.not.present())).collect();
-        Ok(Self { rules, present, index })
+        let protecting = Protecting::new(&rules);
+        Ok(Self { rules, present, index, protecting })
     }
 
     /// The rules, in their order.
@@ -64,21 +64,41 @@ impl Rules {
         if self.rules.is_empty() {
             return None;
         }
-        let mut run = Run {
-            original: request,
-            files,
-            path: Cow::Borrowed(request.path),
-            query: request.query.map(Cow::Borrowed),
-            rewritten: false,
-            outcome: None,
-        };
+        let mut run = Run::new(request, files, None);
         self.follow(&mut run, trace);
+        if let Some(outcome) = &mut run.outcome {
+            outcome.judged = std::mem::take(&mut run.judged);
+        }
         if run.rewritten {
             let (path, query) = (run.path.into_owned(), run.query.map(Cow::into_owned));
             let outcome = run.outcome.get_or_insert_default();
             (outcome.path, outcome.query) = (Some(path), Some(query));
         }
         run.outcome
+    }
+
+    /// Whether any rule protects something by its path.
+    #[must_use]
+    pub const fn protect(&self) -> bool {
+        !self.protecting.is_empty()
+    }
+
+    /// What the rules that protect say of the names of what a request leads to (`names`); none if nothing. `first` is
+    /// what they have said of its path. The outcome has `access`, `php`, `stop` and `judged` alone.
+    pub fn judge(
+        &self,
+        request: &Request<'_>,
+        names: &[Name<'_>],
+        first: Option<&Outcome>,
+        files: &impl Files,
+        trace: &mut impl Trace,
+    ) -> Option<Box<Outcome>> {
+        self.protecting.judge(request, names, first, files, trace)
+    }
+
+    /// Rules that protect what lies below a path and not the path itself: their names, lines and that path.
+    pub fn open_above(&self) -> impl Iterator<Item = (&Rule, String)> {
+        self.rules.iter().filter_map(|rule| Some((rule, open_above(rule)?)))
     }
 
     fn follow<T: Trace>(&self, run: &mut Run<'_, impl Files>, trace: &mut T) {
@@ -105,6 +125,9 @@ impl Rules {
             if T::ON {
                 let actions: Vec<String> = rule.actions.iter().map(Action::describe).collect();
                 trace.rule(at, &rule.name, Verdict::Matched(&actions));
+            }
+            if self.protecting.has(at) {
+                run.judged.add(u16::try_from(at).unwrap_or(u16::MAX));
             }
             let done = run.apply(rule);
             if done.stop || rule.last {
@@ -164,257 +187,6 @@ fn resolve(rule: &mut Rule) -> Vec<Problem> {
         }
     }
     problems
-}
-
-/// One request on its way through the rules.
-struct Run<'a, F> {
-    original: &'a Request<'a>,
-    files: &'a F,
-    path: Cow<'a, [u8]>,
-    query: Option<Cow<'a, [u8]>>,
-    rewritten: bool,
-    outcome: Option<Box<Outcome>>,
-}
-
-/// What a rule did to the way on.
-#[derive(Default)]
-struct Done {
-    stop: bool,
-    rewritten: bool,
-}
-
-/// A condition that does not hold.
-struct Missed {
-    key: Key,
-    negated: bool,
-}
-
-impl Missed {
-    fn wanted(&self, rule: &Rule) -> String {
-        let conditions = if self.negated { &rule.not } else { &rule.conditions };
-        let wanted = conditions.describe(self.key);
-        if self.negated { format!("other than {wanted}") } else { wanted }
-    }
-}
-
-impl<F: Files> Run<'_, F> {
-    /// The request as it is now.
-    fn request(&self) -> Request<'_> {
-        Request { path: &self.path, query: self.query.as_deref(), ..*self.original }
-    }
-
-    fn outcome(&mut self) -> &mut Outcome {
-        self.outcome.get_or_insert_default()
-    }
-
-    fn fail(&mut self, rule: &Rule, reason: &'static str) {
-        self.outcome().stop = Some(Stop::Failed(Failure { rule: rule.name.clone(), reason }));
-    }
-
-    /// The first condition that does not hold.
-    fn misses(
-        &self,
-        rule: &Rule,
-        present: (Present, Present),
-        path_fits: bool,
-    ) -> Result<Option<Missed>, TooManySteps> {
-        let request = self.request();
-        let place = self.outcome.as_ref().and_then(|outcome| outcome.place.as_deref());
-        let exists = |wanted: &[Kind]| wanted.contains(&self.files.kind(place, &self.path));
-        if let Some(key) = rule.conditions.misses(present.0, &request, path_fits, &exists)? {
-            return Ok(Some(Missed { key, negated: false }));
-        }
-        let holds = rule.not.holds_one(present.1, &request, &exists)?;
-        Ok(holds.map(|key| Missed { key, negated: true }))
-    }
-
-    /// What the rule's pattern stands for.
-    fn captures(&self, rule: &Rule) -> Result<Captures, TooManySteps> {
-        for path in &rule.conditions.path {
-            if let Some(captures) = path.captures(&self.path)? {
-                return Ok(captures);
-            }
-        }
-        Ok(Captures::of([&*self.path].into_iter()))
-    }
-
-    fn apply(&mut self, rule: &Rule) -> Done {
-        let mut done = Done::default();
-        let captures = if rule.wants_captures() {
-            let Ok(captures) = self.captures(rule) else {
-                self.fail(rule, "its pattern took too many steps");
-                return Done { stop: true, ..done };
-            };
-            captures
-        } else {
-            Captures::default()
-        };
-        for action in &rule.actions {
-            match action {
-                Action::Rewrite(template, mode) => {
-                    if let Err(reason) = self.rewrite(template, *mode, &captures) {
-                        self.fail(rule, reason);
-                        return Done { stop: true, ..done };
-                    }
-                    done.rewritten = true;
-                }
-                Action::TryFiles(list) => match self.attempts(list, &captures) {
-                    Ok(attempts) => self.outcome().try_files = Some(attempts),
-                    Err(reason) => {
-                        self.fail(rule, reason);
-                        return Done { stop: true, ..done };
-                    }
-                },
-                Action::Redirect(template, mode, status) => {
-                    let stop = match self.location(template, *mode, &captures) {
-                        Some(location) => Stop::Redirect(*status, location),
-                        None => Stop::Failed(Failure { rule: rule.name.clone(), reason: "its redirect is too long" }),
-                    };
-                    self.outcome().stop = Some(stop);
-                }
-                action => self.set(action),
-            }
-            if self.outcome.as_ref().is_some_and(|outcome| outcome.stop.is_some()) {
-                done.stop = true;
-                break;
-            }
-        }
-        done
-    }
-
-    /// Does what needs neither captures nor another path.
-    fn set(&mut self, action: &Action) {
-        let client = self.original.client;
-        let forbidden = || Some(Stop::Status(StatusCode::FORBIDDEN, None));
-        match action {
-            Action::Allow(list) if !contains(list, client) => self.outcome().stop = forbidden(),
-            Action::Deny(list) if contains(list, client) => self.outcome().stop = forbidden(),
-            Action::Allow(_) | Action::Deny(_) => {}
-            Action::Status(status, body) => self.outcome().stop = Some(Stop::Status(*status, body.clone())),
-            Action::Proxy(proxy) => self.outcome().stop = Some(Stop::Proxy(proxy.clone())),
-            Action::Maintenance(maintenance) => {
-                if maintenance.flag.as_ref().is_none_or(|flag| self.files.is_there(flag)) {
-                    self.outcome().stop = Some(Stop::Maintenance(maintenance.clone()));
-                }
-            }
-            other => self.outcome().set(other),
-        }
-    }
-
-    fn rewrite(&mut self, template: &Template, mode: QueryMode, captures: &Captures) -> Result<(), &'static str> {
-        let (path, own) = template.expand_path(captures, &self.request());
-        let path = normalise(&path).map_err(|_| "it rewrites to a path that leads above the root")?;
-        let query = join(own, self.query.as_deref(), mode);
-        if path.len() + query.as_ref().map_or(0, Vec::len) > LONGEST {
-            return Err("it rewrites to a path that is too long");
-        }
-        self.path = Cow::Owned(path);
-        self.query = query.map(Cow::Owned);
-        self.rewritten = true;
-        Ok(())
-    }
-
-    fn attempts(&self, list: &[Try], captures: &Captures) -> Result<Vec<Attempt>, &'static str> {
-        let attempts = list.iter().map(|attempt| match attempt {
-            Try::Status(status) => Ok(Attempt::Status(*status)),
-            Try::Path(template) => {
-                let (path, query) = template.expand_path(captures, &self.request());
-                let path = normalise(&path).map_err(|_| "it tries a path that leads above the root")?;
-                let length = path.len() + query.as_ref().map_or(0, Vec::len);
-                if length > LONGEST { Err("it tries a path that is too long") } else { Ok(Attempt::Path(path, query)) }
-            }
-        });
-        attempts.collect()
-    }
-
-    /// The value of `Location`.
-    fn location(&self, template: &Template, mode: QueryMode, captures: &Captures) -> Option<HeaderValue> {
-        let address = template.expand_address(captures, &self.request());
-        let (address, fragment) = address.split_once('#').map_or((&*address, None), |(a, f)| (a, Some(f)));
-        let (path, own) = address.split_once('?').map_or((address, None), |(a, q)| (a, Some(q.as_bytes().to_vec())));
-        let query = self.query.as_deref().map(|query| encode_query(query).into_bytes());
-        let mut location = path.to_owned();
-        if let Some(query) = join(own, query.as_deref(), mode) {
-            location.push('?');
-            location.push_str(&String::from_utf8_lossy(&query));
-        }
-        if let Some(fragment) = fragment {
-            location.push('#');
-            location.push_str(fragment);
-        }
-        if location.len() > LONGEST {
-            return None;
-        }
-        HeaderValue::from_str(&location).ok()
-    }
-}
-
-impl Outcome {
-    /// Notes a setting. What is in a list is noted once, though the rules begin anew.
-    fn set(&mut self, action: &Action) {
-        match action {
-            Action::Place(place) => self.place = Some(place.clone()),
-            Action::Index(names) => self.index = Some(names.clone()),
-            Action::FrontController(script) => self.front_controller = Some(script.clone()),
-            Action::Php(on) => self.php = Some(*on),
-            Action::Limit(limit) => {
-                let is_same = |access: &Access| matches!(access, Access::Limit(there) if Arc::ptr_eq(there, limit));
-                if !self.access.iter().any(is_same) {
-                    self.access.push(Access::Limit(limit.clone()));
-                }
-            }
-            Action::Auth(auth) => {
-                // A later rule's counts in the place of an earlier one's.
-                self.access.retain(|access| !matches!(access, Access::Auth(_)));
-                self.access.extend(auth.clone().map(Access::Auth));
-            }
-            Action::RequestHeader(name, value) => self.request_headers.push((name.clone(), value.clone())),
-            Action::Variable(name, value) => self.variables.push((name.clone(), value.clone())),
-            Action::Response(change) => push_once(&mut self.response, change),
-            Action::Cors(cors) => self.cors = Some(cors.clone()),
-            Action::Mime(mime) => push_once(&mut self.mime, mime),
-            Action::ErrorPages(pages) => push_once(&mut self.error_pages, pages),
-            Action::Listing(on) => self.listing = Some(*on),
-            Action::Pool(pool) => self.pool = Some(pool.clone()),
-            Action::Ini(ini) => push_once(&mut self.ini, ini),
-            Action::Times(times) => {
-                let known = self.times;
-                self.times = Times {
-                    deadline: times.deadline.or(known.deadline),
-                    cpu: times.cpu.or(known.cpu),
-                    queue: times.queue.or(known.queue),
-                };
-            }
-            Action::MaxBody(bytes) => self.max_body = Some(*bytes),
-            Action::AccessLog(on) => self.access_log = Some(*on),
-            // What changes the way on is `Run`'s; links are the site's.
-            Action::Links(_) => {}
-            Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
-            Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
-        }
-    }
-}
-
-fn push_once<T>(list: &mut Vec<Arc<T>>, item: &Arc<T>) {
-    if !list.iter().any(|there| Arc::ptr_eq(there, item)) {
-        list.push(item.clone());
-    }
-}
-
-/// The query of a new path. An empty one of its own drops the request's.
-fn join(own: Option<Vec<u8>>, request: Option<&[u8]>, mode: QueryMode) -> Option<Vec<u8>> {
-    let request = request.filter(|query| !query.is_empty());
-    match (own, request) {
-        (Some(own), _) if own.is_empty() => None,
-        (Some(mut own), Some(request)) if mode == QueryMode::Append => {
-            own.push(b'&');
-            own.extend_from_slice(request);
-            Some(own)
-        }
-        (Some(own), _) => Some(own),
-        (None, _) if mode == QueryMode::Drop => None,
-        (None, request) => request.map(<[u8]>::to_vec),
-    }
 }
 
 #[cfg(test)]

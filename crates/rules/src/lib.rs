@@ -10,9 +10,11 @@ mod describe;
 mod evaluate;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod host;
 mod index;
 pub mod keys;
 pub mod limit;
+mod names;
 pub mod outcome;
 mod password;
 pub mod path;
@@ -26,6 +28,7 @@ pub mod regex;
 pub mod request;
 pub mod response;
 pub mod rule;
+mod run;
 pub mod template;
 #[cfg(test)]
 mod testing;
@@ -34,7 +37,8 @@ pub mod tree;
 pub mod users;
 
 pub use evaluate::Rules;
-pub use outcome::{Access, Attempt, Failure, Outcome, Stop};
+pub use names::Name;
+pub use outcome::{Access, Attempt, Failure, Numbers, Outcome, Stop};
 pub use read::read;
 pub use request::{Files, NoFiles, Request};
 pub use rule::{Action, Conditions, Kind, Place, Rule, Times};

@@ -56,6 +56,38 @@ pub struct Outcome {
     pub access_log: Option<bool>,
     /// What the request ends with, instead of a file or script.
     pub stop: Option<Stop>,
+    /// The rules that were followed, of those that protect something by its path.
+    pub judged: Numbers,
+}
+
+/// Numbers of rules. Nothing is allocated for the first ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbers {
+    first: u64,
+    others: Vec<u16>,
+}
+
+impl Numbers {
+    /// Adds a rule.
+    pub fn add(&mut self, number: u16) {
+        match number {
+            0..64 => self.first |= 1 << number,
+            _ if self.others.contains(&number) => {}
+            _ => self.others.push(number),
+        }
+    }
+
+    /// Whether a rule is among them.
+    #[must_use]
+    pub fn has(&self, number: u16) -> bool {
+        if number < 64 { self.first & 1 << number != 0 } else { self.others.contains(&number) }
+    }
+
+    /// Adds others.
+    pub fn extend(&mut self, others: &Self) {
+        self.first |= others.first;
+        others.others.iter().for_each(|&number| self.add(number));
+    }
 }
 
 /// What is asked before anything is given out.

@@ -1,7 +1,9 @@
 //! Patterns of paths and of other texts. In a plain pattern `*` stands for any text, slashes included, and everything
 //! else for itself.
 
+use crate::host::{HostRoom, normal_host};
 use crate::regex::{Captures, Regex, TooManySteps};
+use std::net::Ipv6Addr;
 
 /// A pattern of decoded, normalised paths.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,6 +191,30 @@ impl TextPattern {
         }
     }
 
+    /// A pattern of hosts, which are compared in their one form (`host::normal_host`).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn host(text: &str) -> Result<Self, String> {
+        if let Some(pattern) = text.strip_prefix('~') {
+            // Hosts come in small letters.
+            let any_case = if pattern.bytes().any(|b| b.is_ascii_uppercase()) { "(?i)" } else { "" };
+            return Regex::new(&format!("{any_case}{}", pattern.trim_start())).map(Self::Regex);
+        }
+        if text.contains('*') || text.is_empty() {
+            return Ok(Self::Glob(Glob::new(text.strip_suffix('.').unwrap_or(text))));
+        }
+        let bare = text.parse::<Ipv6Addr>().map(|address| format!("[{address}]"));
+        let text = bare.as_deref().unwrap_or(text);
+        let mut room: HostRoom = [0; _];
+        let has_port = text.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+        match normal_host(text.as_bytes(), &mut room).and_then(|host| std::str::from_utf8(host).ok()) {
+            Some(host) if !has_port => Ok(Self::Glob(Glob::new(host))),
+            Some(host) => Err(format!("{text:?} can match no host: they are compared without a port; write {host:?}")),
+            None => Err(format!("{text:?} is no host")),
+        }
+    }
+
     /// Whether a value fits; none for what is not there.
     ///
     /// # Errors
@@ -269,6 +295,25 @@ mod tests {
             assert_eq!(pattern.matches(value.map(str::as_bytes)), Ok(fits), "{pattern:?} {value:?}");
         }
         assert!(TextPattern::new("~(").is_err());
+    }
+
+    #[test]
+    fn hosts_of_rules_have_the_form_in_which_hosts_are_compared() {
+        for (pattern, host, fits) in [
+            ("Admin.Example.org.", "admin.example.org", true),
+            ("*.example.org.", "a.example.org", true),
+            ("[2001:DB8:0:0::1]", "[2001:db8::1]", true),
+            ("2001:db8:0::1", "[2001:db8::1]", true),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("~^Admin\\.", "admin.example.org", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            let pattern = TextPattern::host(pattern).unwrap();
+            assert_eq!(pattern.matches(Some(host.as_bytes())), Ok(fits), "{pattern:?} {host}");
+        }
+        assert!(TextPattern::host("a.example:8080").unwrap_err().contains("without a port"));
+        assert!(TextPattern::host("[::1").is_err() && TextPattern::host(".").is_err());
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Reader<'_> {
         let mut conditions = Conditions::default();
         for Entry { key, node, .. } in entries {
             match key.as_str() {
-                "host" => conditions.host = self.each(key, node, TextPattern::new),
+                "host" => conditions.host = self.each(key, node, TextPattern::host),
                 "path" => {
                     let mount = self.mount.clone();
                     let paths = self.each(key, node, |text| PathPattern::new(&below(&mount, text)));

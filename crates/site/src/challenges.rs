@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 
 /// What comes before the token in the path.
-const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
+pub(crate) const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
 
 /// Who knows the tokens; `cli` brings it.
 pub trait Challenges: Debug + Send + Sync {

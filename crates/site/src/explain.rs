@@ -6,6 +6,7 @@ use crate::notes::{Note, Notes};
 use crate::phase::limits;
 use crate::phase::route::{self, Route};
 use crate::phase::rules;
+use crate::phase::rules::served::{self, Served};
 use crate::refusal::Refusal;
 use crate::request_path::redirect_to;
 use crate::ruled::Lookup;
@@ -159,31 +160,63 @@ fn ruled(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Expla
     for line in lines.0 {
         notes.add("rule", line);
     }
-    match outcome.as_mut().and_then(|outcome| outcome.stop.take()) {
-        None => {}
-        Some(Stop::Status(status, _)) => {
+    if let Some(stop) = outcome.as_mut().and_then(|outcome| outcome.stop.take()) {
+        ended(stop, notes, found);
+    }
+    outcome
+}
+
+/// What a rule ends the request with, as its response.
+fn ended(stop: Stop, notes: &Notes, found: &mut Explanation) {
+    match stop {
+        Stop::Status(status, _) => {
             notes.add("response", format!("{status}, from a rule"));
             found.status = Some(status.as_u16());
         }
-        Some(Stop::Redirect(status, location)) => {
+        Stop::Redirect(status, location) => {
             notes.add("response", format!("{status}, from a rule"));
             found.status = Some(status.as_u16());
             found.location = Some(String::from_utf8_lossy(location.as_bytes()).into_owned());
         }
-        Some(Stop::Maintenance(_)) => {
+        Stop::Maintenance(_) => {
             notes.add("response", "503: a rule says that this is under maintenance");
             found.status = Some(503);
         }
-        Some(Stop::Proxy(proxy)) => {
+        Stop::Proxy(proxy) => {
             notes.add("response", format!("what the other server says, \"{proxy}\""));
             found.proxy = Some(proxy.to_string());
         }
-        Some(Stop::Failed(failure)) => {
+        Stop::Failed(failure) => {
             notes.add("response", format!("500: the rule {} cannot be followed: {}", failure.rule, failure.reason));
             found.status = Some(500);
         }
     }
-    outcome
+}
+
+/// What rules say of what will be served, where that has another name than the path; false if the request ends there.
+fn named(
+    site: &Site,
+    head: &Head,
+    peer: &Peer,
+    outcome: Option<&Outcome>,
+    route: &Route,
+    notes: &Notes,
+    found: &mut Explanation,
+) -> bool {
+    let mut lines = Lines::default();
+    let path = outcome.and_then(|outcome| outcome.path.as_deref());
+    let judged = served::explain(site, head, peer, outcome, Served { path, stands_in: false, route }, &mut lines);
+    for line in lines.0 {
+        notes.add("rule", format!("for what is served: {line}"));
+    }
+    let Some(judged) = judged else { return true };
+    if let Some(stop) = judged.stop {
+        ended(stop, notes, found);
+    } else if judged.php == Some(false) && matches!(route, Route::Script(_)) {
+        notes.add("response", "403: a rule runs no PHP there");
+        found.status = Some(403);
+    }
+    found.status.is_none()
 }
 
 fn site<'a>(sites: &'a Sites, head: &Head, peer: &Peer, notes: &Notes) -> Found<'a> {
@@ -222,12 +255,20 @@ fn site<'a>(sites: &'a Sites, head: &Head, peer: &Peer, notes: &Notes) -> Found<
 fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Explanation) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let pinned = site.settings.server_name.as_deref();
-    if let Some(response) = site.https.redirect(head, peer, &site.server.settings.http, pinned) {
-        notes.add("response", "a redirect to TLS (`tls.redirect`)");
-        found.status = Some(response.status().as_u16());
-        let location = response.headers().get(header::LOCATION);
-        found.location = location.map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
-        return;
+    match site.https.redirect(head, peer, &site.server.settings.http, pinned) {
+        Ok(None) => {}
+        Ok(Some(response)) => {
+            notes.add("response", "a redirect to TLS (`tls.redirect`)");
+            found.status = Some(response.status().as_u16());
+            let location = response.headers().get(header::LOCATION);
+            found.location = location.map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
+            return;
+        }
+        Err(refusal) => {
+            notes.add("response", format!("{}: no host, which a redirect to HTTPS needs", refusal.status()));
+            found.status = Some(refusal.status().as_u16());
+            return;
+        }
     }
     notes.add("root", site.root.display().to_string());
     let path = head.target.path();
@@ -242,6 +283,9 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
     }
     let lookup = outcome.as_deref().map_or_else(Lookup::default, |outcome| Lookup::new(site, outcome));
     let route = route::explain(site, path, &lookup, notes);
+    if !named(site, head, peer, outcome.as_deref(), &route, notes, found) {
+        return;
+    }
     let status = match route {
         Route::Script(script) => {
             let pool = site.server.settings.pools.get(script.pool);

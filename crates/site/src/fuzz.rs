@@ -99,12 +99,13 @@ mod tests {
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
         type Named = (&'static str, fn(&[u8]));
-        let targets: [Named; 6] = [
+        let targets: [Named; 7] = [
             ("request_path", request_path),
             ("forwarded", forwarded_fields),
             ("file_request", file_request),
             ("response_head", response_head),
             ("rules", howdah_rules::fuzz::rules),
+            ("access", crate::fuzz_access::access),
             ("htaccess", crate::fuzz_htaccess::htaccess),
         ];
         for (name, run) in targets {

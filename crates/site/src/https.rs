@@ -1,12 +1,13 @@
 //! Sends clients that came without TLS to where it is spoken, and tells the others to stay there.
 
+use crate::challenges;
 use crate::forwarded;
+use crate::refusal::Refusal;
+use crate::request_path::plain_path;
 use howdah_config::{HttpSettings, ListenAddr, Settings};
 use howdah_protocol::{Body, Head, Peer, Response};
 use http::{HeaderValue, Method, StatusCode, Version, header};
-
-/// What certificate authorities ask for over HTTP (RFC 8555 8.3) is never sent elsewhere: perhaps there is no certificate yet.
-const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+use std::net::Ipv6Addr;
 
 /// What the settings say about it.
 #[derive(Debug, Default)]
@@ -32,22 +33,29 @@ impl Https {
     }
 
     /// The way to the same address with TLS, for who came without; on the host that the site pins, if it does.
+    ///
+    /// What certificate authorities ask for over HTTP (RFC 8555 8.3) is never sent elsewhere: perhaps there is no
+    /// certificate yet. What counts is the path that would be served, not how it was spelled.
+    ///
+    /// # Errors
+    /// 400 where nothing says which host it is.
     pub(crate) fn redirect(
         &self,
         head: &Head,
         peer: &Peer,
         trusted: &HttpSettings,
         pinned: Option<&str>,
-    ) -> Option<Response> {
-        let port = self.redirect?;
-        if head.target.path().starts_with(CHALLENGES) || is_https(head, peer, trusted) {
-            return None;
+    ) -> Result<Option<Response>, Refusal> {
+        let Some(port) = self.redirect.filter(|_| !is_https(head, peer, trusted)) else { return Ok(None) };
+        if plain_path(head.target.path()).is_ok_and(|path| path.starts_with(challenges::PREFIX)) {
+            return Ok(None);
         }
         // `limits` has made sure that these are hosts.
-        let host = head.target.authority().or_else(|| head.headers.get(header::HOST).map(HeaderValue::as_bytes));
-        let host = host.and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
+        let host = forwarded::named_host(head).and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let (name, _) = forwarded::split_port(host);
-        let name = pinned.unwrap_or(if name.is_empty() { &*peer.server_addr } else { name });
+        let name = pinned.map(str::to_owned).or_else(|| (!name.is_empty()).then(|| name.to_owned()));
+        let name =
+            name.or_else(|| address(peer)).ok_or(Refusal::bad_request("no host, which a redirect to HTTPS needs"))?;
         let mut location = format!("https://{name}").into_bytes();
         if port != 443 {
             location.extend_from_slice(format!(":{port}").as_bytes());
@@ -61,8 +69,9 @@ impl Https {
         // 301 may turn other methods into GET, 308 may not.
         let safe = head.method == Method::GET || head.method == Method::HEAD;
         *response.status_mut() = if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
-        response.headers_mut().insert(header::LOCATION, HeaderValue::from_bytes(&location).ok()?);
-        Some(response)
+        let location = HeaderValue::from_bytes(&location).map_err(|_| Refusal::bad_request("an invalid target"))?;
+        response.headers_mut().insert(header::LOCATION, location);
+        Ok(Some(response))
     }
 
     /// Tells a client that came with TLS to come so again (RFC 6797), and that it may come over HTTP/3 (RFC 7838). What a
@@ -83,7 +92,69 @@ impl Https {
     }
 }
 
+/// The address that the client came to, as a host; none on a Unix socket.
+fn address(peer: &Peer) -> Option<String> {
+    peer.addr?;
+    let address = &*peer.server_addr;
+    Some(address.parse::<Ipv6Addr>().map_or_else(|_| address.to_owned(), |address| format!("[{address}]")))
+}
+
 /// Whether the client speaks TLS, with this server or with a trusted proxy.
 fn is_https(head: &Head, peer: &Peer, trusted: &HttpSettings) -> bool {
     forwarded::client(peer, &head.headers, trusted).https
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use howdah_protocol::Target;
+    use http::HeaderMap;
+
+    /// Where a request without TLS is sent to that came to this address.
+    fn sent_to(path: &str, host: Option<&str>, peer: &Peer, pinned: Option<&str>) -> Result<Option<String>, u16> {
+        let target = Target::parse(Bytes::copy_from_slice(path.as_bytes())).unwrap();
+        let mut headers = HeaderMap::new();
+        host.map(|host| headers.insert(header::HOST, host.parse().unwrap()));
+        let head = Head { method: Method::GET, target, version: Version::HTTP_10, headers };
+        let https = Https { redirect: Some(9441), ..Https::default() };
+        let redirected = https.redirect(&head, peer, &HttpSettings::default(), pinned);
+        let redirected = redirected.map_err(|refusal| refusal.status().as_u16())?;
+        Ok(redirected.map(|response| response.headers()[header::LOCATION].to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn a_redirect_to_https_invents_no_host() {
+        let tcp = |local: &str| Peer::tcp(([192, 0, 2, 9], 4000).into(), local.parse().unwrap(), |_| false);
+        let mut unix = tcp("192.0.2.1:80");
+        (unix.addr, unix.server_addr) = (None, "unix:/run/web.sock".into());
+        for (host, peer, pinned, expected) in [
+            (Some("a.example:80"), &tcp("192.0.2.1:80"), None, Ok("https://a.example:9441/x")),
+            (None, &tcp("192.0.2.1:80"), None, Ok("https://192.0.2.1:9441/x")),
+            (None, &tcp("[::1]:80"), None, Ok("https://[::1]:9441/x")),
+            (Some("[::1]:80"), &tcp("[::1]:80"), None, Ok("https://[::1]:9441/x")),
+            (None, &unix, None, Err(400)),
+            (Some("a.example"), &unix, None, Ok("https://a.example:9441/x")),
+            (None, &unix, Some("pinned.example"), Ok("https://pinned.example:9441/x")),
+        ] {
+            let found = sent_to("/x", host, peer, pinned);
+            assert_eq!(found, expected.map(|place| Some(place.to_owned())), "{host:?} {pinned:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_would_be_served_as_a_challenge_stays_without_tls() {
+        let peer = Peer::tcp(([192, 0, 2, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
+        for (path, stays) in [
+            ("/.well-known/acme-challenge/x", true),
+            ("//.well-known/./acme-challenge/x", true),
+            ("/.well-known/acme-challenge/../../login.php", false),
+            ("/.well-known/acme-challenge/%2e%2e/%2e%2e/login.php", false),
+            ("/.well-known/acme-challenge/%2e%2e/%2e%2e/%2e%2e/x", false),
+            ("/.well-known/acme-challenge%2f../x", false),
+            ("/.well-known/acme-challenge", false),
+        ] {
+            assert_eq!(sent_to(path, Some("a.example"), &peer, None).unwrap().is_none(), stays, "{path}");
+        }
+    }
 }

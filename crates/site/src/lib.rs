@@ -8,6 +8,8 @@
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod access_tests;
 pub mod challenges;
 pub mod compress;
 mod entity_tags;
@@ -17,6 +19,8 @@ pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz_access;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz_htaccess;
 pub mod handed_over;
 mod host;
@@ -24,6 +28,7 @@ pub mod https;
 pub mod made_up;
 pub mod notes;
 pub mod passwords;
+mod path_parts;
 pub mod phase;
 mod quiet;
 pub mod refusal;

@@ -2,6 +2,7 @@
 //! length.
 
 pub(crate) use howdah_rules::path::normalise;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Undoes percent-encoding, once.
@@ -27,6 +28,14 @@ pub(crate) fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
         at += 1;
     }
     Ok(plain)
+}
+
+/// A path decoded and normalised; usually it is so already.
+pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    if howdah_rules::path::is_plain(raw) {
+        return Ok(Cow::Borrowed(raw));
+    }
+    normalise(&decode(raw)?).map(Cow::Owned)
 }
 
 /// Percent-encodes a normalised path for a `Location`.

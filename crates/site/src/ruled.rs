@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What rules have settled for a request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ruled {
     /// What they ask for.
     pub outcome: Box<Outcome>,
@@ -16,6 +16,8 @@ pub struct Ruled {
     pub user: Option<Arc<str>>,
     /// Limits that count this request until it ends.
     pub admitted: Vec<Admitted>,
+    /// Whether the outcome's path is one of `try_files`.
+    pub tried: bool,
 }
 
 /// Where files are looked for, where that differs from what the site says.

@@ -4,6 +4,7 @@ use crate::challenges;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{ResolvedFile, Route, RouteCache};
+use crate::phase::rules::served::{self, Served};
 use crate::phase::rules::{self, Step};
 use crate::phase::{compress, htaccess, limits, php, proxy};
 use crate::refusal::Refusal;
@@ -22,7 +23,7 @@ use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What responds to the requests of one I/O thread.
@@ -113,7 +114,7 @@ impl<U: Upstream> Service<U> {
             return Err(misdirected(&site.server, &exchange.head));
         }
         let (peer, http) = (&exchange.connection.peer, &site.server.settings.http);
-        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref()) {
+        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref())? {
             return Ok(response);
         }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
@@ -188,30 +189,30 @@ impl<U: Upstream> Service<U> {
         page: Option<&[u8]>,
     ) -> Result<Response, Refusal> {
         let site = exchange.site.clone();
-        let route = {
+        let mut route = self.route(&site, exchange, page);
+        for looked_again in [false, true] {
+            if let Some(response) = judged(&site, exchange, &route, page).await? {
+                return Ok(response);
+            }
+            let Route::File(file) = &*route else { break };
             let own = rules::lookup(&site, exchange);
             let lookup = page.map_or(own, |page| own.at(page));
-            let path = exchange.head.target.path();
-            let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut route = routes().resolve(&site, path, &lookup, exchange.started);
-            if let Route::File(file) = &*route {
-                if let Some(response) = self.file(&site, exchange, &lookup, file, page.is_some())? {
-                    exchange.front = Front::Static;
-                    return Ok(response);
-                }
-                // It was there a moment ago. What responds now that it is gone?
-                let mut routes = routes();
-                routes.forget(&site, path, &lookup);
-                route = routes.resolve(&site, path, &lookup, exchange.started);
+            if let Some(response) = self.file(&site, exchange, &lookup, file, page.is_some())? {
+                exchange.front = Front::Static;
+                return Ok(response);
             }
-            route
-        };
+            if !looked_again {
+                // It was there a moment ago. What responds now that it is gone?
+                self.routes().forget(&site, exchange.head.target.path(), &lookup);
+                route = self.route(&site, exchange, page);
+            }
+        }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
             Route::Proxy(found) => {
                 exchange.route = found.route;
-                let target = Bytes::copy_from_slice(target.as_bytes());
+                let target = rules::target(exchange);
                 Box::pin(proxy::run(&*self.upstream, exchange, found.proxy, target, body)).await
             }
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
@@ -225,6 +226,17 @@ impl<U: Upstream> Service<U> {
             Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
             Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
         }
+    }
+
+    /// What the request's path leads to, or the path of a page.
+    fn route(&self, site: &Site, exchange: &Exchange, page: Option<&[u8]>) -> Arc<Route> {
+        let own = rules::lookup(site, exchange);
+        let lookup = page.map_or(own, |page| own.at(page));
+        self.routes().resolve(site, exchange.head.target.path(), &lookup, exchange.started)
+    }
+
+    fn routes(&self) -> MutexGuard<'_, RouteCache> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The response with a file; none if it is gone.
@@ -282,6 +294,27 @@ impl<U: Upstream> Service<U> {
             }
         }
         response
+    }
+}
+
+/// What rules say of what will be served, where that has another name than the request: a response ends it. A page for an
+/// error that not everybody may have is none.
+async fn judged(
+    site: &Site,
+    exchange: &mut Exchange,
+    route: &Route,
+    page: Option<&[u8]>,
+) -> Result<Option<Response>, Refusal> {
+    let outcome = {
+        let ruled = exchange.ruled.as_ref();
+        let path = page.or_else(|| ruled.and_then(|ruled| ruled.outcome.path.as_deref()));
+        let stands_in = page.is_some() || ruled.is_some_and(|ruled| ruled.tried);
+        served::judge(site, exchange, Served { path, stands_in, route })
+    };
+    match outcome {
+        None => Ok(None),
+        Some(_) if page.is_some() => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        Some(outcome) => Box::pin(served::act(site, exchange, outcome, route)).await,
     }
 }
 

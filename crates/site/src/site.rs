@@ -93,7 +93,7 @@ pub struct Site {
 }
 
 /// The other server that a route hands its requests to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProxyRoute {
     /// The position among the proxies of the settings.
     pub proxy: usize,

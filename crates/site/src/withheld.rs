@@ -136,7 +136,7 @@ fn is_copy_of(of: &[u8], name: &[u8]) -> bool {
 
 /// Whether a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in whatever
 /// case, also behind the dots, spaces and tildes that other systems and editors put there.
-fn is_source_name(path: &[u8]) -> bool {
+pub(crate) fn is_source_name(path: &[u8]) -> bool {
     const ENDINGS: [&[u8]; 11] =
         [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];
     let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);

@@ -55,6 +55,7 @@ mod recipes;
 mod releases;
 mod reload;
 mod rules;
+mod rules_served;
 mod sandbox;
 mod scheduling;
 mod script_life;

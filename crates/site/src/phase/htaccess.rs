@@ -4,9 +4,10 @@
 use crate::exchange::{Changes, Exchange};
 use crate::forwarded;
 use crate::phase::route::{Route, resolve_settled};
+use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, proxy};
 use crate::refusal::Refusal;
-use crate::request_path::{decode, normalise};
+use crate::request_path::{encode, encode_query, plain_path};
 use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;
@@ -68,8 +69,7 @@ pub(crate) async fn run<U: Upstream>(
     body: RequestBody,
 ) -> Result<Response, Refusal> {
     let site = exchange.site.clone();
-    let path = decode(exchange.head.target.path()).and_then(|decoded| normalise(&decoded));
-    let path = path.map_err(Refusal::bad_request)?;
+    let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
     // The files say where a request leads; what rules have made of its target does not count beside them.
     if let Some(ruled) = &mut exchange.ruled {
@@ -131,7 +131,7 @@ async fn serve<U: Upstream>(
         return Err(refused(exchange, StatusCode::PAYLOAD_TOO_LARGE));
     }
     change(exchange, decision, user);
-    let made = target(upstream, exchange, decision, body).await;
+    let made = target(upstream, exchange, decision, body, false).await;
     made.map_err(|refusal| refusal.into_response(&exchange.head.headers))
 }
 
@@ -146,12 +146,26 @@ async fn target<U: Upstream>(
     exchange: &mut Exchange,
     decision: &Decision,
     body: RequestBody,
+    as_page: bool,
 ) -> Result<(Response, Maker), Refusal> {
     let site = exchange.site.clone();
     // A rule of the settings that runs no script here is not lifted by a file that an upload may have written.
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
     let php = if forbidden { Some(false) } else { decision.outcome.php };
-    match resolve_settled(&site, decision.response.path(), php) {
+    let path = decision.response.path();
+    let route = resolve_settled(&site, path, php);
+    // Nor may a file lead around any other rule that protects what it leads to.
+    if let Some(outcome) =
+        served::judge(&site, exchange, Served { path: Some(path), stands_in: as_page, route: &route })
+    {
+        if as_page {
+            return Err(Refusal::new(StatusCode::FORBIDDEN));
+        }
+        if let Some(response) = served::act(&site, exchange, outcome, &route).await? {
+            return Ok((response, Maker::Server));
+        }
+    }
+    match route {
         Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, Maker::Script)),
         Route::File(file) => {
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
@@ -160,7 +174,7 @@ async fn target<U: Upstream>(
         }
         Route::Proxy(found) => {
             exchange.route = found.route;
-            let target = Bytes::copy_from_slice(exchange.head.target.as_bytes());
+            let target = proxied(exchange, path);
             Ok((proxy::run(upstream, exchange, found.proxy, target, body).await?, Maker::Script))
         }
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
@@ -168,6 +182,16 @@ async fn target<U: Upstream>(
         Route::NotFound | Route::AddSlash(_) | Route::Listing(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
     }
+}
+
+/// What another server is asked for: the path and the query as the files have left them.
+fn proxied(exchange: &Exchange, path: &[u8]) -> Bytes {
+    let own = &exchange.head.target;
+    if plain_path(own.path()).is_ok_and(|own| *own == *path) && exchange.query() == own.query() {
+        return Bytes::copy_from_slice(own.as_bytes());
+    }
+    let query = exchange.query().map(encode_query);
+    Bytes::from(query.map_or_else(|| encode(path), |query| format!("{}?{query}", encode(path))))
 }
 
 /// Tells PHP what the rules have changed.
@@ -251,7 +275,7 @@ async fn error_document<U: Upstream>(
     change(exchange, &error, None);
     let head = static_files::page_head(&exchange.head, Method::GET);
     let asked = std::mem::replace(&mut exchange.head, head);
-    let made = target(upstream, exchange, &error, RequestBody::none()).await;
+    let made = target(upstream, exchange, &error, RequestBody::none(), true).await;
     exchange.head = asked;
     let Ok((mut made, maker)) = made else { return (response, Maker::Server, decision) };
     if made.status() == StatusCode::OK {

@@ -6,7 +6,7 @@
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
-//! 3. a script in the middle of the path: run with the rest as `PATH_INFO`;
+//! 3. a script in the middle of the path: run with the rest as `PATH_INFO`, whatever names that has (`path_parts`);
 //! 4. the front controller;
 //! 5. nothing: 404.
 //!
@@ -18,9 +18,11 @@
 //! is gone is noticed when it is to be opened, and the outcome is then found anew (`RouteCache::forget`).
 //!
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
-//! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
+//! walks it, not this file, and of the scripts that might be in the middle of it only the first few are tried
+//! (`path_parts::MOST_SCRIPTS`).
 
 use crate::notes::Notes;
+use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, script_end};
 use crate::request_path::{decode, encode, normalise};
 use crate::ruled::{Lookup, join};
 use crate::site::{ProxyRoute, Site};
@@ -29,7 +31,6 @@ use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -42,9 +43,6 @@ const FRESH: Duration = Duration::from_secs(1);
 const MOST_KEPT: usize = 8192;
 /// Paths longer than this are not kept.
 const LONGEST_KEPT: usize = 512;
-/// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
-/// called like scripts.
-const MOST_SCRIPTS: usize = 16;
 
 /// What serves a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,6 +82,8 @@ pub struct Script {
     pub route: usize,
     /// `DOCUMENT_ROOT`, where a rule says another than the site's.
     pub root: Option<PathBuf>,
+    /// The path of the file that links lead to, where that is another one below the root.
+    pub real: Option<Vec<u8>>,
 }
 
 /// A regular file that may be sent.
@@ -94,6 +94,8 @@ pub struct ResolvedFile {
     pub path: PathBuf,
     /// The path it was asked for by, decoded and normalised (`/a/b.css`); its ending tells the media type.
     pub name: Vec<u8>,
+    /// The path of the file that links lead to, where that is another one below the root.
+    pub real: Option<Vec<u8>>,
 }
 
 /// Outcomes that were found a moment ago.
@@ -183,14 +185,14 @@ pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Ro
     }
     let lookup = Lookup::default();
     let finder = Finder::new(site, path, &lookup, None);
-    if finder.is_hidden(path) {
-        return Route::NotFound;
-    }
     if let Some(script) = finder.resident_script(path) {
         return finder.plain_file(path).unwrap_or(Route::Script(script));
     }
+    if finder.is_hidden(path) {
+        return finder.script_with_path_info(path).filter(|_| php != Some(false)).unwrap_or(Route::NotFound);
+    }
     let route = match finder.look(path) {
-        Ok(Kind::File) if php == Some(true) => finder.script(path, b""),
+        Ok(Kind::File) if php == Some(true) && !misspells_script(path) => finder.script(path, b""),
         Ok(Kind::File) => finder.file(path),
         Ok(Kind::Directory) => Some(Route::Forbidden),
         Ok(Kind::Other) => None,
@@ -232,6 +234,9 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
     }
     let mut absent = None;
     if finder.is_hidden(path) {
+        if let Some(route) = finder.script_with_path_info(path) {
+            return (route, None);
+        }
         finder.note(|| "a name in the path begins with a dot: as if nothing were there (`static.dotfiles`)".to_owned());
     } else {
         let found = finder.look(path);
@@ -272,30 +277,12 @@ fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
 
 /// How a path may be reached.
 enum Reach {
-    /// It is here, with all links resolved.
-    At(PathBuf),
+    /// It is here, with all links resolved; and the path of that, where it is another one below the root.
+    At(PathBuf, Option<Vec<u8>>),
     /// There is a link on the way that is not followed.
     Refused,
     /// Nothing is there any more.
     Gone,
-}
-
-enum Kind {
-    File,
-    Directory,
-    Other,
-}
-
-impl From<&Metadata> for Kind {
-    fn from(meta: &Metadata) -> Self {
-        if meta.is_file() {
-            Self::File
-        } else if meta.is_dir() {
-            Self::Directory
-        } else {
-            Self::Other
-        }
-    }
 }
 
 /// Looks for one request's response below the root.
@@ -325,14 +312,13 @@ impl<'a> Finder<'a> {
         join(base, rest)
     }
 
-    /// Files and directories whose name starts with a dot are treated as if they were not there.
+    /// Whether a name in the path begins with a dot: such are treated as if they were not there.
     fn is_hidden(&self, path: &[u8]) -> bool {
-        if self.site.settings.static_files.dotfiles {
-            return false;
-        }
-        let mut segments = path.split(|&b| b == b'/').filter(|segment| !segment.is_empty());
-        let first_hidden = segments.next().is_some_and(|s| s.starts_with(b".") && s != b".well-known");
-        first_hidden || segments.any(|segment| segment.starts_with(b"."))
+        self.hidden_from(path).is_some()
+    }
+
+    fn hidden_from(&self, path: &[u8]) -> Option<usize> {
+        if self.site.settings.static_files.dotfiles { None } else { hidden_from(path) }
     }
 
     /// Looks at the file system, links followed.
@@ -350,21 +336,25 @@ impl<'a> Finder<'a> {
     fn reach(&self, path: &[u8]) -> Reach {
         let Some(resolved) = real_path_of(&self.full(path)) else { return Reach::Gone };
         let links = self.site.static_files.links();
+        let (base, rest) = self.lookup.base(self.site, path);
+        let mount = &path[..path.len() - rest.len()];
         if links.policy() == Symlinks::Always {
-            return Reach::At(resolved);
+            let other = resolved != join(base, rest);
+            let real = other.then(|| real_path_of(base)).flatten().and_then(|root| below(&root, mount, &resolved));
+            return Reach::At(resolved, real.filter(|real| real != path));
         }
         // The root is resolved each time: a deployment may have moved it.
-        let (base, rest) = self.lookup.base(self.site, path);
         let Some(root) = real_path_of(base) else { return Reach::Gone };
-        let below = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
-        if links.allow(&root, below, &resolved) {
-            return Reach::At(resolved);
+        let rest = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
+        if links.allow(&root, rest, &resolved) {
+            let real = below(&root, mount, &resolved).filter(|real| real != path);
+            return Reach::At(resolved, real);
         }
         self.note(|| {
             format!("{} leads to {} by a link that is not followed", self.full(path).display(), resolved.display())
         });
         if self.notes.is_none() {
-            links.tell(&root, below, &resolved);
+            links.tell(&root, rest, &resolved);
         }
         Reach::Refused
     }
@@ -375,8 +365,8 @@ impl<'a> Finder<'a> {
         if is_script_name(path) {
             return self.script(path, b"");
         }
-        let resolved = match self.reach(path) {
-            Reach::At(resolved) => resolved,
+        let (resolved, real) = match self.reach(path) {
+            Reach::At(resolved, real) => (resolved, real),
             Reach::Refused => return Some(Route::NotFound),
             Reach::Gone => return None,
         };
@@ -390,7 +380,7 @@ impl<'a> Finder<'a> {
             return None;
         }
         self.note(|| format!("{} is a file", resolved.display()));
-        Some(Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
+        Some(Route::File(ResolvedFile { path: resolved, name: path.to_vec(), real }))
     }
 
     fn directory(&self, path: &[u8]) -> Option<Route> {
@@ -421,7 +411,7 @@ impl<'a> Finder<'a> {
             return Some(Route::NotFound);
         }
         candidate.truncate(start);
-        let listed = self.lookup.listing && matches!(self.reach(path), Reach::At(_));
+        let listed = self.lookup.listing && matches!(self.reach(path), Reach::At(..));
         listed.then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
     }
 
@@ -432,11 +422,11 @@ impl<'a> Finder<'a> {
 
     /// A regular file that is a script, if it may be reached.
     fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Route> {
-        match self.reach(name) {
-            Reach::At(_) => {}
+        let real = match self.reach(name) {
+            Reach::At(_, real) => real,
             Reach::Refused => return Some(Route::NotFound),
             Reach::Gone => return None,
-        }
+        };
         let filename = self.full(name).into_os_string().into_vec();
         if self.lookup.no_php {
             self.note(|| format!("{} is a script, and a rule runs none here", String::from_utf8_lossy(&filename)));
@@ -455,21 +445,15 @@ impl<'a> Finder<'a> {
             share: self.share,
             route: self.route,
             root: self.root(),
+            real,
         }))
     }
 
-    /// The first part of the path that ends in `.php` before a slash and is a script. Nothing can lie below what is not
-    /// there, nor below what is no directory.
+    /// The script in the middle of the path, with the rest of it.
     fn script_with_path_info(&self, path: &[u8]) -> Option<Route> {
-        let ends = (5..path.len()).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
-        for end in ends.take(MOST_SCRIPTS) {
-            match self.kind(&path[..end]) {
-                Some(Kind::File) => return self.script(&path[..end], &path[end..]),
-                Some(Kind::Directory) => {}
-                Some(Kind::Other) | None => return None,
-            }
-        }
-        None
+        let visible = self.hidden_from(path).unwrap_or(path.len());
+        let end = script_end(path, visible, |name| self.kind(name))?;
+        self.script(&path[..end], &path[end..])
     }
 
     /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
@@ -489,6 +473,7 @@ impl<'a> Finder<'a> {
             share: self.share,
             route: self.route,
             root: self.root(),
+            real: None,
         })
     }
 
@@ -519,9 +504,10 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Whether a file of this name is run: it ends in `.php`, in whatever case.
-fn is_script_name(name: &[u8]) -> bool {
-    name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".php") && name[name.len() - 5] != b'/'
+/// The path of what lies below a root with all links resolved; `mount` is the part of it that stands for the root.
+fn below(root: &Path, mount: &[u8], resolved: &Path) -> Option<Vec<u8>> {
+    let rest = resolved.strip_prefix(root).ok().filter(|rest| !rest.as_os_str().is_empty())?;
+    Some([mount, b"/", rest.as_os_str().as_bytes()].concat())
 }
 
 /// The document root as bytes, for `DOCUMENT_ROOT`.

@@ -1,6 +1,7 @@
 //! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
 
 use super::*;
+use crate::path_parts::MOST_SCRIPTS;
 use crate::sites::Sites;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
@@ -116,7 +117,7 @@ fn files_scripts_and_directories() {
         ("/lib.inc", "403"),
         ("/c%20d%2541.txt", "file /c d%41.txt"),
         ("/s.php", "script /s.php+"),
-        ("/UP.PHP", "script /UP.PHP+"),
+        ("/UP.PHP", "403"),
         ("/sub/", "script /sub/index.php+"),
         ("/sub", "slash /sub/"),
         ("/subl", "slash /subl/"),
@@ -140,7 +141,7 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
         ("/no.php/s.php/x", "404"),
         ("/a.txt/s.php", "404"),
         ("/a.txt/x.php/y", "404"),
-        ("/UP.PHP/i", "script /UP.PHP+/i"),
+        ("/UP.PHP/i", "404"),
         ("/s.PHP/i", "404"),
         // A directory may be called like a script.
         ("/app.php/file.txt", "file /app.php/file.txt"),
@@ -149,6 +150,76 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
         ("/s.p\u{212A}hp/x", "404"),
         ("/sub/index.php/p%20q", "script /sub/index.php+/p q"),
     ]);
+}
+
+/// What follows a script is its application's: WebDAV, Git and ACME have names there that no file of a site may have.
+#[test]
+fn no_name_behind_a_script_is_judged() {
+    let cases: Vec<(String, String)> = [
+        "/dav/files/anna/.obsidian/app.json",
+        "/.file",
+        "/.git/config",
+        "/a/.../b",
+        "/.well-known/acme-challenge/x",
+        "/howdah.toml",
+        "/x.php.bak",
+        "/X.PHP",
+        "/a. /b.",
+        "/a /",
+    ]
+    .iter()
+    .map(|info| (format!("/s.php{}", info.replace(' ', "%20")), format!("script /s.php+{info}")))
+    .collect();
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(path, expected)| (&**path, &**expected)).collect();
+    tree().check(&cases);
+    tree_with(|settings| settings.front_controller = Some("sub/index.php".to_owned())).check(&cases);
+    let tree = tree();
+    for (path, expected) in &cases {
+        let path = decode(path.as_bytes()).unwrap();
+        let Route::Script(script) = resolve_settled(&tree.site, &path, None) else { panic!("{path:?}") };
+        assert_eq!(format!("script /s.php+{}", String::from_utf8_lossy(&script.path_info)), *expected);
+    }
+    // Before a script they hide what is below them, and a path as a whole is decoded and normalised.
+    tree.check(&[
+        ("/.git/hook.php/x", "404"),
+        ("/s.php/a/../b", "script /s.php+/b"),
+        ("/s.php/../.env", "404"),
+        ("/s.php//a%2fb", "script /s.php+/a/b"),
+        ("/s.php/a%00", "400"),
+    ]);
+}
+
+/// An ending in other letters, or with something behind it, runs nowhere: not even where a file says that all are scripts.
+#[test]
+fn other_spellings_of_a_scripts_ending_are_neither_run_nor_sent() {
+    let tree = tree();
+    for path in ["/UP.PHP", "/dot.php.", "/space.php ", "/tilde.php~"] {
+        for php in [None, Some(true), Some(false)] {
+            assert_eq!(resolve_settled(&tree.site, path.as_bytes(), php), Route::Forbidden, "{path} {php:?}");
+        }
+    }
+    assert!(matches!(resolve_settled(&tree.site, b"/t.phtml", Some(true)), Route::Script(_)));
+}
+
+#[test]
+fn what_a_link_below_the_root_leads_to_is_known_by_its_path() {
+    let real = |tree: &Tree, path: &str| match resolve(&tree.site, path.as_bytes(), &Lookup::default(), None).0 {
+        Route::Script(script) => script.real,
+        Route::File(file) => file.real,
+        other => panic!("{path}: {other:?}"),
+    };
+    for policy in [Symlinks::Inside, Symlinks::Always] {
+        let tree = tree_with(|settings| settings.static_files.follow_symlinks = policy);
+        for (path, expected) in [
+            ("/a.txt", None),
+            ("/inside.txt", Some("/a.txt")),
+            ("/subl/x.css", Some("/sub/x.css")),
+            ("/s.php/i", None),
+            ("/named.php", Some("/a.txt")),
+        ] {
+            assert_eq!(real(&tree, path).as_deref(), expected.map(str::as_bytes), "{path} {policy:?}");
+        }
+    }
 }
 
 #[test]
@@ -259,6 +330,7 @@ fn dotfiles_are_not_there_unless_allowed() {
         ("/.git/config", "404"),
         ("/.git/hook.php", "404"),
         ("/.git/hook.php/x", "404"),
+        ("/sub/.hidden.php/x", "404"),
         ("/.well-known/x", "file /.well-known/x"),
         ("/sub/.well-known/x", "404"),
     ]);

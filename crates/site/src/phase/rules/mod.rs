@@ -1,25 +1,31 @@
 //! Phase "rules": what the site's rules say of a request, between its limits and its route. Who may come in is settled here
 //! (`access`), and what ends at a rule ends here; what they say of files, scripts and the response is kept in the exchange
-//! (`ruled`) for the phases behind. `response` is the other side: the headers of whatever response comes of it.
+//! (`ruled`) for the phases behind. When it is known what will be served, who may come in is judged once more with that
+//! (`served`). `response` is the other side: the headers of whatever response comes of it.
 //!
 //! A request that no rule touches costs a look into the index of rules and allocates nothing.
 
 mod access;
 pub(crate) mod listing;
 pub(crate) mod response;
+pub(crate) mod served;
 
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
+use crate::path_parts;
+use crate::phase::route::Route;
 use crate::refusal::Refusal;
-use crate::request_path::{decode, encode, encode_query, normalise};
+use crate::request_path::{encode, encode_query, plain_path};
 use crate::ruled::{Lookup, Ruled, join};
-use crate::site::Site;
+use crate::site::{ProxyRoute, Site};
 use bytes::Bytes;
+use howdah_config::{HostRoom, normal_host};
 use howdah_protocol::{Body, Head, Peer, Response};
 use howdah_rules::trace::{NoTrace, Trace};
 use howdah_rules::{Attempt, Files, Kind, Outcome, Place, Request, Stop};
 use http::{StatusCode, header};
-use std::borrow::Cow;
+use served::Served;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,17 +69,32 @@ fn say(
     address: Option<IpAddr>,
     trace: &mut impl Trace,
 ) -> Option<Box<Outcome>> {
-    let path = plain_path(head.target.path())?;
-    let request = Request {
+    let path = plain_path(head.target.path()).ok()?;
+    with_request(head, client, address, &path, head.target.query(), |request| {
+        site.settings.rules.evaluate(request, &SiteFiles(site), trace)
+    })
+}
+
+/// Calls `then` with a request as rules see it.
+fn with_request<T>(
+    head: &Head,
+    client: &Client<'_>,
+    address: Option<IpAddr>,
+    path: &[u8],
+    query: Option<&[u8]>,
+    then: impl FnOnce(&Request<'_>) -> T,
+) -> T {
+    let mut room: HostRoom = [0; _];
+    let host = forwarded::host(head, client).and_then(|host| normal_host(host, &mut room)).unwrap_or_default();
+    then(&Request {
         method: &head.method,
         https: client.https,
-        host: without_port(forwarded::host(head, client).unwrap_or_default()),
-        path: &path,
-        query: head.target.query(),
+        host,
+        path,
+        query,
         headers: &head.headers,
         client: address,
-    };
-    site.settings.rules.evaluate(&request, &SiteFiles(site), trace)
+    })
 }
 
 /// Does what an outcome says: who may come in, then what ends the request. The rest is kept for the phases behind.
@@ -85,7 +106,7 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
             None => while exchange.head.headers.remove(&name).is_some() {},
         }
     }
-    exchange.ruled = Some(Box::new(Ruled { outcome, user: None, admitted: Vec::new() }));
+    exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
     if let Some(response) = response::preflight(exchange) {
         return Ok(Step::Done(response));
     }
@@ -97,13 +118,23 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
             choose_attempt(site, exchange)?;
             Ok(Step::On)
         }
-        Some(Stop::Proxy(proxy)) => Ok(Step::Proxy(proxy, target(exchange))),
+        Some(Stop::Proxy(proxy)) => {
+            let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.clone());
+            let route = Route::Proxy(ProxyRoute::default());
+            let served = Served { path: path.as_deref(), stands_in: false, route: &route };
+            if let Some(outcome) = served::judge(site, exchange, served)
+                && let Some(response) = served::act(site, exchange, outcome, &route).await?
+            {
+                return Ok(Step::Done(response));
+            }
+            Ok(Step::Proxy(proxy, target(exchange)))
+        }
         Some(stop) => end(exchange, stop).map(Step::Done),
     }
 }
 
 /// What another server is asked for: the path and the query as rules have left them.
-fn target(exchange: &Exchange) -> Bytes {
+pub(crate) fn target(exchange: &Exchange) -> Bytes {
     let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.as_deref());
     let changed = path.is_some() || exchange.query() != exchange.head.target.query();
     if !changed {
@@ -167,6 +198,7 @@ fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
                 let wanted = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
                 if at == last || SiteFiles(site).kind(place, &path) == wanted {
                     ruled.outcome.path = Some(path);
+                    ruled.tried = true;
                     if query.is_some() {
                         ruled.outcome.query = Some(query);
                     }
@@ -183,21 +215,6 @@ pub(crate) fn lookup<'a>(site: &Site, exchange: &'a Exchange) -> Lookup<'a> {
     exchange.ruled.as_ref().map_or_else(Lookup::default, |ruled| Lookup::new(site, &ruled.outcome))
 }
 
-/// A path decoded and normalised; usually it is so already.
-fn plain_path(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
-    if howdah_rules::path::is_plain(raw) {
-        return Some(Cow::Borrowed(raw));
-    }
-    decode(raw).and_then(|decoded| normalise(&decoded)).ok().map(Cow::Owned)
-}
-
-fn without_port(host: &[u8]) -> &[u8] {
-    match std::str::from_utf8(host) {
-        Ok(text) => forwarded::split_port(text).0.as_bytes(),
-        Err(_) => host,
-    }
-}
-
 /// The files of a site, for conditions.
 struct SiteFiles<'a>(&'a Site);
 
@@ -205,11 +222,20 @@ impl Files for SiteFiles<'_> {
     fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind {
         let place = place.cloned().map(Arc::new);
         let lookup = Lookup { place: place.as_ref(), ..Lookup::default() };
-        let (base, rest) = lookup.base(self.0, path);
-        match std::fs::metadata(join(base, rest)) {
-            Ok(meta) if meta.is_file() => Kind::File,
-            Ok(meta) if meta.is_dir() => Kind::Directory,
-            _ => Kind::No,
+        let look = |path: &[u8]| {
+            let (base, rest) = lookup.base(self.0, path);
+            std::fs::metadata(join(base, rest)).map(|meta| path_parts::Kind::from(&meta))
+        };
+        match look(path) {
+            Ok(path_parts::Kind::File) => Kind::File,
+            Ok(path_parts::Kind::Directory) => Kind::Directory,
+            Ok(path_parts::Kind::Other) => Kind::No,
+            Err(error) if error.kind() == ErrorKind::NotFound => Kind::No,
+            // Behind a script its file is what is there, as it is what runs.
+            Err(_) => match path_parts::script_end(path, path.len(), |name| look(name).ok()) {
+                Some(_) => Kind::File,
+                None => Kind::No,
+            },
         }
     }
 

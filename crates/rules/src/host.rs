@@ -1,0 +1,61 @@
+//! Hosts in the one form in which they are compared: by sites, by the conditions of rules, and in `$host`.
+
+use std::io::Write as _;
+use std::net::Ipv6Addr;
+
+/// Bytes of the longest host there can be (RFC 1035 2.3.4).
+pub const LONGEST: usize = 255;
+
+/// Room for a host in the form in which hosts are compared.
+pub type HostRoom = [u8; LONGEST];
+
+/// A host in the form in which hosts are compared: without port and without the dot at its end, letters small, an IPv6
+/// address as RFC 5952 writes it, in brackets. `None` for what is no host. Names are taken as they came: whoever uses
+/// others than ASCII letters sends `xn--…` anyway (RFC 5891).
+#[must_use]
+pub fn normal_host<'a>(host: &[u8], room: &'a mut HostRoom) -> Option<&'a [u8]> {
+    if host.first() == Some(&b'[') {
+        let end = host.iter().position(|&byte| byte == b']')?;
+        let address: Ipv6Addr = std::str::from_utf8(&host[1..end]).ok()?.parse().ok()?;
+        let mut rest = &mut room[..];
+        write!(rest, "[{address}]").ok()?;
+        let length = LONGEST - rest.len();
+        return Some(&room[..length]);
+    }
+    let name = host.iter().position(|&byte| byte == b':').map_or(host, |colon| &host[..colon]);
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let room = room.get_mut(..name.len()).filter(|room| !room.is_empty())?;
+    room.copy_from_slice(name);
+    room.make_ascii_lowercase();
+    Some(room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(host: &str) -> Option<String> {
+        let mut room = [0; LONGEST];
+        normal_host(host.as_bytes(), &mut room).map(|host| String::from_utf8_lossy(host).into_owned())
+    }
+
+    #[test]
+    fn hosts_have_one_form() {
+        for (host, expected) in [
+            ("example.org", "example.org"),
+            ("EXAMPLE.Org:8080", "example.org"),
+            ("example.org.:80", "example.org"),
+            ("example.org:", "example.org"),
+            ("192.0.2.1:80", "192.0.2.1"),
+            ("[2001:DB8:0:0::1]:443", "[2001:db8::1]"),
+            ("[::ffff:192.0.2.1]", "[::ffff:192.0.2.1]"),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ] {
+            assert_eq!(normal(host).as_deref(), Some(expected), "{host}");
+        }
+        for none in ["", ".", ":80", "[::1", "[]", "[x]", &"a".repeat(256)] {
+            assert_eq!(normal(none), None, "{none}");
+        }
+        assert_eq!(normal(&"a".repeat(255)).unwrap().len(), 255);
+    }
+}

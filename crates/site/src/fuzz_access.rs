@@ -1,0 +1,222 @@
+//! The target "access": rules that protect, and requests for what they protect in whatever spelling, through the code that
+//! serves requests, with a tree of files and without PHP. What is served is compared with a simple model: nothing that a
+//! rule protects is run or sent, by the name of its file or by the path that a front controller takes it for.
+
+use crate::exchange::Exchange;
+use crate::service::Service;
+use crate::sites::Sites;
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_budget::Budgets;
+use howdah_config::{Settings, SiteRules};
+use howdah_observe::{AccessLogs, Metrics};
+use howdah_pool::{Fault, FaultKind};
+use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Shared, Target};
+use http::{HeaderMap, HeaderValue, Method, Version, header};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Instant, SystemTime};
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// This script was run: its file below the root, with links in it.
+    Runs(String),
+    /// This file was sent.
+    Sent(String),
+    /// Neither.
+    Status(u16),
+}
+
+/// Notes the script that is to be run, and runs none.
+#[derive(Debug, Default)]
+struct Noted(Mutex<Option<Vec<u8>>>);
+
+impl Upstream for Noted {
+    async fn run(&self, _pool: usize, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+        *self.0.lock() = Some(request.head.script().to_vec());
+        Err(Fault::new(FaultKind::ClientGone))
+    }
+}
+
+/// A site with files, each of another length.
+pub(crate) struct World {
+    root: tempfile::TempDir,
+    files: Vec<String>,
+    service: Service<Noted>,
+    noted: Arc<Noted>,
+    shared: Arc<Shared>,
+}
+
+/// The shortest file.
+const SHORTEST: usize = 1000;
+
+impl World {
+    /// Files below a root, links (what leads where), and a change of the settings. An error if the settings make no site.
+    pub(crate) fn new(
+        files: &[String],
+        links: &[(&str, &str)],
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, String> {
+        let root = tempfile::tempdir().map_err(|error| error.to_string())?;
+        for (at, name) in files.iter().enumerate() {
+            let path = root.path().join(name.trim_start_matches('/'));
+            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            made.and_then(|()| std::fs::write(&path, "x".repeat(SHORTEST + at)))
+                .map_err(|error| format!("{name}: {error}"))?;
+        }
+        for (link, to) in links {
+            let _ = std::os::unix::fs::symlink(to, root.path().join(link));
+        }
+        let budgets = Budgets::new(1 << 40, 1 << 40);
+        let mut settings = Settings { root: root.path().to_owned(), ..Settings::default() };
+        change(&mut settings);
+        let metrics = Metrics::new();
+        let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+        let sites = Sites::new(Arc::new(settings), metrics, &AccessLogs::default(), budgets)?;
+        let noted = Arc::new(Noted::default());
+        let service = Service::new(Arc::new(sites), noted.clone());
+        Ok(Self { root, files: files.to_vec(), service, noted, shared })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// What becomes of a request from elsewhere; none if it is no request.
+    pub(crate) fn ask(&self, method: &str, host: &str, target: &str, version: Version) -> Option<Fate> {
+        let target = Target::parse(Bytes::copy_from_slice(target.as_bytes())).ok()?;
+        let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).ok()?)]);
+        let peer = Peer::tcp(([203, 0, 113, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
+        let head = Head { method: Method::from_bytes(method.as_bytes()).ok()?, target, version, headers };
+        let request = Request {
+            head,
+            body: RequestBody::none(),
+            informational: None,
+            connection: Arc::new(Connection::of_no_client(self.shared.clone(), peer)),
+            received: Instant::now(),
+            time: SystemTime::now(),
+        };
+        let (mut exchange, body) = Exchange::begin(&self.service.sites, request);
+        let responding = pin!(self.service.respond(&mut exchange, body));
+        let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
+        if let Some(script) = self.noted.0.lock().take() {
+            let below = Path::new(std::str::from_utf8(&script).ok()?).strip_prefix(self.root.path()).ok()?.to_str()?;
+            return Some(Fate::Runs(format!("/{below}")));
+        }
+        match outcome {
+            Poll::Ready(Ok(response)) if response.status().is_success() => {
+                let length = response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok();
+                let sent = length.and_then(|length| self.files.get(length.checked_sub(SHORTEST)?));
+                Some(sent.map_or(Fate::Status(response.status().as_u16()), |name| Fate::Sent(name.clone())))
+            }
+            Poll::Ready(Ok(response)) => Some(Fate::Status(response.status().as_u16())),
+            Poll::Ready(Err(refusal)) => Some(Fate::Status(refusal.status().as_u16())),
+            Poll::Pending => Some(Fate::Status(0)),
+        }
+    }
+
+    /// The names of what was served: of the file as it was found, of the one that links lead to, and the path that an
+    /// application takes the request for.
+    pub(crate) fn names(&self, fate: &Fate, target: &str, front: Option<&str>) -> Vec<String> {
+        let (Fate::Runs(name) | Fate::Sent(name)) = fate else { return Vec::new() };
+        let mut names = vec![name.clone()];
+        let real = self.root.path().join(&name[1..]).canonicalize().ok();
+        let root = self.root.path().canonicalize().unwrap_or_default();
+        names.extend(real.and_then(|real| Some(format!("/{}", real.strip_prefix(&root).ok()?.to_str()?))));
+        if front == Some(name) && matches!(fate, Fate::Runs(_)) {
+            let target = target.split(['?', '#']).next().unwrap_or_default();
+            let plain = crate::request_path::plain_path(target.as_bytes());
+            let plain = plain.map(|plain| String::from_utf8_lossy(&plain).into_owned()).unwrap_or_default();
+            let beside = plain.strip_prefix(name.as_str()).filter(|rest| rest.starts_with('/')).map(str::to_owned);
+            names.extend([Some(plain), beside].into_iter().flatten());
+        }
+        names
+    }
+}
+
+/// Rules of a text, as in `howdah.toml`.
+pub(crate) fn rules(text: &str) -> Result<SiteRules, String> {
+    SiteRules::default().between(text, "")
+}
+
+/// The files of the fuzzed site. What is asked for is spelled with the same names.
+const FILES: [&str; 10] = [
+    "/index.php",
+    "/a.php",
+    "/b.php",
+    "/a/index.php",
+    "/a/b.php",
+    "/a/b.txt",
+    "/b/a.php",
+    "/b/index.html",
+    "/b/a.txt",
+    "/a/c.PHP",
+];
+
+/// Lines: the request's path, then rules, each a letter for what it does and a pattern: `d` deny, `s` status, `l` an allow
+/// list, `p` no PHP, `w` a rewrite to the path behind a blank, `h` the same in `.htaccess`, `t` the same tried.
+///
+/// Nothing that a rule protects is run or sent, whatever the path is.
+pub fn access(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut lines = text.lines();
+    let Some(target) = lines.next().filter(|target| target.len() < 500 && target.starts_with('/')) else { return };
+    let (mut written, mut file, mut protected) = (String::new(), String::new(), Vec::new());
+    for line in lines.take(8) {
+        let Some(kind) = line.chars().next().filter(char::is_ascii) else { continue };
+        let (pattern, to) = line[1..].split_once(' ').unwrap_or((&line[1..], ""));
+        let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/.*-_".contains(&b));
+        if !plain(pattern) || !plain(to) || !pattern.starts_with(['/', '*']) {
+            continue;
+        }
+        let to = to.trim_start_matches('/');
+        let action = match kind {
+            'd' => "deny = true".to_owned(),
+            's' => "status = 404".to_owned(),
+            'l' => "allow = '10.0.0.0/8'".to_owned(),
+            'p' => "php = false".to_owned(),
+            'w' => format!("rewrite = '/{to}'"),
+            't' => format!("try_files = ['$path', '/{to}']"),
+            'h' => {
+                let pattern = pattern.trim_start_matches('/').replace('.', "\\.").replace('*', ".*");
+                file.push_str(&format!("RewriteEngine on\nRewriteRule ^{pattern}$ /{to} [L]\n"));
+                continue;
+            }
+            _ => continue,
+        };
+        let Ok(rule) = howdah_rules::pattern::PathPattern::new(pattern) else { continue };
+        if matches!(kind, 'd' | 's' | 'l' | 'p') {
+            protected.push((kind, rule));
+        }
+        written.push_str(&format!("[[rule]]\npath = '{pattern}'\n{action}\n"));
+    }
+    let Ok(rules) = rules(&written) else { return };
+    let files: Vec<String> = FILES.iter().map(|name| (*name).to_owned()).collect();
+    let links = [("link", "a"), ("b/link.php", "../a/b.php"), ("link.txt", "b/a.txt")];
+    let front = data.len().is_multiple_of(2).then(|| "index.php".to_owned());
+    let world = World::new(&files, &links, |settings| {
+        settings.rules = rules;
+        settings.htaccess = !file.is_empty();
+        settings.front_controller.clone_from(&front);
+    });
+    let Ok(world) = world else { return };
+    if !file.is_empty() && std::fs::write(world.root().join(".htaccess"), &file).is_err() {
+        return;
+    }
+    let Some(fate) = world.ask("GET", "example.org", target, Version::HTTP_11) else { return };
+    let front = front.map(|front| format!("/{front}"));
+    for name in world.names(&fate, target, front.as_deref()) {
+        for (kind, pattern) in &protected {
+            let applies = *kind != 'p' || matches!(fate, Fate::Runs(_));
+            let fits = pattern.matches(name.as_bytes()).unwrap_or(false);
+            assert!(!(applies && fits), "{fate:?} as {name}, which {pattern:?} protects");
+        }
+    }
+    if let Fate::Runs(name) | Fate::Sent(name) = &fate {
+        assert!(!name.ends_with(".PHP"), "{fate:?}");
+    }
+}

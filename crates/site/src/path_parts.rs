@@ -1,0 +1,121 @@
+//! Which part of a path each rule about names holds for. A path is decoded and normalised as a whole; then the script in
+//! it is found, and **what follows a script is its application's**: WebDAV, Git and ACME have names there that no file of
+//! a site may have.
+//!
+//! | rule | holds for |
+//! |---|---|
+//! | percent-encoding, NUL, `.`, `..`, empty names (`request_path`) | the whole path, before everything else |
+//! | names that begin with a dot (`static.dotfiles`) | the part up to the script, or the whole path without one |
+//! | where links may lead (`static.follow_symlinks`) | the same part |
+//! | endings of scripts | the last name of that part, as written: `.php` |
+//! | names that are never sent (`withheld`) | the last name of a file, as asked for and with all links resolved |
+//! | `exists` of a rule | the part up to the script |
+//! | `path` and `regex` of a rule | the whole path, then each name of what is served (`phase::rules::served`) |
+//!
+//! Blanks and dots at the end of a name belong to it: no file is found by another spelling of its name. A name that some
+//! other system would take for a script's (`X.PHP`, `x.php.`) is never run and never sent.
+
+use crate::withheld::is_source_name;
+use std::fs::Metadata;
+
+/// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
+/// called like scripts.
+pub(crate) const MOST_SCRIPTS: usize = 16;
+
+/// What is found at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+impl From<&Metadata> for Kind {
+    fn from(meta: &Metadata) -> Self {
+        if meta.is_file() {
+            Self::File
+        } else if meta.is_dir() {
+            Self::Directory
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Whether a file of this name is run: it ends in `.php` as written here.
+pub(crate) fn is_script_name(name: &[u8]) -> bool {
+    name.strip_suffix(b".php").and_then(<[u8]>::last).is_some_and(|&before| before != b'/')
+}
+
+/// Whether a name is a script's but for its spelling: other letters, or dots, blanks and tildes at its end.
+pub(crate) fn misspells_script(name: &[u8]) -> bool {
+    let ending = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
+    let as_written = !ending.is_empty() && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    is_source_name(name) && !as_written
+}
+
+/// Where the first name that begins with a dot begins. `/.well-known/` is not hidden (RFC 8615).
+pub(crate) fn hidden_from(path: &[u8]) -> Option<usize> {
+    let well_known = path.strip_prefix(b"/.well-known").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
+    let from = if well_known { 1 } else { 0 };
+    let dots = path.windows(2).enumerate().skip(from);
+    dots.filter(|(_, pair)| *pair == b"/.").map(|(at, _)| at + 1).next()
+}
+
+/// The end of the first part of a path before `limit` that ends in `.php` before a slash and is a file. Nothing can lie
+/// below what is not there, nor below what is no directory.
+pub(crate) fn script_end(path: &[u8], limit: usize, look: impl Fn(&[u8]) -> Option<Kind>) -> Option<usize> {
+    let ends = (5..limit.min(path.len())).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
+    for end in ends.take(MOST_SCRIPTS) {
+        match look(&path[..end]) {
+            Some(Kind::File) => return Some(end),
+            Some(Kind::Directory) => {}
+            Some(Kind::Other) | None => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_end_as_written_are_scripts_and_other_spellings_are_seen() {
+        for (name, script, misspelt) in [
+            ("/a.php", true, false),
+            ("/.php", false, false),
+            ("/a/.php", false, false),
+            ("/a.PHP", false, true),
+            ("/a.pHp", false, true),
+            ("/a.php.", false, true),
+            ("/a.php ", false, true),
+            ("/a.php~", false, true),
+            ("/a.phtml", false, false),
+            ("/a.PHTML", false, true),
+            ("/a.txt", false, false),
+            ("/php", false, false),
+        ] {
+            assert_eq!(is_script_name(name.as_bytes()), script, "{name}");
+            assert_eq!(misspells_script(name.as_bytes()), misspelt, "{name}");
+        }
+    }
+
+    #[test]
+    fn hidden_names_begin_with_a_dot_wherever_they_are() {
+        for (path, from) in [
+            ("/", None),
+            ("/a.b/c", None),
+            ("/.env", Some(1)),
+            ("/a/.git/x", Some(3)),
+            ("/.well-known", None),
+            ("/.well-known/x", None),
+            ("/.well-known/.x", Some(13)),
+            ("/.well-knownx", Some(1)),
+            ("/a/.well-known/x", Some(3)),
+            ("/x.php/dav/.file", Some(11)),
+        ] {
+            assert_eq!(hidden_from(path.as_bytes()), from, "{path}");
+        }
+    }
+}

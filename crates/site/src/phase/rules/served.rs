@@ -1,0 +1,155 @@
+//! **Access is judged on what will be served.** Rules were followed with the path that was asked for; what it leads to may
+//! have another name: a script has the rest of the path behind it, a directory an index, a page a front controller, a
+//! rewrite (of a rule, of `try_files`, of an `.htaccess` file) another path, a link another file. The rules that protect
+//! are followed once more with these names (`Rules::judge`). Where the name is the path, that costs a comparison.
+//!
+//! A file that a script hands over (`X-Accel-Redirect`, `X-Sendfile`) is that script's decision, and is not judged.
+
+use super::{SiteFiles, access, end, with_request};
+use crate::exchange::Exchange;
+use crate::forwarded;
+use crate::phase::route::{Route, Script};
+use crate::refusal::Refusal;
+use crate::request_path::plain_path;
+use crate::ruled::{Lookup, Ruled};
+use crate::site::Site;
+use howdah_protocol::{Head, Peer, Response};
+use howdah_rules::trace::{NoTrace, Trace};
+use howdah_rules::{Name, Outcome};
+use http::StatusCode;
+use std::os::unix::ffi::OsStrExt;
+
+/// What a request leads to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Served<'a> {
+    /// The path that its route was found for: decoded and normalised. None: the one that was asked for.
+    pub path: Option<&'a [u8]>,
+    /// Whether the settings name it for every request of its kind (`try_files`, a page for errors).
+    pub stands_in: bool,
+    /// What serves it.
+    pub route: &'a Route,
+}
+
+/// What rules say of what will be served, where that has another name than what they were asked about. None: nothing, as
+/// nearly always.
+pub(crate) fn judge(site: &Site, exchange: &Exchange, served: Served<'_>) -> Option<Box<Outcome>> {
+    // Rules that protect nothing by its path are the usual case.
+    if !site.settings.rules.protect() {
+        return None;
+    }
+    let first = exchange.ruled.as_ref().map(|ruled| &*ruled.outcome);
+    let (head, settings) = (&exchange.head, &site.server.settings.http);
+    with_names(site, head.target.path(), first, served, |names, path| {
+        let client = forwarded::client(&exchange.connection.peer, &head.headers, settings);
+        with_request(head, &client, exchange.remote, path, exchange.query(), |request| {
+            site.settings.rules.judge(request, names, first, &SiteFiles(site), &mut NoTrace)
+        })
+    })
+}
+
+/// The same for a request that nobody has sent: for `howdah explain`.
+pub(crate) fn explain(
+    site: &Site,
+    head: &Head,
+    peer: &Peer,
+    first: Option<&Outcome>,
+    served: Served<'_>,
+    trace: &mut impl Trace,
+) -> Option<Box<Outcome>> {
+    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
+    let query = first.and_then(|first| first.query.as_ref()).map(Option::as_deref);
+    with_names(site, head.target.path(), first, served, |names, path| {
+        with_request(head, &client, client.ip, path, query.unwrap_or_else(|| head.target.query()), |request| {
+            site.settings.rules.judge(request, names, first, &SiteFiles(site), trace)
+        })
+    })
+}
+
+/// Does what was said of a name: who may come in, then what ends the request, which is the response. The rest of what rules
+/// have settled stays as it was.
+pub(crate) async fn act(
+    site: &Site,
+    exchange: &mut Exchange,
+    outcome: Box<Outcome>,
+    route: &Route,
+) -> Result<Option<Response>, Refusal> {
+    let Outcome { access, php, stop, judged, .. } = *outcome;
+    exchange.ruled.get_or_insert_with(|| Box::new(Ruled::default())).outcome.judged.extend(&judged);
+    for asked in if exchange.is_warm_up { Vec::new() } else { access } {
+        access::ask(site, exchange, asked).await?;
+    }
+    match stop {
+        Some(stop) => end(exchange, stop).map(Some),
+        None if php == Some(false) && matches!(route, Route::Script(_)) => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        None => Ok(None),
+    }
+}
+
+/// Calls `then` with the names that rules have not been asked about, and the path that was asked for, if there are any.
+fn with_names<T>(
+    site: &Site,
+    raw: &[u8],
+    first: Option<&Outcome>,
+    served: Served<'_>,
+    then: impl FnOnce(&[Name<'_>], &[u8]) -> Option<T>,
+) -> Option<T> {
+    let asked = plain_path(raw).ok()?;
+    let path = served.path.unwrap_or(&asked);
+    let (name, real, script) = match served.route {
+        Route::Script(script) => (&*script.name, script.real.as_deref(), Some(script)),
+        Route::File(file) => (&*file.name, file.real.as_deref(), None),
+        Route::Listing(_) | Route::Proxy(_) => (path, None, None),
+        Route::AddSlash(_) | Route::NotFound | Route::Forbidden | Route::Invalid(_) => return None,
+    };
+    // Rules before a rewrite were asked about the path before it, and those behind it about the one after.
+    let rewritten = first.is_some_and(|first| first.path.is_some()) || path != &*asked;
+    if !rewritten && name == path && real.is_none() {
+        return None;
+    }
+    let lookup = first.map_or_else(Lookup::default, |first| Lookup::new(site, first));
+    let front = script.filter(|script| is_front_controller(site, &lookup, script));
+    let beside = front.filter(|script| !script.path_info.is_empty()).map(beside);
+    let stands_in = served.stands_in || front.is_some() || is_index(site, &lookup, name, &asked);
+    let name_of = |path, elsewhere| Name { path, elsewhere, served: true };
+    let names = [
+        // What a rewrite has hidden from rules behind it, and the application sees nevertheless.
+        rewritten.then_some(Name { path: &asked, elsewhere: false, served: false }),
+        rewritten.then(|| name_of(path, !stands_in)),
+        (name != path).then(|| name_of(name, false)),
+        beside.as_deref().filter(|path| rewritten || *path != &*asked).map(|path| name_of(path, false)),
+        real.map(|path| name_of(path, front.is_none())),
+    ];
+    let mut found = [name_of(path, false); 5];
+    let mut count = 0;
+    for (place, name) in found.iter_mut().zip(names.into_iter().flatten()) {
+        *place = name;
+        count += 1;
+    }
+    then(&found[..count], &asked)
+}
+
+/// Whether a script stands for all paths that name no file.
+fn is_front_controller(site: &Site, lookup: &Lookup<'_>, script: &Script) -> bool {
+    let named = match lookup.front_controller {
+        Some(named) => named.map(|name| &**name),
+        None => site.settings.front_controller.as_deref(),
+    };
+    let named = named.is_some_and(|named| script.name[1..] == *named.trim_start_matches('/').as_bytes());
+    let pool = site.server.settings.pools.get(script.pool);
+    named || pool.and_then(|pool| pool.script.as_ref()).is_some_and(|own| own.as_os_str().as_bytes() == script.filename)
+}
+
+/// Whether a name is the index of the directory that was asked for, or of the root, as applications have it in their
+/// `.htaccess` files.
+fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool {
+    let indexes = lookup.index.map_or(&*site.settings.index, |index| index);
+    let at = name.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+    let is_index = indexes.iter().any(|index| index.as_bytes() == &name[at..]);
+    is_index && (at <= 1 || &name[..at] == asked)
+}
+
+/// The path that a front controller takes `/index.php/x` for: `/x`.
+fn beside(script: &Script) -> Vec<u8> {
+    let at = script.name.iter().rposition(|&b| b == b'/').unwrap_or(0);
+    [&script.name[..at], &script.path_info].concat()
+}
