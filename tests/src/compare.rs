@@ -7,7 +7,8 @@ use crate::setup::Setup;
 use crate::site::Site;
 use serde_json::{Map, Value};
 
-/// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id.
+/// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id, and what
+/// FrankenPHP has and nginx does not.
 const OWN: &[&str] = &[
     "SERVER_SOFTWARE",
     "REQUEST_TIME",
@@ -19,6 +20,7 @@ const OWN: &[&str] = &[
     "TMPDIR",
     "HOWDAH_TEST_MARK",
     "REQUEST_ID",
+    "REMOTE_HOST",
 ];
 
 /// PHP-FPM sets it or not, depending on who splits the path; CGI says what it is (RFC 3875, 4.1.6), and a test does.

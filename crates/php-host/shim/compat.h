@@ -116,7 +116,7 @@ static inline void shim_compat_forget_out_of_memory(void) {
 }
 #endif
 
-/* Layouts of variables that extensions do not export (async/isolation/extension_globals.c). */
+/* Layouts of variables that extensions do not export (globals/extensions.c). */
 
 /* SOAP: tables in front of what a call sets, and how much that is, up to the setting soap.wsdl_cache. */
 #define SHIM_SOAP_TABLES (PHP_VERSION_ID >= 80500 ? 0 : 3)

@@ -1,7 +1,7 @@
 //! What `$_SERVER` and its relatives hold: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
 
 use howdah_tests::compare::{differences, named};
-use howdah_tests::{Part, Request, Setup, multipart, script_scenario};
+use howdah_tests::{Mode, Part, Request, Setup, multipart, run, script_scenario};
 
 fn dump_everywhere() -> Setup {
     Setup::default().www("dump.php").copies("dump.php", &["index.php", "dir/index.php", "a b/dump.php", "app.PHP.php"])
@@ -249,6 +249,18 @@ script_scenario!(
         assert_eq!(conn.exchange(&Request::get("/p.php")).text(), expected);
     },
 );
+
+/// As FrankenPHP has it; nginx and PHP-FPM have no such variable.
+#[test]
+fn the_remote_host_is_the_clients_address_in_every_mode() {
+    for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
+        run(
+            mode,
+            |s| s.php("p.php", "echo json_encode([$_SERVER['REMOTE_HOST'], getenv('REMOTE_HOST')]);"),
+            |site| assert_eq!(site.get_ok("/p.php"), r#"["127.0.0.1","127.0.0.1"]"#, "{mode:?}"),
+        );
+    }
+}
 
 script_scenario!(nothing_of_the_last_request_stays, |s| s.workers(1).www("dump.php"), |site| {
     let full = Request::form("/dump.php/path?q=1", "p=1")

@@ -347,11 +347,6 @@ fn what_a_request_does_to_its_process_is_no_later_requests() {
                 "$own = sem_get(4712, 1, 0600); echo json_encode(sem_acquire($own, true));",
                 false,
             ),
-            (
-                "@mkdir('/tmp/howdah-root'); @chroot('/tmp/howdah-root');",
-                "echo is_dir('/proc/self') ? 'same root' : 'another';",
-                true,
-            ),
         ],
     );
 }

@@ -15,6 +15,8 @@ struct shim_mode {
     /* How many arrays of $_SERVER are kept and brought up to date for later requests: as many as may be in use at the
      * same time, at most SHIM_KEPT_SERVER_ARRAYS. */
     unsigned kept_server_arrays;
+    /* Whether handlers, mask and alarm of a request are gone with it. */
+    bool restores_signals;
 
     /* In the zygote: before PHP starts, and when its modules have started. NULL: nothing to do. */
     void (*before_php)(void);
@@ -31,6 +33,8 @@ struct shim_mode {
     /* Output and heads that no client gets, since there is no request or its response has ended. NULL: dropped. */
     void (*unsent_output)(const char *data, size_t length);
     void (*unsent_head)(unsigned status, const sapi_headers_struct *headers);
+    /* A request has changed what stays with its process (process/changes.c). NULL: the worker is replaced after it. */
+    void (*process_changed)(const char *what);
     /* The client does not take the rest of the response. Need not return. */
     void (*client_gone)(void);
 };

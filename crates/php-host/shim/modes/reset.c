@@ -1,13 +1,17 @@
 /* What worker mode puts back between two requests of one running script, one function per item, each with its reason.
- * All else is the application's own state and stays, as it does in FrankenPHP: globals, statics, constants, included
- * files, ini_set(), $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files
- * and connections, functions for shutdown (they run when the script ends). docs/guide/worker.md has the list. */
+ * What the application sets up stays, as it does in FrankenPHP: globals, statics, constants, included files, ini_set(),
+ * $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files and connections,
+ * functions for shutdown (they run when the script ends). Frameworks boot in their first request, so a request may set
+ * up the application, too. docs/internals/request-state.md has the table. */
 #include "modes/reset.h"
 
 #include "shim.h"
+#include "globals/extensions.h"
+#include "globals/libraries.h"
 
 #include <ext/standard/basic_functions.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A module's own handler for the end or the start of a request, called while the script's request goes on. */
 static void call_module(zend_module_entry *module, zend_result (*handler)(int type, int module_number)) {
@@ -20,6 +24,9 @@ static void call_module(zend_module_entry *module, zend_result (*handler)(int ty
  * next, and what went wrong in one is not shown to another. The peak of memory is reported for each request. */
 void shim_reset_status(void) {
     PG(connection_status) = PHP_CONNECTION_NORMAL;
+    PG(header_is_being_sent) = 0;
+    PG(in_user_include) = 0;
+    PG(in_error_log) = 0;
     EG(exit_status) = 0;
     if (PG(last_error_message) != NULL) {
         zend_string_release(PG(last_error_message));
@@ -32,6 +39,9 @@ void shim_reset_status(void) {
         PG(last_error_file) = NULL;
     }
     zend_memory_reset_peak_usage();
+    /* A seed that a request has chosen does not tell the numbers of the next one. */
+    RANDOM_G(mt19937_seeded) = false;
+    RANDOM_G(combined_lcg_seeded) = false;
 }
 
 /* What the last stat() said holds for a request: files change between two. */
@@ -194,4 +204,42 @@ void shim_reset_filter(void) {
         call_module(module, module->request_shutdown_func);
         call_module(module, module->request_startup_func);
     }
+}
+
+static mode_t boot_umask;
+static zend_long boot_time_limit;
+
+void shim_reset_remember(void) {
+    globals_libraries_remember();
+    globals_extensions_remember();
+    boot_umask = umask(0);
+    umask(boot_umask);
+    BG(umask) = -1;
+    boot_time_limit = EG(timeout_seconds);
+}
+
+/* set_time_limit() is about the rest of a request. It sets PHP's setting, so that is what goes back. */
+static void reset_time_limit(void) {
+    if (EG(timeout_seconds) == boot_time_limit) {
+        return;
+    }
+    zend_string *name = zend_string_init(ZEND_STRL("max_execution_time"), 0);
+    zend_string *value = zend_long_to_str(boot_time_limit);
+    zend_alter_ini_entry_ex(name, value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+    zend_string_release(value);
+    zend_string_release(name);
+}
+
+/* PHP notes the mask that it found when a script changes it. */
+void shim_reset_umask(void) {
+    if (BG(umask) != -1) {
+        umask(boot_umask);
+        BG(umask) = -1;
+    }
+}
+
+void shim_reset_changed(void) {
+    globals_libraries_reset();
+    globals_extensions_reset();
+    reset_time_limit();
 }

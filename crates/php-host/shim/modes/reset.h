@@ -18,5 +18,9 @@ void shim_reset_output_close(void);
 void shim_reset_compression_close(void);
 void shim_reset_input(void);
 void shim_reset_filter(void);
+void shim_reset_umask(void);
+/* What else a request may have changed goes back to what it was when the script asked for its first request. */
+void shim_reset_remember(void);
+void shim_reset_changed(void);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "shim.h"
 #include "modes/opcache_clock.h"
+#include "modes/request_start.h"
 #include "modes/reset.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
@@ -210,25 +211,9 @@ void shim_loop_boot_end(void) {
     shim_reset_compression_close();
     SG(post_read) = 1;
     sapi_deactivate();
+    shim_reset_remember();
     phase = LOOP_BETWEEN;
     was_ready = true;
-}
-
-/* PHP's start of a request, as far as it is about the request and not about the script. */
-void shim_loop_open(void) {
-    shim_opcache_clock_now();
-    shim_reset_status();
-    shim_reset_file_status();
-    shim_input_prepare();
-    SG(request_info).no_headers = 0;
-    sapi_activate();
-    shim_reset_output_open();
-    if (PG(expose_php)) {
-        sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
-    }
-    shim_reset_superglobals();
-    shim_reset_compression_open();
-    shim_reset_session_open();
 }
 
 void shim_loop_limit_time(void) {
@@ -244,7 +229,7 @@ bool shim_loop_begin(void) {
     if (!shim_request_take()) {
         return false;
     }
-    shim_loop_open();
+    shim_request_start();
     shim_loop_limit_time();
     shim_debugger_begin();
     return true;
@@ -302,11 +287,13 @@ void shim_loop_put_away(void) {
     shim_reset_output_close();
     shim_reset_compression_close();
     shim_reset_input();
+    shim_reset_umask();
     sapi_deactivate();
 }
 
 bool shim_loop_release(void) {
     shim_loop_put_away();
+    shim_reset_changed();
     bool retire = shim_used_up();
     shim_request_finish(retire);
     return !retire;

@@ -2,7 +2,7 @@
  * uses them as one turn; a mode that keeps the script's state otherwise puts its own steps between them. The order is
  *
  *     shim_loop_boot_end            once, when the script asks for its first request
- *     ( shim_loop_begin             waits for a request, opens PHP's request for it
+ *     ( shim_loop_begin             waits for a request, starts PHP's request for it (request_start.h)
  *       shim_loop_run               runs the script's callback
  *       shim_loop_end_response      the client has its whole response; the script goes on
  *       shim_loop_release )*        the request is over, the worker is free
@@ -39,8 +39,6 @@ bool shim_loop_booting(void);
 bool shim_loop_may_serve(void);
 
 void shim_loop_boot_end(void);
-/* Opens PHP's request for the current request. */
-void shim_loop_open(void);
 /* Starts its time limit, which counts the processor time of the process: it says nothing about one request among
  * several.
  */

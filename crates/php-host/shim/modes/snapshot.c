@@ -13,6 +13,7 @@
 #include "shim.h"
 #include "modes/mode.h"
 #include "modes/modes.h"
+#include "modes/request_start.h"
 #include "modes/run.h"
 #include "modes/script_loop.h"
 #include "sapi/current_request.h"
@@ -174,7 +175,7 @@ bool shim_snapshot_take_and_begin_request(void) {
     if (!take_request()) {
         return false;
     }
-    shim_loop_open();
+    shim_request_start();
     shim_loop_limit_time();
     shim_snapshot_random_renew();
     if (!shim_warmup_running()) {
@@ -389,16 +390,27 @@ static void unsent_output(const char *data, size_t length) {
     }
 }
 
+/* What the boot and its warm-up change is the application's. */
+static void process_changed(const char *what) {
+    static char why[100];
+    if (snapshot_taken()) {
+        (snprintf)(why, sizeof why, "the script has changed %s, which stays with its process", what);
+        snapshot_spoil(why);
+    }
+}
+
 const shim_mode shim_mode_snapshot = {
     .name = "snapshot",
     .ini = SHIM_LOOP_INI,
     /* The restore takes them back. */
     .directory_settings = true,
     .kept_server_arrays = 1,
+    .restores_signals = true,
     .before_php = shim_snapshot_notes_startup,
     .work = work,
     .serve = serve,
     .unsent_output = unsent_output,
     .unsent_head = shim_warmup_head,
+    .process_changed = process_changed,
     .client_gone = php_handle_aborted_connection,
 };

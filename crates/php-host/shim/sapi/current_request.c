@@ -3,10 +3,13 @@
 #include "sapi/current_request.h"
 
 #include "shim.h"
+#include "process/changes.h"
+#include "sapi/log.h"
 #include "sapi/server_array.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /* The kernel is asked for the memory after each so many requests. */
@@ -73,6 +76,11 @@ static size_t own_memory(void) {
 }
 
 bool shim_used_up(void) {
+    const char *changed = shim_changes_left();
+    if (changed != NULL) {
+        shim_log(LOG_NOTICE, "worker replaced: the script has changed %s, which stays with its process", changed);
+        return true;
+    }
     if (shim.worker->max_requests != 0 && shim.requests_done + 1 >= shim.worker->max_requests) {
         return true;
     }

@@ -163,6 +163,9 @@ PHP_INI_ENTRY("howdah.traces", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {
+    /* PHP has it in the command line and in programs that embed it, and in no other server: the process would serve its
+     * next requests from that root. */
+    zend_hash_str_del(CG(function_table), ZEND_STRL("chroot"));
     REGISTER_INI_ENTRIES();
     shim_server_array_startup();
     register_howdah_symbols(module_number);

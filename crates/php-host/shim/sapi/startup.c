@@ -4,6 +4,7 @@
 
 #include "shim.h"
 #include "modes/mode.h"
+#include "process/changes.h"
 #include "process/random_source.h"
 #include "sapi/current_request.h"
 #include "sapi/error_page.h"
@@ -123,6 +124,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim_server_array_hook();
     shim_script_startup();
     shim_random_install();
+    shim_changes_watch();
     shim_error_page_begin();
     if (shim.mode->after_php != NULL) {
         shim.mode->after_php();

@@ -8,8 +8,8 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/isolation/extension_globals.h"
-#include "async/isolation/library_globals.h"
+#include "globals/extensions.h"
+#include "globals/libraries.h"
 #include "async/isolation/swap_list.h"
 
 #include <ext/json/php_json.h>
@@ -62,7 +62,7 @@ static const struct {
     PLACE(EG(ticks_count)),
 };
 /* These, then where the extensions are loaded what socket_last_error() and posix_get_last_error() say, and those of
- * async/isolation/extension_globals.c. */
+ * globals/extensions.c. */
 static swap_list all;
 
 static const char *const extensions_with_errors[] = {"sockets", "posix"};
@@ -83,12 +83,12 @@ size_t coroutine_state_size(void) {
             add(of_the_engine[i].at, of_the_engine[i].size);
         }
         for (size_t i = 0; i < sizeof extensions_with_errors / sizeof *extensions_with_errors; i++) {
-            int *last_error = async_last_error_of(extensions_with_errors[i]);
+            int *last_error = globals_last_error_of(extensions_with_errors[i]);
             if (last_error != NULL) {
                 add(last_error, sizeof *last_error);
             }
         }
-        async_extensions_running_places(add);
+        globals_extensions_running_places(add);
     }
     return swap_list_size(&all);
 }
@@ -144,7 +144,7 @@ void coroutine_state_begin(void) {
     FG(tmp_host_buf) = NULL;
 #endif
     EG(ticks_count) = 0;
-    async_extensions_running_begin();
+    globals_extensions_running_begin();
     php_output_activate();
 }
 
@@ -157,7 +157,7 @@ void coroutine_state_end(void) {
 #ifdef HAVE_GETHOSTBYNAME_R
     free(FG(tmp_host_buf));
 #endif
-    async_extensions_running_end();
+    globals_extensions_running_end();
     /* What the scheduler must not find. */
     swap_list_load(&all, blank);
     blank_in_place = true;

@@ -15,6 +15,7 @@
 #include "async/isolation/request_globals.h"
 #include "async/pools/pools.h"
 #include "async/tools/audit.h"
+#include "modes/request_start.h"
 #include "modes/reset.h"
 #include "modes/script_loop.h"
 #include "sapi/current_request.h"
@@ -72,7 +73,7 @@ uint32_t async_request_count(void) {
 
 static void open_request(void *request) {
     (void)request;
-    shim_loop_open();
+    shim_request_start();
 }
 
 static void run_handler(void *request) {

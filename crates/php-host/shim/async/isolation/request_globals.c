@@ -9,9 +9,9 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/request.h"
-#include "async/isolation/extension_globals.h"
+#include "globals/extensions.h"
 #include "async/isolation/ini.h"
-#include "async/isolation/library_globals.h"
+#include "globals/libraries.h"
 #include "async/isolation/swap_list.h"
 #include "modes/reset.h"
 #include "sapi/current_request.h"
@@ -93,6 +93,9 @@ void async_image_startup(void) {
     ADD(PG(last_error_lineno));
     ADD(PG(in_user_include));
     ADD(PG(in_error_log));
+    /* The start of a request can wait, for the lock of a session. */
+    ADD(PG(during_request_startup));
+    ADD(PG(modules_activated));
     ADD(SG(server_context));
     ADD(SG(request_info));
     ADD(SG(sapi_headers));
@@ -109,8 +112,8 @@ void async_image_startup(void) {
     /* Not strtok_table: each strtok() leaves it empty. */
     ADD(BG(strtok_len));
     add(&shim.request, offsetof(shim_state, requests_done) - offsetof(shim_state, request));
-    async_libraries_places(add);
-    async_extensions_request_places(add);
+    globals_libraries_places(add);
+    globals_extensions_request_places(add);
     add_session();
     add_filter();
     nobody = pemalloc(swap_list_size(&all), 1);
@@ -164,6 +167,7 @@ void async_request_load(async_request *request) {
     worthless = false;
     loaded = request;
     shim_reset_file_status();
+    globals_libraries_forget_xml_error();
     howdah_rs_select_request(request != NULL ? request->number : 0);
     if (request == NULL) {
         swap_list_load(&all, nobody);
@@ -251,8 +255,8 @@ static void inherit(void) {
     PG(last_error_file) = NULL;
     BG(user_shutdown_function_names) = NULL;
     BG(strtok_string) = NULL;
-    async_libraries_inherit();
-    async_extensions_request_inherit();
+    globals_libraries_inherit();
+    globals_extensions_request_inherit();
     if (SHIM_HAS_SESSION()) {
         zval *names = (zval *)&PS(mod_user_names);
         for (size_t i = 0; i < sizeof PS(mod_user_names) / sizeof(zval); i++) {
@@ -320,8 +324,8 @@ void async_image_destroy(void) {
         ZVAL_UNDEF(&PG(http_globals)[i]);
     }
     destroy_session();
-    async_libraries_destroy();
-    async_extensions_request_destroy();
+    globals_libraries_destroy();
+    globals_extensions_request_destroy();
     /* Then what such code may have left, too. */
     empty_symbols();
     release(&PG(last_error_message));

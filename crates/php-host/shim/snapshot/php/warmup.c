@@ -10,6 +10,8 @@
 #include "snapshot/php/warmup.h"
 
 #include "shim.h"
+#include "modes/request_start.h"
+#include "modes/reset.h"
 #include "modes/script_loop.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -240,7 +242,7 @@ static bool jit_is_on(void) {
 
 /* A request's handler, with the response's end. False when the script is on its way out. */
 static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    shim_loop_open();
+    shim_request_start();
     shim_loop_limit_time();
     if (!shim_loop_run(function, cache) || shim.script_child) {
         return false;
@@ -341,6 +343,7 @@ static void forget_shutdown_functions(void) {
 static void end_turn(void) {
     end_shutdown_functions();
     shim_loop_put_away();
+    shim_reset_changed();
     put_away();
 }
 

@@ -1,5 +1,6 @@
-/* Calls with which a script changes its process in ways that no restore brings back. They are rare, so they are watched
- * where they are made and cost other requests nothing; the worker is replaced after such a request. */
+/* Calls with which a script changes something that no restore brings back, beside those about the process itself
+ * (process/changes.c). They are rare, so they are watched where they are made and cost other requests nothing; the
+ * worker is replaced after such a request. */
 #include "snapshot/php/watch.h"
 
 #include "shim.h"
@@ -106,13 +107,6 @@ static watched functions[];
 
 static zif_handler original_of(const zend_execute_data *execute_data);
 
-static ZEND_NAMED_FUNCTION(moves_process) {
-    if (snapshot_taken()) {
-        snapshot_spoil("the script has moved its process to another root, other processors or other namespaces");
-    }
-    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-}
-
 /* The child has the connections too, and uses or closes them when it likes. */
 static ZEND_NAMED_FUNCTION(forks) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -154,17 +148,7 @@ static ZEND_NAMED_FUNCTION(touches_signals) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-static ZEND_NAMED_FUNCTION(changes_identity) {
-    if (snapshot_taken()) {
-        snapshot_spoil("the script has changed what a process cannot take back (user, group, session or limits)");
-    }
-    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-}
-
 static watched functions[] = {
-    {"chroot", moves_process, NULL},
-    {"pcntl_setns", moves_process, NULL},
-    {"pcntl_setcpuaffinity", moves_process, NULL},
     {"pcntl_fork", forks, NULL},
     {"pcntl_rfork", forks, NULL},
     {"pcntl_forkx", forks, NULL},
@@ -176,17 +160,6 @@ static watched functions[] = {
     {"pcntl_alarm", touches_signals, NULL},
     {"pcntl_sigwaitinfo", touches_signals, NULL},
     {"pcntl_async_signals", touches_signals, NULL},
-    {"proc_nice", changes_identity, NULL},
-    {"posix_setuid", changes_identity, NULL},
-    {"posix_setgid", changes_identity, NULL},
-    {"posix_seteuid", changes_identity, NULL},
-    {"posix_setegid", changes_identity, NULL},
-    {"posix_setsid", changes_identity, NULL},
-    {"posix_setpgid", changes_identity, NULL},
-    {"posix_setrlimit", changes_identity, NULL},
-    {"posix_initgroups", changes_identity, NULL},
-    {"pcntl_setpriority", changes_identity, NULL},
-    {"pcntl_unshare", changes_identity, NULL},
 };
 
 static zif_handler original_of(const zend_execute_data *execute_data) {

@@ -108,7 +108,9 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
     }
     encoded.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
     encoded.var(VarName::SERVER_SOFTWARE, site.server.software.as_bytes());
-    encoded.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
+    let addr = encoded.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
+    // No name is looked up; RFC 3875, 4.1.9, has the address then, and so does FrankenPHP.
+    encoded.var_at(VarName::REMOTE_HOST, addr);
     encoded.var(VarName::REMOTE_PORT, client.port.as_bytes());
     encoded.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
     encoded.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());

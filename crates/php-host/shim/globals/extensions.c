@@ -3,10 +3,11 @@
  * call, the collator of a sort). Their layouts are written down here as far as needed and trusted only where the size
  * that the extension itself gives, or the place of one of its settings, agrees; date and mbstring have headers for
  * theirs. */
-#include "async/isolation/extension_globals.h"
+#include "globals/extensions.h"
 
 #include "shim.h"
-#include "async/isolation/library_globals.h"
+#include "globals/libraries.h"
+#include "sapi/functions.h"
 
 #include <ext/date/lib/timelib.h>
 #include <ext/date/php_date.h>
@@ -88,7 +89,7 @@ static void add_soap(add_place add) {
 
 /* --- of the code that runs: all --- */
 
-void async_extensions_running_places(add_place add) {
+void globals_extensions_running_places(add_place add) {
     intl_at = exact_globals("intl", sizeof *intl_at);
     if (intl_at != NULL) {
         ADD(intl_at->current_collator);
@@ -98,13 +99,13 @@ void async_extensions_running_places(add_place add) {
     add_soap(add);
 }
 
-void async_extensions_running_begin(void) {
+void globals_extensions_running_begin(void) {
     if (intl_at != NULL) {
         memset(&intl_at->g_error, 0, sizeof intl_at->g_error);
     }
 }
 
-void async_extensions_running_end(void) {
+void globals_extensions_running_end(void) {
     if (intl_at != NULL) {
         shim_intl_error_free(&intl_at->g_error);
     }
@@ -177,21 +178,19 @@ static void find_all(void) {
     find_pgsql();
     zlib_at = exact_globals("zlib", sizeof *zlib_at);
     mysqli_at = exact_globals("mysqli", sizeof *mysqli_at);
-    openssl_errors = async_globals_of("openssl", sizeof *openssl_errors);
-    openssl_lists = openssl_errors == NULL                                            ? 0
-                    : async_globals_of("openssl", 2 * sizeof *openssl_errors) == NULL ? 1
-                                                                                      : 2;
+    openssl_errors = globals_of("openssl", sizeof *openssl_errors);
+    openssl_lists = openssl_errors == NULL ? 0 : globals_of("openssl", 2 * sizeof *openssl_errors) == NULL ? 1 : 2;
     void *base = NULL;
     if (setting_place("assert.active", &base) == (ptrdiff_t)(sizeof(zval) + sizeof(char *))) {
         assert_callback = base;
     }
-    date_at = async_globals_of("date", sizeof *date_at);
+    date_at = globals_of("date", sizeof *date_at);
 #if SHIM_WITH_MBSTRING
-    mbstring_at = async_globals_of("mbstring", sizeof *mbstring_at);
+    mbstring_at = globals_of("mbstring", sizeof *mbstring_at);
 #endif
 }
 
-void async_extensions_request_places(add_place add) {
+void globals_extensions_request_places(add_place add) {
     find_all();
     ADD(FG(default_context));
     SHIM_ADD_LAST_HTTP_HEADERS(add);
@@ -245,7 +244,7 @@ static php_stream_context *copy_of(const php_stream_context *boot) {
     return own;
 }
 
-void async_extensions_request_inherit(void) {
+void globals_extensions_request_inherit(void) {
     FG(default_context) = copy_of(FG(default_context));
     SHIM_FORGET_LAST_HTTP_HEADERS();
     if (pgsql_links != NULL) {
@@ -317,6 +316,41 @@ static void end_of_request(const char *extension) {
     module->request_shutdown_func(module->type, module->module_number);
 }
 
+#if SHIM_WITH_MBSTRING
+static bool searched;
+static zif_handler original_search;
+
+/* mb_ereg_search() keeps the text that it searches. */
+static ZEND_NAMED_FUNCTION(watched_search) {
+    searched = true;
+    original_search(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+/* By the extension's own function: where it keeps the text differs from version to version. */
+static void forget_search(void) {
+    zval name, text, result;
+    ZVAL_STRING(&name, "mb_ereg_search_init");
+    ZVAL_EMPTY_STRING(&text);
+    if (call_user_function(NULL, NULL, &name, &result, 1, &text) == SUCCESS) {
+        zval_ptr_dtor(&result);
+    }
+    zval_ptr_dtor(&name);
+    searched = false;
+}
+/* Encodings are the application's, as settings are; what the extension found out about a request is not. */
+static void reset_mbstring(void) {
+    mbstring_at->illegalchars = 0;
+    mbstring_at->http_input_identify = NULL;
+    mbstring_at->http_input_identify_get = NULL;
+    mbstring_at->http_input_identify_post = NULL;
+    mbstring_at->http_input_identify_cookie = NULL;
+    mbstring_at->http_input_identify_string = NULL;
+    if (searched) {
+        forget_search();
+    }
+}
+#endif
+
 static void destroy_mbstring(void) {
 #if SHIM_WITH_MBSTRING
     if (mbstring_at == NULL) {
@@ -330,6 +364,7 @@ static void destroy_mbstring(void) {
         /* The output ended in the middle: only the extension can free this. */
         end_of_request("mbstring");
     }
+    reset_mbstring();
 #endif
 }
 
@@ -353,7 +388,7 @@ static void destroy_openssl(void) {
     }
 }
 
-void async_extensions_request_destroy(void) {
+void globals_extensions_request_destroy(void) {
     /* First what may call into PHP. */
     if (assert_callback != NULL) {
         zval callback = *assert_callback;
@@ -377,4 +412,65 @@ void async_extensions_request_destroy(void) {
     destroy_openssl();
     destroy_date();
     destroy_mbstring();
+}
+
+/* --- one request after the other --- */
+
+/* The context that the script has set for all streams; its options are copied when something changes them. */
+static php_stream_context *boot_context;
+static zval boot_options;
+void globals_extensions_remember(void) {
+    find_all();
+    intl_at = exact_globals("intl", sizeof *intl_at);
+    boot_context = FG(default_context);
+    if (boot_context != NULL) {
+        GC_ADDREF(boot_context->res);
+        ZVAL_COPY(&boot_options, &boot_context->options);
+    }
+#if SHIM_WITH_MBSTRING
+    original_search = shim_watch_function(ZEND_STRL("mb_ereg_search_init"), watched_search);
+#endif
+}
+
+static void reset_context(void) {
+    php_stream_context *context = FG(default_context);
+    if (context != boot_context) {
+        FG(default_context) = boot_context;
+        zend_list_delete(context->res);
+    }
+    if (boot_context != NULL && Z_ARR(boot_context->options) != Z_ARR(boot_options)) {
+        zval_ptr_dtor(&boot_context->options);
+        ZVAL_COPY(&boot_context->options, &boot_options);
+    }
+}
+
+static void reset_errors(void) {
+    if (intl_at != NULL && (intl_at->g_error.code != 0 || intl_at->g_error.message != NULL)) {
+        shim_intl_error_free(&intl_at->g_error);
+        memset(&intl_at->g_error, 0, sizeof intl_at->g_error);
+    }
+    if (mysqli_at != NULL && (mysqli_at->error_no != 0 || mysqli_at->error_msg != NULL)) {
+        if (mysqli_at->error_msg != NULL) {
+            efree(mysqli_at->error_msg);
+        }
+        mysqli_at->error_no = 0;
+        mysqli_at->error_msg = NULL;
+    }
+    if (date_at != NULL && date_at->last_errors != NULL) {
+        free_date_errors(date_at->last_errors);
+        date_at->last_errors = NULL;
+    }
+    destroy_openssl();
+}
+
+void globals_extensions_reset(void) {
+    reset_context();
+    reset_errors();
+#if SHIM_WITH_MBSTRING
+    if (mbstring_at != NULL) {
+        reset_mbstring();
+    }
+#endif
+    SHIM_FREE_LAST_HTTP_HEADERS();
+    SHIM_FORGET_LAST_HTTP_HEADERS();
 }

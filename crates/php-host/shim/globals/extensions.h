@@ -1,0 +1,20 @@
+/* Globals of extensions that do not export them. */
+#ifndef HOWDAH_GLOBALS_EXTENSIONS_H
+#define HOWDAH_GLOBALS_EXTENSIONS_H
+
+#include "shim.h"
+
+/* What belongs to the code that runs: names the places to `add`; empties them for a new coroutine; frees what they hold
+ * at its end. */
+void globals_extensions_running_places(void (*add)(void *at, size_t size));
+void globals_extensions_running_begin(void);
+void globals_extensions_running_end(void);
+/* What belongs to a request, as in libraries.h. */
+void globals_extensions_request_places(void (*add)(void *at, size_t size));
+void globals_extensions_request_inherit(void);
+void globals_extensions_request_destroy(void);
+/* For one request after the other, as in libraries.h. */
+void globals_extensions_remember(void);
+void globals_extensions_reset(void);
+
+#endif

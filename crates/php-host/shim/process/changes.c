@@ -1,0 +1,70 @@
+/* What scripts change of their process and PHP does not put back: user, groups, session, limits, priority, namespaces,
+ * signals. A process that was changed so serves no other request. The calls are rare and watched where they are made,
+ * so a request without them costs nothing. What the application changes before its first request stays. */
+#include "process/changes.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+#include "sapi/functions.h"
+
+#include <string.h>
+
+typedef struct watched {
+    const char *name;
+    const char *changes;
+    bool signals;
+    zif_handler original;
+} watched;
+
+static watched functions[] = {
+    {"pcntl_alarm", "an alarm", true, NULL},
+    {"pcntl_setcpuaffinity", "its processors", false, NULL},
+    {"pcntl_setns", "its namespaces", false, NULL},
+    {"pcntl_setpriority", "its priority", false, NULL},
+    {"pcntl_signal", "handlers of signals", true, NULL},
+    {"pcntl_sigprocmask", "its signal mask", true, NULL},
+    {"pcntl_unshare", "its namespaces", false, NULL},
+    {"posix_initgroups", "its groups", false, NULL},
+    {"posix_setegid", "its group", false, NULL},
+    {"posix_seteuid", "its user", false, NULL},
+    {"posix_setgid", "its group", false, NULL},
+    {"posix_setpgid", "its process group", false, NULL},
+    {"posix_setrlimit", "its limits", false, NULL},
+    {"posix_setsid", "its session", false, NULL},
+    {"posix_setuid", "its user", false, NULL},
+    {"proc_nice", "its priority", false, NULL},
+};
+
+static const char *changed;
+
+static const watched *entry_of(const zend_execute_data *execute_data) {
+    const char *name = ZSTR_VAL(execute_data->func->common.function_name);
+    const watched *entry = functions;
+    while (strcmp(entry->name, name) != 0) {
+        entry++;
+    }
+    return entry;
+}
+
+static ZEND_NAMED_FUNCTION(changes_process) {
+    const watched *entry = entry_of(execute_data);
+    entry->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    const bool refused = Z_TYPE_P(return_value) == IS_FALSE || EG(exception) != NULL;
+    if (refused || shim.request == NULL || shim.script_child || (entry->signals && shim.mode->restores_signals)) {
+        return;
+    }
+    changed = entry->changes;
+    if (shim.mode->process_changed != NULL) {
+        shim.mode->process_changed(changed);
+    }
+}
+
+void shim_changes_watch(void) {
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        functions[i].original = shim_watch_function(functions[i].name, strlen(functions[i].name), changes_process);
+    }
+}
+
+const char *shim_changes_left(void) {
+    return shim.mode->process_changed == NULL ? changed : NULL;
+}

@@ -1,0 +1,66 @@
+//! A request ends as PHP ends it: what the next one finds in the same process is what a new process has, but for what
+//! docs/internals/request-state.md names.
+
+use howdah_tests::{Mode, Request, Site, php, run};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+const TABLE: &str = include_str!("../../../docs/internals/request-state.md");
+
+/// The cells of the table's rows, the first one without its backquotes.
+fn rows() -> Vec<Vec<String>> {
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().replace('`', "")).collect::<Vec<_>>();
+    let rows = TABLE.lines().filter(|line| line.starts_with("| `")).map(cells);
+    rows.map(|cells| cells[1..cells.len() - 1].to_vec()).collect()
+}
+
+/// What the table says is kept in a mode.
+fn kept(mode: Mode) -> BTreeSet<String> {
+    let column =
+        1 + [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async].iter().position(|m| *m == mode).unwrap();
+    rows().into_iter().filter(|cells| cells[column] == "kept").map(|cells| cells[0].clone()).collect()
+}
+
+fn probe(site: &Site) -> Map<String, Value> {
+    let text = site.get_ok("/probe.php");
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn the_next_request_finds_what_a_new_process_has() {
+    let mut found = Vec::new();
+    for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
+        run(
+            mode,
+            |s| {
+                s.workers(1)
+                    .ini("output_buffering", "0")
+                    .ini("session.save_path", "@TOP@")
+                    .ini("pcre.jit", "0")
+                    .allow_log("PHP ")
+                    .php("probe.php", php!("request_end/probe.php"))
+                    .php("dirty.php", php!("request_end/dirty.php"))
+                    .php("pid.php", "echo getmypid();")
+            },
+            |site| {
+                let process = site.get_ok("/pid.php");
+                let fresh = probe(site);
+                for _ in 0..2 {
+                    let _ = site.send(&Request::get("/dirty.php?left=1")).expect(202);
+                }
+                let left = probe(site);
+                let changed: BTreeSet<String> = fresh.keys().filter(|key| fresh[*key] != left[*key]).cloned().collect();
+                let named: BTreeSet<String> = rows().into_iter().map(|cells| cells[0].clone()).collect();
+                let expected: BTreeSet<String> = kept(mode).into_iter().filter(|key| fresh.contains_key(key)).collect();
+                for key in fresh.keys().filter(|key| !named.contains(*key)) {
+                    found.push(format!("not in the table: {key}"));
+                }
+                for key in changed.symmetric_difference(&expected) {
+                    found.push(format!("{mode:?}: {key}: {} in a new process, then {}", fresh[key], left[key]));
+                }
+                assert_eq!(site.get_ok("/pid.php"), process, "{mode:?}: by another process");
+            },
+        );
+    }
+    assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
