@@ -12,7 +12,6 @@ mod admin_pools;
 mod admin_profile;
 mod admin_reload;
 mod admin_upgrade;
-mod ahead;
 mod certificates;
 mod check;
 mod checks;

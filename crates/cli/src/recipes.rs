@@ -71,8 +71,9 @@ fn mode(loaded: &Loaded) -> Mode {
 
 /// What runs it, and what would be faster.
 fn how(loaded: &Loaded, found: &Application) -> String {
-    if let Some(booted) = loaded.settings.booted() {
-        let (mode, recipe) = (booted.mode, &booted.name);
+    if let Some(booted) = &loaded.settings.booted {
+        let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);
+        let recipe = booted.recipe.name;
         return format!(
             "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
         );

@@ -242,6 +242,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
             ("pool", site.pool.show()),
             ("index", site.index.show()),
             ("front_controller", site.front_controller.show()),
+            ("recipe", site.recipe.show()),
             ("server_name", site.server_name.show()),
             ("htaccess", site.htaccess.show()),
             ("htaccess_unknown", site.htaccess_unknown.show()),

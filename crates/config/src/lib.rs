@@ -87,6 +87,7 @@ pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use php_program::PhpProgram;
 pub use quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
+pub use recipe::Booted;
 pub use row::Row;
 pub use rules::SiteRules;
 pub use secret::Secret;

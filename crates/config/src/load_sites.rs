@@ -206,6 +206,7 @@ fn read_site<'a>(
     let mut found = source.with_own(file, section.clone(), site.entries, |source| SiteSettings {
         hosts: keys.hosts,
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+        recipe: source.take_over(own_row("recipe"), &top.recipe),
         server_name: source.take_over(own_row("server_name"), &top.server_name),
         root: source.take_over(own_row("root"), &top.root),
         root_links: source.take_over(own_row("root_links"), &top.root_links),

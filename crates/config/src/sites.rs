@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::recipe::Booted;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
@@ -24,6 +25,8 @@ impl Settings {
             name: ONLY_SITE.to_owned(),
             hosts: vec![HostPattern::Any],
             pool: DEFAULT_POOL.to_owned(),
+            recipe: self.recipe.clone(),
+            booted: self.booted.clone(),
             server_name: self.server_name.clone(),
             root: self.root.clone(),
             root_links: self.root_links,
@@ -48,13 +51,22 @@ impl Settings {
         if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() }
     }
 
-    /// The site that a pool's warm-up and its script's place are about: the first that names the pool as its own, else the
-    /// first with a route to it, else the first. `None`: there is only the top level.
+    /// The site that a pool's warm-up and its script's place are about: the one whose application it boots, else the first
+    /// that names the pool as its own, else the first with a route to it, else the first. `None`: there is only the top level.
     #[must_use]
     pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
+        let boots = |site: &&SiteSettings| site.booted.as_ref().is_some_and(|booted| booted.pool == pool.name);
         let own = |site: &&SiteSettings| site.pool == pool.name;
         let mut sites = self.sites.iter();
-        sites.clone().find(own).or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
+        let nearest = sites.clone().find(boots).or_else(|| sites.clone().find(own));
+        nearest.or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
+    }
+
+    /// What this pool boots by a recipe, if it does.
+    #[must_use]
+    pub fn booted_by(&self, pool: &PoolSettings) -> Option<&Booted> {
+        let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);
+        all.flatten().find(|booted| booted.pool == pool.name)
     }
 
     /// The root that goes with `site_of`.

@@ -113,6 +113,8 @@ typedef struct {
     howdah_text script;
     // The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
     howdah_text recipe;
+    // The host that every request names, where the recipe's boot may need it; or empty.
+    howdah_text boot_host;
     // The boot file of snapshot mode, or empty.
     howdah_text boot_script;
     // php.ini file or directory instead of PHP's own search, or empty.

@@ -48,6 +48,7 @@ mod proxy_real;
 mod proxy_upgrade;
 mod raw_targets;
 mod recipes;
+mod recipes_of_sites;
 mod releases;
 mod reload;
 mod rules;
