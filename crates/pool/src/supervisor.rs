@@ -36,6 +36,7 @@ mod lost;
 mod memory;
 mod reloading;
 mod scaling;
+mod slow_boot;
 mod stacks;
 mod way_back;
 
@@ -47,8 +48,6 @@ const SHORT_LIFE: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// How long a zygote may live that has closed its socket.
-const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
@@ -94,6 +93,8 @@ pub(crate) struct Supervisor {
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
     slow: SlowRequests,
+    /// The last generation with a boot that was reported as slow.
+    slow_boot_reported: u64,
     profile: Option<UnderWay>,
     last_profile: u64,
     room: memory::Room,
@@ -132,6 +133,7 @@ impl Supervisor {
             launcher,
             encode_warm_up,
             slow: SlowRequests::new(slow_log),
+            slow_boot_reported: 0,
             profile: None,
             last_profile: 0,
             room: memory::Room::default(),
@@ -280,7 +282,7 @@ impl Supervisor {
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
-            FromZygote::Stacks { order, found } => self.slow.answered(self.pool.name(), order, found),
+            FromZygote::Stacks { order, found } => self.stacks(order, found),
             FromZygote::Samples { order, seen, last } => self.profiled(number, order, seen, last),
             FromZygote::Sizes { sizes } => self.measured(number, &sizes),
             FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
@@ -509,6 +511,7 @@ impl Supervisor {
         self.look_for_slow_requests();
         self.end_profile();
         deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
+        self.report_slow_boots();
         self.kill_slow_starters();
         self.give_up_causes();
         self.measure();
@@ -529,25 +532,6 @@ impl Supervisor {
         }
     }
 
-    fn kill_slow_starters(&mut self) {
-        let limit = self.pool.config().boot_timeout;
-        for lane in self.pool.lock().lanes.iter_mut().flatten() {
-            if lane.state.is_starting() && lane.started.elapsed() > limit {
-                lane.kill(KillReason::BootTimeout);
-            }
-        }
-        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
-            if !generation.booted && generation.started.elapsed() > limit {
-                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
-                generation.too_slow = true;
-                generation.zygote.kill();
-            }
-            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
-                generation.zygote.kill();
-            }
-        }
-    }
-
     fn begin_stop(&mut self, grace: Duration, done: oneshot::Sender<()>) {
         if let Some((generation, waiters)) = self.next.take() {
             self.old.push(generation);
@@ -555,6 +539,7 @@ impl Supervisor {
                 let _ = waiter.send(Err("the server is stopping".into()));
             }
         }
+        self.end_boots();
         let mut scheduler = self.pool.lock();
         scheduler.stopping = true;
         scheduler.fail_queue(&Fault::new(FaultKind::Stopping));
