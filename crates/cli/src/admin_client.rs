@@ -5,7 +5,7 @@ use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::status_text::{plain, plain_lines};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
@@ -31,16 +31,24 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 }
 
 fn connect_for(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
-    let unreachable =
-        || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
+    let unreachable = |error: std::io::Error| match error.kind() {
+        ErrorKind::PermissionDenied => anyhow!(
+            "the server on {addr} is not for this user ({error}): run the command as root, or see `admin_mode` and \
+             `admin_group`"
+        ),
+        _ => anyhow!(
+            "no howdah server answers on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \
+             address"
+        ),
+    };
     Ok(match addr {
         ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
-            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
+            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
         ListenAddr::Unix(path) => {
-            let stream = UnixStream::connect(path).with_context(unreachable)?;
+            let stream = UnixStream::connect(path).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }

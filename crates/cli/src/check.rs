@@ -5,7 +5,7 @@ use crate::admin_client;
 use crate::checks::{self, Depth};
 use crate::kept_sockets::Kept;
 use crate::output::{self, complain};
-use crate::{identity, php_hosts, sandbox};
+use crate::{identity, php_hosts, sandbox, socket_files};
 use howdah_budget::machine;
 use howdah_config::{
     AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
@@ -145,6 +145,7 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
                  name another address"
             )),
+            (Trouble::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
             (Trouble::NoDirectory(missing), _) => {
                 let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
                 list.push(format!("{name}: cannot listen on {addr}: {missing}"));

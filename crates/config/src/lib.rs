@@ -7,6 +7,7 @@
 
 mod account;
 mod address;
+mod admin_address;
 mod changes;
 mod check;
 mod check_acme;
@@ -50,6 +51,7 @@ mod secret;
 mod settings;
 mod settings_acme;
 mod settings_deploy;
+mod settings_file;
 mod settings_fpm;
 mod settings_http;
 mod settings_proxy;
@@ -67,8 +69,9 @@ mod upstream_address;
 mod value;
 mod warnings;
 
-pub use account::{Account, find_group};
+pub use account::{Account, find_group, user_name};
 pub use address::{ListenAddr, TrustedProxy};
+pub use admin_address::{AdminAddress, find_admin};
 pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
@@ -80,7 +83,7 @@ pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
+pub use load::{Loaded, find_acme, load, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};
 pub use no_directory::NoDirectory;
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
