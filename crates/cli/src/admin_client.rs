@@ -37,7 +37,7 @@ fn connect_for(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>>
              `admin_group`"
         ),
         _ => anyhow!(
-            "no howdah server answers on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \
+            "no howdah server responds on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \
              address"
         ),
     };

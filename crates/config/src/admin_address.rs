@@ -50,7 +50,7 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
     let paths: Vec<PathBuf> = admin_dirs(around).map(|dir| dir.join(admin_name(&settings.listen))).collect();
     let at = |path: &PathBuf| AdminAddress { addr: ListenAddr::Unix(path.clone()), token: None };
     let there = paths.iter().find(|path| path.exists()).map(at);
-    if file.is_some() || source.origins.of("listen") != Origin::Default || there.as_ref().is_some_and(answers) {
+    if file.is_some() || source.origins.of("listen") != Origin::Default || there.as_ref().is_some_and(responds) {
         return Ok(there.unwrap_or_else(|| at(paths.first().unwrap_or(&PathBuf::new()))));
     }
     let installed = installed(around);
@@ -59,7 +59,7 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
     found.retain(|(_, admin)| {
         let is_new = !seen.contains(&admin.addr);
         seen.push(admin.addr.clone());
-        is_new && answers(admin)
+        is_new && responds(admin)
     });
     match &found[..] {
         [(_, one)] => Ok(one.clone()),
@@ -117,7 +117,7 @@ fn names_in(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 /// Whether somebody listens there, perhaps for other users than this one.
-fn answers(admin: &AdminAddress) -> bool {
+fn responds(admin: &AdminAddress) -> bool {
     match &admin.addr {
         ListenAddr::Unix(path) => match UnixStream::connect(path) {
             Ok(_) => true,

@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod admin_address;
+mod booted;
 mod changes;
 mod check;
 mod check_acme;
@@ -72,6 +73,7 @@ mod warnings;
 pub use account::{Account, find_group, user_name};
 pub use address::{ListenAddr, TrustedProxy};
 pub use admin_address::{AdminAddress, find_admin};
+pub use booted::Booted;
 pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
@@ -90,7 +92,6 @@ pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use php_program::PhpProgram;
 pub use quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
-pub use recipe::Booted;
 pub use row::Row;
 pub use rules::SiteRules;
 pub use secret::Secret;

@@ -2,6 +2,7 @@
 //! stays in classic mode and takes over whenever that one does not serve. The top level is the only site where there is no
 //! other.
 
+use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks};
 use crate::code_files::code_patterns;
 use crate::host::HostPattern;
@@ -21,16 +22,6 @@ const FIRST_PATH: &str = "/";
 const COMPARED: u32 = 1000;
 /// The value that switches recipes off.
 const NONE: &str = "none";
-
-/// What has booted a site's application.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booted {
-    pub recipe: &'static Recipe,
-    /// The pool, whose `script` is the one that it goes ahead of.
-    pub pool: String,
-    /// The host of all requests, if the recipe needs to know it and the site has only this one.
-    pub host: Option<String>,
-}
 
 /// Adds a pool for each site that names a recipe, or whose application was found and has one.
 pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: &mut Source<'_>) {

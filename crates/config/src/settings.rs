@@ -8,11 +8,11 @@ use std::time::Duration;
 use howdah_budget::machine;
 
 use crate::address::ListenAddr;
+use crate::booted::Booted;
 use crate::choice::{LogFormat, Mode, RootLinks, UnknownDirective, UnknownHost};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
-use crate::recipe::Booted;
 use crate::rules::SiteRules;
 use crate::secret::Secret;
 use crate::settings_acme::AcmeSettings;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::booted::Booted;
 use crate::choice::{RootLinks, UnknownDirective};
 use crate::host::HostPattern;
 use crate::origin::Origin;
-use crate::recipe::Booted;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::booted::Booted;
 use crate::host::HostPattern;
 use crate::origin::Origin;
-use crate::recipe::Booted;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
