@@ -75,6 +75,8 @@ pub struct SiteSettings {
     pub hosts: Vec<HostPattern>,
     /// The name of the pool that runs its scripts where no route says otherwise.
     pub pool: String,
+    /// The application whose rules it has.
+    pub app: Option<String>,
     /// The recipe that boots its application, as it is said.
     pub recipe: Option<String>,
     /// What that has come to.

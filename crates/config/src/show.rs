@@ -152,6 +152,7 @@ impl Page<'_> {
             ("root_links", site.root_links.show(), origin("root_links")),
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
+            ("app", site.app.show(), origin("app")),
             ("recipe", site.recipe.show(), origin("recipe")),
             ("server_name", site.server_name.show(), origin("server_name")),
             ("htaccess", site.htaccess.show(), origin("htaccess")),

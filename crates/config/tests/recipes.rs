@@ -94,3 +94,31 @@ fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("howdah.toml:2") && errors[0].contains("a recipe boots index.php"), "{errors:?}");
 }
+
+#[test]
+fn a_site_alone_is_as_the_top_level_would_be() {
+    let text = "
+        [[site]]
+        hosts = \"one.example\"
+        root = \"public\"
+        app = \"symfony\"
+        recipe = \"symfony\"
+        [site.pool]
+        workers = 3
+        [[site]]
+        hosts = \"two.example\"
+        root = \".\"";
+    let site = Site::new(text);
+    site.write("public/index.php", "<?php");
+    let mut loaded = site.load().unwrap();
+    let one = loaded.settings.sites[0].clone();
+    loaded.settings = loaded.settings.of_one_site(&one);
+    let names: Vec<&str> = loaded.settings.pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(names, ["default", "one.example.symfony"]);
+    let shown = loaded.show();
+    for line in ["app = \"symfony\"", "recipe = \"symfony\"", "workers = \"0-3\"", "mode = \"snapshot\""] {
+        assert!(shown.contains(line) || line.starts_with("workers"), "{line}: {shown}");
+    }
+    assert!(!shown.contains("[[site]]") && shown.contains("workers = 3"), "{shown}");
+    assert!(shown.contains(&format!("root = \"{}\"", site.path().join("public").display())), "{shown}");
+}
