@@ -55,7 +55,11 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.how)?;
-        if self.waits { f.write_str(" (needs a restart; until then it stays as it was)") } else { Ok(()) }
+        if self.waits {
+            f.write_str(" (needs a restart or `howdah upgrade`, which loses no request; until then it stays as it was)")
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -69,6 +69,7 @@ mod table;
 mod upstream_address;
 mod value;
 mod warnings;
+mod warnings_of_sites;
 
 pub use account::{Account, find_group, user_name};
 pub use address::{ListenAddr, TrustedProxy};
@@ -85,7 +86,7 @@ pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{Loaded, find_acme, load, load_in};
+pub use load::{Loaded, find_acme, load, load_as_far_as_possible, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};
 pub use no_directory::NoDirectory;
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};

@@ -59,6 +59,19 @@ pub fn load(flags: &ServeFlags) -> Result<Loaded, ConfigErrors> {
 /// # Errors
 /// Everything that is wrong with the settings.
 pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
+    let (loaded, errors) = load_as_far_as_possible(flags, around)?;
+    if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
+}
+
+/// Loads settings and what is wrong with them, for commands that only look: values that are wrong are as if nobody had set
+/// them.
+///
+/// # Errors
+/// There is no `howdah.toml` that could be read.
+pub fn load_as_far_as_possible(
+    flags: &ServeFlags,
+    around: &Surroundings,
+) -> Result<(Loaded, Vec<ConfigError>), ConfigErrors> {
     let file = read_file(flags.config.as_deref(), around)?;
     let mut errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
     let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
@@ -70,13 +83,9 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     check::check(&settings, &mut source);
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
-    let (origins, errors) = (source.origins, source.errors);
-    if errors.is_empty() {
-        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found })
-    } else {
-        let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
-        Err(ConfigErrors(in_order(errors, &files)))
-    }
+    let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
+    let (origins, errors) = (source.origins, in_order(source.errors, &files));
+    Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found }, errors))
 }
 
 /// The settings of certificates alone: what `howdah trust` needs, wherever it is run.

@@ -17,6 +17,7 @@ impl Loaded {
         self.missing_php(&mut found);
         self.warm_ups_that_do_nothing(&mut found);
         self.snapshots_without_warm_up(&mut found);
+        self.silent_sites(&mut found);
         found
     }
 

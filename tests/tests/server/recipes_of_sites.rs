@@ -49,9 +49,9 @@ fn a_recipe_in_a_site_boots_this_site_and_no_other() {
         let other = served.send(Request::get("/other.php").header("Host", "shop.example"));
         assert_eq!(other.status, 404, "{}", other.text());
     }
-    let explained = |url: &str| {
+    let howdah = |arguments: &[&str]| {
         let output = Command::new(program())
-            .args(["explain", "--config", "howdah.toml", url])
+            .args(arguments)
             .current_dir(&project.dir)
             .env("HOWDAH_ALLOW_ROOT", "true")
             .output()
@@ -63,9 +63,16 @@ fn a_recipe_in_a_site_boots_this_site_and_no_other() {
         ("blog.example", "blog.example.symfony"),
         ("plain.example", "default"),
     ] {
-        let said = explained(&format!("http://{host}/items/1"));
+        let said = howdah(&["explain", &format!("http://{host}/items/1")]);
         assert!(said.contains(&format!("in the pool {pool}\n")), "{said}");
     }
+    let said = howdah(&["check"]);
+    assert!(
+        said.contains("# Site plain.example: found Symfony v5.4.0")
+            || said.contains("# Site plain.example: found Symfony 5.4.0"),
+        "{said}"
+    );
+    assert!(!said.contains("# Site shop.example: found"), "{said}");
     served.finish();
 }
 
