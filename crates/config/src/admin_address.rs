@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_the_one_server_that_answers_is_meant() {
+    fn without_settings_the_one_server_that_runs_is_meant() {
         let (dir, etc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let around = Surroundings {
             current_dir: dir.path().to_path_buf(),

@@ -1,6 +1,5 @@
 //! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
 
-use crate::phase::route::Script;
 use howdah_config::{Booted, PoolSettings, SiteSettings};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,10 +23,10 @@ impl Ahead {
     }
 
     /// The position of the pool, if it has booted this script for this other pool.
-    pub(crate) fn for_script(&self, script: &Script) -> Option<usize> {
-        let same = || Path::new(OsStr::from_bytes(&self.script)) == Path::new(OsStr::from_bytes(&script.filename));
+    pub(crate) fn for_script(&self, pool: usize, script: &[u8]) -> Option<usize> {
+        let same = || Path::new(OsStr::from_bytes(&self.script)) == Path::new(OsStr::from_bytes(script));
         // Spellings such as with a doubled slash are one path.
-        (self.behind == script.pool && (self.script == script.filename || same())).then_some(self.pool)
+        (self.behind == pool && (self.script == script || same())).then_some(self.pool)
     }
 
     /// Whether it runs a request with this method, target and these variables of CGI.

@@ -251,7 +251,7 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
                 .ahead
                 .as_ref()
                 .filter(|ahead| ahead.includes(head.method.as_str().as_bytes(), head.target.as_bytes(), known(head)));
-            match ahead.and_then(|ahead| ahead.for_script(&script)).map(shown) {
+            match ahead.and_then(|ahead| ahead.for_script(script.pool, &script.filename)).map(shown) {
                 Some((booted, in_mode)) => {
                     notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
                     pool = booted;
