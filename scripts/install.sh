@@ -90,15 +90,23 @@ server() {
     for file in examples/hello/*; do
         place 0644 "$file" "$prefix/share/howdah/welcome/$(basename "$file")"
     done
+    # Log lines name guides.
+    for file in docs/guide/*.md; do
+        place 0644 "$file" "$prefix/share/doc/howdah/guide/$(basename "$file")"
+    done
+    for file in packaging/drop-ins/*.conf; do
+        place 0644 "$file" "$prefix/share/doc/howdah/drop-ins/$(basename "$file")"
+    done
     place 0644 docs/reference/howdah.toml "$prefix/share/doc/howdah/examples/howdah.toml"
     place 0644 docs/reference/howdah.schema.json "$prefix/share/howdah/howdah.schema.json"
     place_settings packaging/howdah.toml "$etc/howdah/howdah.toml"
     place_settings packaging/howdah.logrotate "$etc/logrotate.d/howdah"
     if [ "$what" = install ]; then
-        install -d -m 0755 "$destdir$etc/howdah/sites"
+        install -d -m 0755 "$destdir$etc/howdah/conf.d"
     else
-        rmdir --ignore-fail-on-non-empty "$destdir$etc/howdah/sites" "$destdir$prefix/share/howdah/welcome" \
-            "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah" 2>/dev/null || true
+        rmdir --ignore-fail-on-non-empty "$destdir$etc/howdah/conf.d" "$destdir$prefix/share/howdah/welcome" \
+            "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah/drop-ins" \
+            "$destdir$prefix/share/doc/howdah/guide" "$destdir$prefix/share/doc/howdah" 2>/dev/null || true
     fi
 }
 

@@ -77,7 +77,12 @@ final class Code
     {
         $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
         foreach ($files as $file) {
-            $place = \in_array(self::owner($file), $trusted, true) ? null : self::place($file);
+            $isTrusted = \in_array(self::owner($file), $trusted, true);
+            if ($isTrusted && self::choosesByAnUnknownHost($file)) {
+                return "$file: it chooses by the host, and the boot knows none: serve each host by a [[site]] with only"
+                    . ' that one in `hosts`';
+            }
+            $place = $isTrusted ? null : self::place($file);
             if ($place !== null) {
                 return "$place: it may look at the request while WordPress boots; if it does not before the hook wp,"
                     . ' put ' . self::owner($file) . ' into HOWDAH_WORDPRESS_TRUST';
@@ -90,6 +95,12 @@ final class Code
     /** The plugin or theme that a file belongs to, by its directory, or the file's name. */
     private static function owner(string $file): string
     {
+        return self::addition($file) ?? basename($file);
+    }
+
+    /** The plugin or theme that a file belongs to, by its directory; null for the configuration. */
+    private static function addition(string $file): ?string
+    {
         foreach ([\WP_PLUGIN_DIR, \WPMU_PLUGIN_DIR, get_theme_root()] as $top) {
             $top = (realpath($top) ?: $top) . '/';
             if (str_starts_with($file, $top)) {
@@ -97,7 +108,15 @@ final class Code
             }
         }
 
-        return basename($file);
+        return null;
+    }
+
+    /** Whether the configuration would be another one for the hosts of some requests, such as with another database. */
+    private static function choosesByAnUnknownHost(string $file): bool
+    {
+        $names = Request::knowsHost() ? 'HTTP_X_FORWARDED_HOST' : 'HTTP_HOST|SERVER_NAME|HTTP_X_FORWARDED_HOST';
+
+        return self::addition($file) === null && preg_match("/\b($names)\b/", words_of($file)) === 1;
     }
 
     private static function place(string $file): ?string
@@ -339,11 +358,21 @@ final class Request
 
     private static bool $reconnects = false;
 
+    /** The host of every request, where the server knows that there is one. */
+    private static ?string $host = null;
+
+    public static function knowsHost(): bool
+    {
+        return self::$host !== null;
+    }
+
     /** The request that the boot is for, as far as it is known. */
     public static function assume(): void
     {
+        self::$host = $_SERVER['HTTP_HOST'] ?? null;
+        $host = self::$host ?? 'localhost';
         $_SERVER = ['PHP_SELF' => '/index.php', 'SCRIPT_NAME' => '/index.php', 'REQUEST_URI' => '/', 'REQUEST_METHOD' => 'GET',
-            'SERVER_PROTOCOL' => 'HTTP/1.1', 'REMOTE_ADDR' => '127.0.0.1', 'SERVER_NAME' => 'localhost', 'HTTP_HOST' => 'localhost']
+            'SERVER_PROTOCOL' => 'HTTP/1.1', 'REMOTE_ADDR' => '127.0.0.1', 'SERVER_NAME' => $host, 'HTTP_HOST' => $host]
             + $_SERVER;
         $GLOBALS['wp_filter']['option_siteurl'][PHP_INT_MAX][] = ['function' => [self::class, 'useAddress'], 'accepted_args' => 1];
     }
@@ -352,7 +381,7 @@ final class Request
     public static function useAddress(mixed $address): mixed
     {
         $parts = parse_url((string) $address);
-        $_SERVER['SERVER_NAME'] = $parts['host'] ?? 'localhost';
+        $_SERVER['SERVER_NAME'] = self::$host ?? $parts['host'] ?? 'localhost';
         $_SERVER['HTTP_HOST'] = $_SERVER['SERVER_NAME'] . (isset($parts['port']) ? ':' . $parts['port'] : '');
         if (($parts['scheme'] ?? '') === 'https') {
             $_SERVER['HTTPS'] = 'on';

@@ -5,8 +5,8 @@ use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::status_text::{plain, plain_lines};
-use anyhow::{Context, Result, bail};
-use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
+use anyhow::{Context, Result, anyhow, bail};
+use howdah_config::{AdminAddress, ListenAddr, ReloadFlags, Settings};
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The same where new workers may also be watched for up to an hour.
 const PATIENCE_OF_RELOADS: Duration = Duration::from_secs(600 + 3600);
 
+/// The time that a server has to respond to another one that wants its addresses.
+const LOOK_FOR_SERVER: Duration = Duration::from_secs(2);
+
 /// Longest wait for an upgrade, whatever the server's settings say.
 const LONGEST_UPGRADE: Duration = Duration::from_secs(24 * 3600);
 
@@ -31,16 +34,24 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 }
 
 fn connect_for(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
-    let unreachable =
-        || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
+    let unreachable = |error: std::io::Error| match error.kind() {
+        ErrorKind::PermissionDenied => anyhow!(
+            "the server on {addr} is not for this user ({error}): run the command as root, or see `admin_mode` and \
+             `admin_group`"
+        ),
+        _ => anyhow!(
+            "no howdah server responds on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \
+             address"
+        ),
+    };
     Ok(match addr {
         ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
-            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
+            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
         ListenAddr::Unix(path) => {
-            let stream = UnixStream::connect(path).with_context(unreachable)?;
+            let stream = UnixStream::connect(path).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
@@ -85,6 +96,13 @@ pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
 
 fn read_status(text: &str) -> Result<Value> {
     serde_json::from_str(text).context("the server's response is no JSON")
+}
+
+/// The process of a server that these settings lead to, if one runs.
+pub(crate) fn process_of(settings: &Settings) -> Option<u64> {
+    let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
+    let (code, body) = ask_within(&admin, "GET", "/status", LOOK_FOR_SERVER).ok()?;
+    read_status(&body).ok().filter(|_| code == 200)?["pid"].as_u64()
 }
 
 /// `howdah sandbox`: the settings that pools which learn have found to be needed.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use howdah_config::{Account, AcmeSettings, Proof, host_name};
+use howdah_config::{Account, AcmeSettings, Proof, host_name, user_name};
 use howdah_observe::metrics::CertificateNumbers;
 use howdah_tls::Store;
 use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, RedisAddress, Report};
@@ -34,8 +34,12 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
         Ok(meta) if meta.uid() != user => {
             // Root hands over what is its own.
             let is_handed_over = own == 0 && meta.uid() == 0 && meta.mode() & 0o022 == 0;
-            let whose =
-                format!("{} belongs to user {}, not to {user}, whom the server runs as", state.display(), meta.uid());
+            let whose = format!(
+                "{} belongs to {}, and the server runs as {}: set `acme.state` to a directory of its own, or `user`",
+                state.display(),
+                user_name(meta.uid()),
+                user_name(user)
+            );
             (!is_handed_over).then_some(whose)
         }
         Ok(_) => is_writable(state).err().map(|why| format!("{} cannot be written to: {why}", state.display())),

@@ -5,14 +5,15 @@ use crate::admin_client;
 use crate::checks::{self, Depth};
 use crate::kept_sockets::Kept;
 use crate::output::{self, complain};
-use crate::{identity, php_hosts, sandbox};
+use crate::{identity, php_hosts, recipes, sandbox, socket_files};
 use howdah_budget::machine;
 use howdah_config::{
-    AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
+    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
 };
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -37,14 +38,22 @@ impl Found {
     }
 }
 
-pub(crate) fn run(loaded: &Loaded) -> ExitCode {
+/// `wrong` is what is wrong with the settings by themselves. The rest is looked at all the same, so that everything is said
+/// at once.
+pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     let settings = &loaded.settings;
     let account = identity::account(settings).ok().flatten();
     let mut found = Found::default();
-    found.print(&format!("{}\n# Machine: {}\n", loaded.show(), machine::here().describe()));
+    found.errors.extend(wrong.iter().map(ToString::to_string));
+    if wrong.is_empty() {
+        let (machine, sites) = (machine::here().describe(), recipes::of_sites(loaded));
+        found.print(&format!("{}\n# Machine: {machine}\n{sites}", loaded.show()));
+    }
     match checks::check(loaded, Store::new(), Depth::WithPhp) {
         Ok(checked) => {
-            found.print(&format!("{}{}", checked.hosts, sandbox::reports(settings)));
+            if wrong.is_empty() {
+                found.print(&format!("{}{}", checked.hosts, sandbox::reports(settings)));
+            }
             found.warnings.extend(checked.warnings);
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
         }
@@ -52,11 +61,16 @@ pub(crate) fn run(loaded: &Loaded) -> ExitCode {
         Err(errors) => found.errors.extend(errors),
     }
     found.errors.extend(logs(settings, account.as_ref()));
-    addresses(settings, &mut found);
+    if !wrong.iter().any(|error| matches!(&*error.setting, "listen" | "admin")) {
+        addresses(settings, &mut found);
+    }
+    let mut said = HashSet::new();
+    found.errors.retain(|error| said.insert(error.clone()));
     found.warnings.iter().for_each(|warning| complain(format_args!("howdah: warning: {warning}")));
-    for error in &found.errors {
-        let error = error.strip_prefix("howdah: ").unwrap_or(error);
-        complain(format_args!("howdah: {error}"));
+    for (at, error) in found.errors.iter().enumerate() {
+        // Those of settings begin with their place.
+        let prefix = if at < wrong.len() { "" } else { "howdah: " };
+        complain(format_args!("{prefix}{}", error.strip_prefix("howdah: ").unwrap_or(error)));
     }
     if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -145,6 +159,7 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
                  name another address"
             )),
+            (Trouble::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
             (Trouble::NoDirectory(missing), _) => {
                 let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
                 list.push(format!("{name}: cannot listen on {addr}: {missing}"));

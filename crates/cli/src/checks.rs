@@ -35,21 +35,28 @@ pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Res
         Depth::WithPhp => None,
         Depth::Over(before) => before,
     };
-    let tls = tls::prepare(loaded, store, before)?;
+    let mut errors = Vec::new();
+    let tls = tls::prepare(loaded, store, before).unwrap_or_else(|wrong| {
+        errors.extend(wrong);
+        None
+    });
     let account = identity::account(&loaded.settings).ok().flatten();
     if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
-        return Err(vec![format!("{}: [acme] state: {why}", loaded.origins.of("acme.state"))]);
+        errors.push(format!("{}: [acme] state: {why}", loaded.origins.of("acme.state")));
     }
     if let Err(why) = certificates::redis(&loaded.settings.acme) {
-        return Err(vec![format!("{}: {why}", loaded.origins.of("acme.redis"))]);
+        errors.push(format!("{}: {why}", loaded.origins.of("acme.redis")));
     }
-    let hosts = match depth {
-        Depth::WithPhp => {
-            let named = |error: String| format!("howdah: {error}");
-            php_hosts::report(&loaded.settings).map_err(|errors| errors.into_iter().map(named).collect::<Vec<_>>())?
+    let mut hosts = String::new();
+    if let Depth::WithPhp = depth {
+        match php_hosts::report(&loaded.settings) {
+            Ok(found) => hosts = found,
+            Err(wrong) => errors.extend(wrong.into_iter().map(|error| format!("howdah: {error}"))),
         }
-        Depth::Over(_) => String::new(),
-    };
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     let mut warnings = loaded.warnings();
     warnings.extend(tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default());
     Ok(Checked { tls, hosts, warnings })

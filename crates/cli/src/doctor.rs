@@ -1,9 +1,9 @@
 //! `howdah doctor`: reads the application's settings and has the doctor try it; the doctor starts this program again.
 
 use crate::output::{self, complain};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use howdah_config::cli::DoctorFlags;
-use howdah_config::{Loaded, ServeFlags};
+use howdah_config::{Loaded, ServeFlags, SiteSettings};
 use howdah_doctor::{Mode, Options, Report};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +35,10 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
     let dir = &flags.directory;
     std::env::set_current_dir(dir).with_context(|| format!("cannot enter {}", dir.display()))?;
     let project = std::env::current_dir()?;
-    let loaded = load(flags, config)?;
+    let mut loaded = load(flags, config)?;
+    if let Some(site) = site(flags, &loaded)? {
+        loaded.settings = loaded.settings.of_one_site(&site);
+    }
     // The settings may lie elsewhere; what is copied with its databases is what is served.
     let root = &loaded.settings.root;
     let project = if root.starts_with(&project) { project } else { root.clone() };
@@ -92,7 +95,31 @@ fn load(flags: &DoctorFlags, config: Option<PathBuf>) -> Result<Loaded> {
     if flags.allow_root {
         serve.set("allow_root", "true");
     }
-    howdah_config::load(&serve).map_err(|errors| anyhow::anyhow!("{errors}"))
+    let loaded = howdah_config::load(&serve);
+    if loaded.is_err() && flags.write_loop.is_some() {
+        // They may name the script that is about to be made.
+        serve.set("mode", "classic");
+        serve.set("script", "");
+        if let Ok(loaded) = howdah_config::load(&serve) {
+            return Ok(loaded);
+        }
+    }
+    loaded.map_err(|errors| anyhow::anyhow!("{errors}"))
+}
+
+/// The site that is meant, if there are sites: the one that is named, or the only one.
+fn site(flags: &DoctorFlags, loaded: &Loaded) -> Result<Option<SiteSettings>> {
+    let sites = &loaded.settings.sites;
+    let names = || sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (&flags.site, &sites[..]) {
+        (Some(name), sites) => match sites.iter().find(|site| site.name == *name) {
+            Some(site) => Ok(Some(site.clone())),
+            None => bail!("there is no site {name}; there are {}", names()),
+        },
+        (None, []) => Ok(None),
+        (None, [only]) => Ok(Some(only.clone())),
+        (None, _) => bail!("there are several sites; name one of them with --site: {}", names()),
+    }
 }
 
 fn name(loaded: &Loaded, project: &Path) -> String {

@@ -5,7 +5,7 @@ use crate::service::is_kept;
 use crate::socket_files::Files;
 use crate::tls::Tls;
 use crate::upgrade::TakeOver;
-use crate::{admin, identity};
+use crate::{admin, identity, socket_files};
 use anyhow::{Context, Result, anyhow};
 use howdah_config::{Account, Settings};
 use howdah_protocol::inherited::{BoundTo, Inherited, InheritedSockets};
@@ -53,6 +53,7 @@ pub(crate) fn open(
         BoundTo::Tcp(_) | BoundTo::Udp(_) => None,
     });
     let files = Files { others: others.collect() };
+    socket_files::make_directories(settings.listen.iter().chain([&settings.admin]));
     let access = identity::listener_access(settings, account).map_err(|error| anyhow!(error))?;
     let mut bind = |addr| {
         let listener = match inherited.take(addr) {

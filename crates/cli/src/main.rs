@@ -12,7 +12,6 @@ mod admin_pools;
 mod admin_profile;
 mod admin_reload;
 mod admin_upgrade;
-mod ahead;
 mod certificates;
 mod check;
 mod checks;
@@ -55,7 +54,7 @@ mod watch;
 mod ways;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
-use howdah_config::{AdminAddress, Loaded, Surroundings};
+use howdah_config::{AdminAddress, ConfigError, ConfigErrors, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
 use output::complain;
@@ -103,11 +102,11 @@ fn main() -> ExitCode {
         },
         Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
         Command::Sendmail { into } => dev::mails::keep(&into),
-        Command::Check(flags) => match load(&flags) {
-            Ok(loaded) => return check::run(&loaded),
+        Command::Check(flags) => match look_at(&flags) {
+            Ok((loaded, errors)) => return check::run(&loaded, &errors),
             Err(_) => return ExitCode::FAILURE,
         },
-        Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {
+        Command::Explain { serve, method, url, headers, client, json } => match explained(&serve) {
             Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
             Err(code) => return code,
         },
@@ -225,11 +224,23 @@ fn command() -> Result<Command, ExitCode> {
     }
 }
 
-fn load(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
-    howdah_config::load(flags).map_err(|errors| {
+/// The settings of a command that starts nothing, with what is wrong with them.
+fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
+    howdah_config::load_as_far_as_possible(flags, &Surroundings::of_process()).map_err(|errors| {
         complain(&errors);
         ExitCode::from(WRONG_SETTINGS)
     })
+}
+
+/// The settings to explain a request with, whoever would run the server.
+fn explained(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
+    let (loaded, mut errors) = look_at(flags)?;
+    errors.retain(|error| error.setting != "user");
+    if errors.is_empty() {
+        return Ok(loaded);
+    }
+    complain(ConfigErrors(errors));
+    Err(ExitCode::from(WRONG_SETTINGS))
 }
 
 fn admin_address(flags: &ControlFlags) -> Result<AdminAddress, ExitCode> {

@@ -1,26 +1,23 @@
 //! From settings to running pools.
 
-use crate::ahead::{Ahead, is_same_path};
 use crate::comparison::Comparison;
 use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
-use howdah_detect::Recipe;
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, RouteShare, SandboxSpec, SpareWorkers,
-    TimeLimits, prepare_pool, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
+    prepare_pool, start_pool,
 };
-use howdah_site::upstream::{PoolPage, PoolPageText};
+use howdah_site::upstream::{PoolPage, PoolPageText, Target};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
-use howdah_transport::wire::{EncodedRequest, WIRE_VERSION};
+use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
 use std::ffi::NulError;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,7 +33,6 @@ pub(crate) struct Pools {
     draining: AtomicBool,
     /// What each answers to a ping.
     pongs: Vec<String>,
-    ahead: Option<Ahead>,
 }
 
 /// Where a request runs.
@@ -46,9 +42,6 @@ pub(crate) struct Place<'a> {
     /// What it runs by, if it may be compared.
     pub(crate) comparison: Option<&'a Arc<Comparison>>,
 }
-
-/// The default pool's position.
-const DEFAULT: usize = 0;
 
 /// What pools of every edition are started with.
 pub(crate) struct Surroundings {
@@ -90,7 +83,7 @@ impl Pools {
         let make = |(number, config): (usize, PoolConfig)| {
             let settings = settings.clone();
             let metrics = around.metrics.pool(&config.boot.pool);
-            let encode = Box::new(move |target: &str| encode_warm_up(&settings, number, target));
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
             make(around, config, metrics, encode)
         };
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
@@ -100,17 +93,13 @@ impl Pools {
             Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
-        let ahead = settings.pools.iter().zip(&pools).enumerate().find_map(|(position, (said, pool))| {
-            let recipe = Recipe::named(said.recipe.as_deref()?)?;
-            Some(Ahead::new(position, pool.clone(), recipe, said.script.as_deref()?))
-        });
-        if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
-            ahead.pool.yields_to(default);
+        for (pool, settings) in pools.iter().zip(&settings.pools).filter(|(pool, _)| pool.config().yields) {
+            let behind = pools.iter().find(|behind| settings.compare_with.as_deref() == Some(behind.name()));
+            behind.into_iter().for_each(|behind| pool.yields_to(behind));
         }
         Self {
             pools,
             comparisons,
-            ahead,
             pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
             draining: AtomicBool::new(false),
         }
@@ -129,8 +118,8 @@ impl Pools {
     pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
             match pool.reload().await {
-                // The default pool serves what it does not, and the log says why.
-                Err(_) if self.is_ahead(pool) => {}
+                // The pool behind it serves what it does not, and the log says why.
+                Err(_) if pool.config().yields => {}
                 done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
             }
         }
@@ -144,7 +133,7 @@ impl Pools {
 
     /// Those that the server cannot do without: not one that goes ahead of another.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        self.pools.iter().filter(|pool| !self.is_ahead(pool))
+        self.pools.iter().filter(|pool| !pool.config().yields)
     }
 
     /// Whether requests should be sent here; the error says why not.
@@ -168,22 +157,18 @@ impl Pools {
 }
 
 impl Pools {
-    fn is_ahead(&self, pool: &Arc<Pool>) -> bool {
-        self.ahead.as_ref().is_some_and(|ahead| Arc::ptr_eq(&ahead.pool, pool))
+    /// The pool that runs a request now.
+    fn position_of(&self, target: Target) -> usize {
+        let serves = |ahead: &usize| self.pools.get(*ahead).is_some_and(|pool| pool.serves());
+        target.ahead.filter(serves).unwrap_or(target.pool)
     }
 
-    /// The pool that goes ahead of this one, while it serves.
-    fn ahead_of(&self, pool: usize) -> Option<&Ahead> {
-        self.ahead.as_ref().filter(|ahead| pool == DEFAULT && ahead.pool.serves())
-    }
-
-    /// The pool that runs a request for the one with this position: that one, or one that goes ahead of it.
+    /// The same, with what it is compared by.
     ///
     /// # Errors
     /// A fault: there is none.
-    pub(crate) fn at(&self, position: usize, request: &Request) -> Result<Place<'_>, Fault> {
-        let ahead = self.ahead_of(position).filter(|ahead| ahead.is_for(request));
-        let position = ahead.map_or(position, |ahead| ahead.position);
+    pub(crate) fn at(&self, target: Target) -> Result<Place<'_>, Fault> {
+        let position = self.position_of(target);
         let Some(pool) = self.pools.get(position) else {
             return Err(Fault::with(FaultKind::PoolDown, format!("no pool number {position}")));
         };
@@ -213,27 +198,12 @@ impl Pools {
         self.pools.iter().position(|pool| pool.name() == name)
     }
 
-    /// Returns when that pool has a place for a request, or has had none for a while; how long that took.
-    pub(crate) async fn room(&self, pool: usize) -> Duration {
-        if let Some(ahead) = self.ahead_of(pool) {
-            return ahead.pool.room().await;
-        }
-        match self.pools.get(pool) {
+    /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
+    pub(crate) async fn room(&self, target: Target) -> Duration {
+        match self.pools.get(self.position_of(target)) {
             Some(pool) => pool.room().await,
             None => Duration::ZERO,
         }
-    }
-}
-
-/// The request of a warm-up for the pool with this position. Requests for the one ahead come to the default pool first.
-fn encode_warm_up(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
-    let ahead = settings.pools.get(pool).filter(|pool| pool.recipe.is_some());
-    let request = warm_up::request(settings, if ahead.is_some() { DEFAULT } else { pool }, target)?;
-    match ahead.and_then(|pool| pool.script.as_deref()) {
-        Some(script) if !is_same_path(script.as_os_str().as_bytes(), request.script()) => {
-            Err(format!("it runs {}", String::from_utf8_lossy(request.script())))
-        }
-        _ => Ok(request),
     }
 }
 
@@ -313,6 +283,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
         mode: pool.mode,
         script: CText::new(&path_text(pool.script.as_deref()))?,
         recipe: CText::new(pool.recipe.as_deref().unwrap_or_default())?,
+        boot_host: CText::new(settings.booted_by(pool).and_then(|booted| booted.host.as_deref()).unwrap_or_default())?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
         // What is set for good counts most, so it comes last.

@@ -1,6 +1,6 @@
 //! What is said of the applications that are known: all of them (`howdah recipes`), and the one that was found (at start).
 
-use howdah_config::{Loaded, Mode, Origin};
+use howdah_config::{Loaded, Mode, Origin, SiteSettings};
 use howdah_detect::{Application, CATALOG, Recipe};
 use std::fmt::Write;
 
@@ -50,6 +50,26 @@ pub(crate) fn tell(loaded: &Loaded) {
     tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
 }
 
+/// What `howdah check` says, as comments, of applications in the roots of sites that a recipe would boot.
+pub(crate) fn of_sites(loaded: &Loaded) -> String {
+    let settings = &loaded.settings;
+    let line = |site: &SiteSettings| {
+        let pool = settings.pool(&site.pool)?;
+        let is_free = site.recipe.is_none() && site.booted.is_none() && pool.script.is_none() && pool.boot.is_none();
+        let found = howdah_detect::look(&site.root).filter(|_| is_free && pool.mode == Mode::Classic)?;
+        let recipe = found.kind.recipe?.name;
+        Some(format!(
+            "# Site {}: found {} (by {}); recipe = \"{recipe}\" would boot it once for many requests\n",
+            site.name,
+            found.title(),
+            found.evidence
+        ))
+    };
+    // What is found where nobody has written settings is taken.
+    let sites = if loaded.file.is_some() { settings.all_sites() } else { Vec::new() };
+    sites.iter().filter_map(line).collect()
+}
+
 const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/choosing.md";
 
 /// What is served where no known application was found. None: somebody has said what is, or it is not PHP by an index.php.
@@ -71,8 +91,9 @@ fn mode(loaded: &Loaded) -> Mode {
 
 /// What runs it, and what would be faster.
 fn how(loaded: &Loaded, found: &Application) -> String {
-    if let Some(booted) = loaded.settings.booted() {
-        let (mode, recipe) = (booted.mode, &booted.name);
+    if let Some(booted) = &loaded.settings.booted {
+        let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);
+        let recipe = booted.recipe.name;
         return format!(
             "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
         );

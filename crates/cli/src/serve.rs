@@ -14,7 +14,7 @@ use crate::signals::{Event, Signals};
 use crate::socket_files::Files;
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
-use crate::{certificates, identity, recipes, traces, watch, ways};
+use crate::{admin_client, certificates, identity, recipes, traces, watch, ways};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
@@ -64,7 +64,14 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
     // Listening comes before PHP: a port in use is found before any process is started.
-    let mut listening = listening::open(&settings, account.as_ref(), tls.as_ref(), inherited)?;
+    let opened = listening::open(&settings, account.as_ref(), tls.as_ref(), inherited);
+    let mut listening = opened.map_err(|error| match admin_client::process_of(&settings) {
+        Some(pid) => error.context(format!(
+            "a server with these settings runs already, process {pid}: `howdah reload` has it read them again, `howdah stop` \
+             ends it"
+        )),
+        None => error,
+    })?;
     let unused = std::mem::take(&mut listening.unused);
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());

@@ -1,13 +1,15 @@
 //! `howdah trust`: makes this machine believe the local CA, or not any more, and says what it does.
 
-use crate::output;
+use crate::{dev, output};
 use anyhow::{Context, Result, bail};
 use howdah_config::AcmeSettings;
 use howdah_config::cli::Trust;
-use howdah_tls::local_ca::{self, LocalCa};
-use howdah_tls::state_dir::StateDir;
+use howdah_tls::local_ca;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+
+/// Where the CA's certificate is in a state directory.
+const CERTIFICATE: &str = "local-ca/ca.pem";
 
 /// Where systems look for further authorities, and what makes them look.
 const SYSTEMS: &[(&str, &str, &[&str])] = &[
@@ -28,17 +30,23 @@ pub(crate) fn run(settings: &AcmeSettings, how: Trust) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The CA's certificate, and where it lies. It is made if there is none yet.
+/// The CA's certificate, and where it lies. None is made here: it would take the place of the right one in the system's list.
 fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
     // Root may read what belongs to the server's user, and must not make anything there in its own name.
-    let path = settings.state.join("local-ca/ca.pem");
-    let (path, pem) = match std::fs::read_to_string(&path) {
-        Ok(pem) => (path, pem),
+    let path = settings.state.join(CERTIFICATE);
+    let pem = match std::fs::read_to_string(&path) {
+        Ok(pem) => pem,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let state = StateDir::open(&settings.state).context("cannot use the state directory (`--state`)")?;
-            let ca = LocalCa::open(&state)?;
-            output::complain(format_args!("made a local CA in {}", settings.state.display()));
-            (ca.path().to_owned(), ca.pem().to_owned())
+            let others: Vec<String> = dev::states()
+                .into_iter()
+                .filter(|dir| dir.join(CERTIFICATE).exists())
+                .map(|dir| dir.display().to_string())
+                .collect();
+            let advice = match others.is_empty() {
+                true => "a server makes it when it first needs a certificate for a local name".to_owned(),
+                false => format!("`--state` names another directory, and there is one in {}", others.join(", ")),
+            };
+            bail!("there is no local CA in the state directory {}: {advice}", settings.state.display());
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };

@@ -7,7 +7,7 @@ use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
 use howdah_protocol::{Outbound, Response};
 use howdah_proxy::{Client, Group};
-use howdah_site::upstream::{PoolPage, PoolPageText, Unreachable, Upstream};
+use howdah_site::upstream::{PoolPage, PoolPageText, Target, Unreachable, Upstream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,16 +56,16 @@ impl Ways {
 }
 
 impl Upstream for Ways {
-    async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
-        match self.pools.at(pool, &request)? {
+    async fn run(&self, target: Target, request: Request) -> Result<howdah_pool::Response, Fault> {
+        match self.pools.at(target)? {
             Place { pool, comparison: None } => pool.run(request).await,
             // Boxed, as most pools are compared with none.
             Place { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
         }
     }
 
-    async fn room(&self, pool: usize) -> Duration {
-        self.pools.room(pool).await
+    async fn room(&self, target: Target) -> Duration {
+        self.pools.room(target).await
     }
 
     fn ready(&self) -> Result<(), String> {

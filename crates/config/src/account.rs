@@ -55,6 +55,12 @@ impl Account {
     }
 }
 
+/// The name of a user, or its number where it has none.
+#[must_use]
+pub fn user_name(uid: u32) -> String {
+    User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+}
+
 /// The number of a group.
 ///
 /// # Errors

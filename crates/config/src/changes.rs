@@ -55,7 +55,11 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.how)?;
-        if self.waits { f.write_str(" (needs a restart; until then it stays as it was)") } else { Ok(()) }
+        if self.waits {
+            f.write_str(" (needs a restart or `howdah upgrade`, which loses no request; until then it stays as it was)")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -242,6 +246,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
             ("pool", site.pool.show()),
             ("index", site.index.show()),
             ("front_controller", site.front_controller.show()),
+            ("recipe", site.recipe.show()),
             ("server_name", site.server_name.show()),
             ("htaccess", site.htaccess.show()),
             ("htaccess_unknown", site.htaccess_unknown.show()),

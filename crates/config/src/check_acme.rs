@@ -1,24 +1,39 @@
 //! The settings of certificates that the server gets itself: where they are kept, and what could not work.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use crate::account::Account;
 use crate::host_name;
 use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::settings_acme::default_state;
 use crate::source::Source;
 
-/// The state directory of whoever starts the server. systemd names several with colons (systemd.exec(5)).
-pub(crate) fn find_state(source: &Source<'_>) -> PathBuf {
+/// The state directory of a server that runs as this account, if it becomes another than the one that starts it. systemd
+/// names several with colons (systemd.exec(5)).
+pub(crate) fn find_state(source: &Source<'_>, account: Option<&Account>) -> PathBuf {
     let var = |name: &str| source.around.env.get(name).filter(|value| !value.is_empty());
     if let Some(directories) = var("STATE_DIRECTORY") {
         return PathBuf::from(directories.split(':').next().unwrap_or_default());
     }
     if source.around.uid == Some(0) {
-        return default_state();
+        return state_of_root(default_state(), account);
     }
     let below_home = || var("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     var("XDG_STATE_HOME").map(PathBuf::from).or_else(below_home).map_or_else(default_state, |dir| dir.join("howdah"))
+}
+
+/// The usual directory, or one of the account's own if that one is another user's: the package has given it to the service.
+fn state_of_root(usual: PathBuf, account: Option<&Account>) -> PathBuf {
+    let uid = account.map_or(0, |account| account.uid);
+    // Root hands over what is its own.
+    let is_usable = std::fs::metadata(&usual).map_or(true, |found| matches!(found.uid(), 0) || found.uid() == uid);
+    if is_usable {
+        return usual;
+    }
+    let name = account.map_or("root", |account| &account.name);
+    usual.with_file_name(format!("{}-{name}", usual.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 /// Reports what could not work.
@@ -73,5 +88,29 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     }
     if acme.retry.is_zero() || acme.retry_most < acme.retry {
         source.object("acme.retry", "must be more than 0, and no longer than `acme.retry_most`".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_of_another_user_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let usual = dir.path().join("howdah");
+        let account = |uid| Account { name: "site".to_owned(), uid, gid: 0, groups: Vec::new(), home: None };
+        assert_eq!(state_of_root(usual.clone(), Some(&account(1234))), usual, "it is not there yet");
+        std::fs::create_dir(&usual).unwrap();
+        let owner = std::fs::metadata(&usual).unwrap().uid();
+        assert_eq!(state_of_root(usual.clone(), Some(&account(owner))), usual);
+        if owner == 0 {
+            assert_eq!(state_of_root(usual.clone(), Some(&account(1234))), usual, "root gives it away");
+            std::os::unix::fs::chown(&usual, Some(4321), None).unwrap();
+        }
+        assert_eq!(state_of_root(usual.clone(), Some(&account(1234))), dir.path().join("howdah-site"));
+        if owner == 0 {
+            assert_eq!(state_of_root(usual, None), dir.path().join("howdah-root"));
+        }
     }
 }

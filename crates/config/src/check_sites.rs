@@ -45,8 +45,13 @@ impl SiteSettings {
         if self.is_top_level() { key.to_owned() } else { format!("site.{}.{key}", self.name) }
     }
 
+    /// Whether the site sets this, or the top level for it.
+    pub(crate) fn says(&self, key: &str, source: &Source<'_>) -> bool {
+        [&*self.name_of(key), key].iter().any(|name| source.origins.of(name) != Origin::Default)
+    }
+
     /// Reports what is wrong with one of its settings: where the site says it, else where it takes it from.
-    fn object(&self, key: &str, message: String, source: &mut Source<'_>) {
+    pub(crate) fn object(&self, key: &str, message: String, source: &mut Source<'_>) {
         let own = self.name_of(key);
         if source.origins.of(&own) != Origin::Default {
             source.object(&own, message);
@@ -60,8 +65,7 @@ impl SiteSettings {
 }
 
 fn own_root(site: &SiteSettings, source: &mut Source<'_>) {
-    let is_said = |name: &str| source.origins.of(name) != Origin::Default;
-    if is_said(&site.name_of("root")) || is_said("root") {
+    if site.says("root", source) {
         root(site, source);
     } else {
         site.object("root", "is required; for example: root = \"/srv/shop/public\"".to_owned(), source);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::account::{Account, find_group};
+use crate::account::{Account, find_group, user_name};
 use crate::address::ListenAddr;
 use crate::control_group;
 use crate::limits;
@@ -105,8 +105,7 @@ fn php(settings: &Settings, pool: &PoolSettings, uid: u32, source: &mut Source<'
 fn may_become(settings: &Settings, account: Option<&Account>, uid: u32, key: &str, source: &mut Source<'_>) {
     let Some(account) = account else { return };
     if uid != 0 && account.uid != uid {
-        let own = Account::find(&uid.to_string(), Some("0"), &[]).map_or_else(|_| uid.to_string(), |own| own.name);
-        let message = format!("only root can become {}; the server was started by {own}", account.name);
+        let message = format!("only root can become {}; the server was started by {}", account.name, user_name(uid));
         source.object(key, message);
     } else if account.uid == 0 && !settings.allow_root {
         source.object(key, format!("{} is root; set allow_root = true if that is meant", account.name));

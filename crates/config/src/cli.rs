@@ -227,7 +227,7 @@ impl Cli {
             Some(("dev", matches)) => dev::dev(matches),
             Some(("mails", matches)) => dev::mails(matches),
             Some(("sendmail", matches)) => dev::sendmail(matches),
-            Some(("check", matches)) => Command::Check(serve_flags(matches)),
+            Some(("check", matches)) => Command::Check(check_flags(matches)),
             Some(("explain", matches)) => explain::explain(matches),
             Some(("status", matches)) => {
                 let (json, watch) = (matches.get_flag("json"), matches.get_flag("watch"));
@@ -311,7 +311,7 @@ Settings that have no flag stand in howdah.toml. `howdah check` shows all of the
 const CHECK_EXAMPLES: &str = "\
 Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
-  howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
+  howdah check /etc/howdah/howdah.toml      exit status 1 and every error, if something is wrong";
 
 const INIT_EXAMPLES: &str = "\
 Examples:
@@ -379,7 +379,7 @@ pub fn definition() -> clap::Command {
                         .action(ArgAction::SetTrue)
                         .help("Print what happens within one second and end; so without a terminal in any case"),
                 )
-                .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah.toml"),
+                .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah/howdah.toml"),
         )
         .subcommand(profile_args(control_args(clap::Command::new("profile"))))
         .subcommand(routes_args())
@@ -406,7 +406,7 @@ pub fn definition() -> clap::Command {
                     .value_parser(clap::value_parser!(PathBuf))
                     .help("Another program than the one that the server was started as"),
             )
-            .after_help("Examples:\n  howdah upgrade --config /etc/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
+            .after_help("Examples:\n  howdah upgrade --config /etc/howdah/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
@@ -583,6 +583,17 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
     }
     if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
         flags.set("tls.auto", if how == "auto" { "true" } else { "false" });
+    }
+    flags
+}
+
+/// A file in the place of the directory is the configuration, as other servers' commands have it.
+fn check_flags(matches: &ArgMatches) -> ServeFlags {
+    let mut flags = serve_flags(matches);
+    let file = flags.values.get(ROOT).and_then(|roots| roots.first()).map(PathBuf::from).filter(|path| path.is_file());
+    if let Some(file) = file.filter(|_| flags.config.is_none()) {
+        flags.values.remove(ROOT);
+        flags.config = Some(file);
     }
     flags
 }

@@ -7,6 +7,7 @@ const DOCTOR_EXAMPLES: &str = "\
 Examples:
   howdah doctor                                  the application in this directory, by its links
   howdah doctor ~/src/shop --html report.html    another one, and a page for whoever decides
+  howdah doctor --config /etc/howdah/howdah.toml --site shop.example
   howdah doctor --list urls.txt                  one path or address a line
   howdah doctor --list /var/log/howdah/access.log --pages 100
   howdah doctor --json now.json --against last.json
@@ -24,6 +25,8 @@ pub struct DoctorFlags {
     /// The application's directory.
     pub directory: PathBuf,
     pub config: Option<PathBuf>,
+    /// The name of the site that is tried.
+    pub site: Option<String>,
     /// A list of addresses, or an access log.
     pub list: Option<PathBuf>,
     pub pages: u64,
@@ -63,6 +66,7 @@ pub(crate) fn doctor_args(config: Arg) -> clap::Command {
                 .help("The application's directory"),
         )
         .arg(config)
+        .arg(Arg::new("site").long("site").value_name("NAME").help("The site to try, where the settings have several"))
         .arg(file("list", "Ask for these pages and follow no links: addresses, one a line, or an access log"))
         .arg(number("pages", "40", 1..=1000).help("Ask for at most so many pages"))
         .arg(number("visitors", "3", 2..=20).help("As so many visitors"))
@@ -91,6 +95,7 @@ pub(crate) fn doctor_flags(matches: &ArgMatches) -> DoctorFlags {
     DoctorFlags {
         directory: path("directory").unwrap_or_default(),
         config: path("config"),
+        site: matches.get_one::<String>("site").cloned(),
         list: path("list"),
         pages: number("pages"),
         visitors: number("visitors"),

@@ -77,14 +77,36 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     let mut found: Vec<(usize, String)> = errors
         .iter()
         .map(|error| {
-            let line = lines.line(error.span().map_or(0, |span| span.start));
-            (line, format!("{}{}", error.message(), advice(text, line)))
+            let span = error.span().unwrap_or_default();
+            let line = lines.line(span.start);
+            let key = text.get(span).filter(|_| error.message() == DUPLICATE);
+            let message = key.map_or_else(|| error.message().to_owned(), |key| duplicate(text, key, line));
+            (line, format!("{message}{}", advice(text, line)))
         })
         .collect();
     found.sort_by_key(|(line, _)| *line);
     // What follows on the same line is mostly the same mistake once more.
     found.dedup_by_key(|(line, _)| *line);
     Err(found)
+}
+
+/// The parser's message for a key that is there already.
+const DUPLICATE: &str = "duplicate key";
+
+/// Says which key a line sets once more, and where it was set.
+fn duplicate(text: &str, key: &str, line: usize) -> String {
+    let sets = |(_, written): &(usize, &str)| {
+        let rest = written.trim_start().trim_start_matches('[').strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start().starts_with(['=', '.', ']']))
+    };
+    let before: Vec<(usize, &str)> = text.lines().enumerate().take(line.saturating_sub(1)).collect();
+    let Some((at, first)) = before.into_iter().rev().find(sets) else { return format!("{DUPLICATE} {key}") };
+    let is_section = first.trim_start().starts_with('[');
+    let advice = match is_section {
+        true => format!("; put all of it into the one section [{key}]"),
+        false => String::new(),
+    };
+    format!("{DUPLICATE} {key}, which line {} sets already{advice}", at + 1)
 }
 
 /// What to do about a line that is written as in a file of PHP-FPM.
@@ -143,4 +165,25 @@ impl Lines {
 /// Text in quotes, as TOML writes it.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_there_twice_is_named_with_both_lines() {
+        let said = |text: &str| parse(text).unwrap_err().remove(0);
+        assert_eq!(
+            said("workers = 1\n\nworkers = 2"),
+            (3, "duplicate key workers, which line 1 sets already".to_owned())
+        );
+        let (line, message) = said("[http]\nmax_body = 1\n[log]\nlevel = \"info\"\n[http]\nmax_uri = 2");
+        assert_eq!(
+            (line, &*message),
+            (5, "duplicate key http, which line 1 sets already; put all of it into the one section [http]")
+        );
+        let (line, message) = said("http.max_body = 1\n[http]\nmax_uri = 2");
+        assert_eq!((line, &*message), (2, "duplicate key http, which line 1 sets already"));
+    }
 }

@@ -7,6 +7,8 @@
 
 mod account;
 mod address;
+mod admin_address;
+mod booted;
 mod changes;
 mod check;
 mod check_acme;
@@ -50,6 +52,7 @@ mod secret;
 mod settings;
 mod settings_acme;
 mod settings_deploy;
+mod settings_file;
 mod settings_fpm;
 mod settings_http;
 mod settings_proxy;
@@ -66,9 +69,12 @@ mod table;
 mod upstream_address;
 mod value;
 mod warnings;
+mod warnings_of_sites;
 
-pub use account::{Account, find_group};
+pub use account::{Account, find_group, user_name};
 pub use address::{ListenAddr, TrustedProxy};
+pub use admin_address::{AdminAddress, find_admin};
+pub use booted::Booted;
 pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
@@ -81,7 +87,7 @@ pub use glob::Glob;
 pub use host::HostPattern;
 pub use howdah_rules::host::{HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
+pub use load::{Loaded, find_acme, load, load_as_far_as_possible, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};
 pub use no_directory::NoDirectory;
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};

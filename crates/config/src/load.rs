@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
+use crate::admin_address::{admin_dirs, admin_name};
 use crate::check;
 use crate::choice::RootLinks;
-use crate::cli::{ControlFlags, ServeFlags};
+use crate::cli::ServeFlags;
 use crate::detected;
 use crate::document::Tree;
 use crate::file::File;
@@ -16,10 +17,10 @@ use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::recipe;
-use crate::secret::Secret;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
+use crate::settings_file::read_file;
 use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
@@ -31,9 +32,6 @@ use crate::strict;
 use crate::{check_acme, check_telemetry};
 use howdah_budget::machine;
 use howdah_detect::Application;
-
-/// The name of the file that is read where no other is named.
-const FILE_NAME: &str = "howdah.toml";
 
 /// Settings, and where each comes from.
 #[derive(Debug, Clone)]
@@ -61,6 +59,19 @@ pub fn load(flags: &ServeFlags) -> Result<Loaded, ConfigErrors> {
 /// # Errors
 /// Everything that is wrong with the settings.
 pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
+    let (loaded, errors) = load_as_far_as_possible(flags, around)?;
+    if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
+}
+
+/// Loads settings and what is wrong with them, for commands that only look: values that are wrong are as if nobody had set
+/// them.
+///
+/// # Errors
+/// There is no `howdah.toml` that could be read.
+pub fn load_as_far_as_possible(
+    flags: &ServeFlags,
+    around: &Surroundings,
+) -> Result<(Loaded, Vec<ConfigError>), ConfigErrors> {
     let file = read_file(flags.config.as_deref(), around)?;
     let mut errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
     let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
@@ -72,31 +83,9 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     check::check(&settings, &mut source);
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
-    let (origins, errors) = (source.origins, source.errors);
-    if errors.is_empty() {
-        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found })
-    } else {
-        let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
-        Err(ConfigErrors(in_order(errors, &files)))
-    }
-}
-
-/// Where a running server is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdminAddress {
-    /// Its admin endpoint.
-    pub addr: ListenAddr,
-    /// What requests must carry there.
-    pub token: Option<Secret>,
-}
-
-/// Where the server is reached that `howdah status`, `reload` and `stop` mean: the address in the flags, environment
-/// or `howdah.toml`, else the first socket there is of those that a server would take by default.
-///
-/// # Errors
-/// What is wrong with the settings that decide it.
-pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
-    find_admin_in(flags, &Surroundings::of_process())
+    let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
+    let (origins, errors) = (source.origins, in_order(source.errors, &files));
+    Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found }, errors))
 }
 
 /// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
@@ -109,40 +98,9 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
     let mut acme = AcmeSettings::read(&mut source);
     if source.origins.of("acme.state") == Origin::Default {
-        acme.state = check_acme::find_state(&source);
+        acme.state = check_acme::find_state(&source, None);
     }
     if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
-}
-
-fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
-    let file = read_file(flags.serve.config.as_deref(), around)?;
-    let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
-    let settings = Settings::read(&mut source);
-    source.errors.retain(|error| matches!(error.setting.as_str(), "admin" | "admin_token" | "listen"));
-    if !source.errors.is_empty() {
-        return Err(ConfigErrors(source.errors));
-    }
-    if source.origins.of("admin") != Origin::Default {
-        return Ok(AdminAddress { addr: settings.admin, token: settings.admin_token });
-    }
-    let paths: Vec<PathBuf> = admin_dirs(around).map(|dir| dir.join(admin_name(&settings.listen))).collect();
-    let there = paths.iter().find(|path| path.exists()).or(paths.first()).cloned();
-    Ok(AdminAddress { addr: ListenAddr::Unix(there.unwrap_or_default()), token: None })
-}
-
-/// Reads the `howdah.toml` that is named, or the one in the current directory if there is one.
-fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {
-    let shown = named.map_or_else(|| PathBuf::from(FILE_NAME), Path::to_path_buf);
-    let full = absolute(&around.current_dir, &shown);
-    let content = match std::fs::read(&full) {
-        Ok(content) => content,
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            let message = format!("cannot read {}: {error}", shown.display());
-            return Err(ConfigErrors(vec![ConfigError { origin: None, setting: String::new(), message }]));
-        }
-    };
-    File::parse(shown, &full, content, false).map(Some).map_err(ConfigErrors)
 }
 
 /// Reads the files with sites that the settings name.
@@ -219,7 +177,8 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
     if source.origins.of("acme.state") == Origin::Default {
-        settings.acme.state = check_acme::find_state(source);
+        // A user that is not there is reported by `check`.
+        settings.acme.state = check_acme::find_state(source, settings.account().ok().flatten().as_ref());
     }
     check_telemetry::resolve(&mut settings.telemetry, source);
     resolve_room(settings, source);
@@ -335,24 +294,8 @@ fn under_root(script: &mut PathBuf, root: &Path, current: &Path, dirs: &[&Path])
     }
 }
 
-/// The directories that a server's admin socket may be in, best first.
-fn admin_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
-    let runtime = around.env.get("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let temp = around.env.get("TMPDIR").filter(|dir| !dir.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
-    runtime.into_iter().chain([PathBuf::from("/run"), temp])
-}
-
 fn is_writable_dir(dir: &Path) -> bool {
     dir.is_dir() && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
-}
-
-/// The name of a server's admin socket, made from its first listen address.
-fn admin_name(listen: &[ListenAddr]) -> String {
-    let address = listen.first().cloned().unwrap_or_default().to_string();
-    let name: String = address.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    // The path of a socket has little more than a hundred bytes.
-    let name = name.trim_matches('-');
-    format!("howdah-{}.sock", &name[name.len().saturating_sub(60)..])
 }
 
 /// Errors in the order of the files, then those of flags and of the whole; each once.
@@ -382,40 +325,4 @@ fn in_order(mut errors: Vec<ConfigError>, files: &[&Path]) -> Vec<ConfigError> {
 fn same_key(a: &ConfigError, b: &ConfigError) -> bool {
     let key = |error: &ConfigError| error.setting.rsplit(' ').next().unwrap_or_default().to_owned();
     a.origin.is_some() && key(a) == key(b)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_admin_socket_is_named_after_the_first_address() {
-        let name = |text: &str| admin_name(&[text.parse().unwrap()]);
-        assert_eq!(name("127.0.0.1:8080"), "howdah-127.0.0.1-8080.sock");
-        assert_eq!(name("[::1]:80"), "howdah-1--80.sock");
-        assert_eq!(name("unix:/run/a/b.sock"), "howdah-unix--run-a-b.sock.sock");
-        assert!(name(&format!("unix:/{}", "x".repeat(300))).len() < 80);
-    }
-
-    #[test]
-    fn a_running_server_is_found_where_its_socket_is() {
-        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let around = Surroundings {
-            current_dir: one.path().to_path_buf(),
-            env: [("XDG_RUNTIME_DIR", one.path()), ("TMPDIR", two.path())]
-                .map(|(name, dir)| (name.to_owned(), dir.to_str().unwrap().to_owned()))
-                .into(),
-            program_dir: None,
-            uid: None,
-        };
-        let mut flags = ControlFlags::default();
-        flags.serve.set("listen", "127.0.0.1:1");
-        let found = find_admin_in(&flags, &around).unwrap().addr;
-        assert_eq!(found, ListenAddr::Unix(one.path().join("howdah-127.0.0.1-1.sock")));
-        std::fs::write(two.path().join("howdah-127.0.0.1-1.sock"), "").unwrap();
-        let found = find_admin_in(&flags, &around).unwrap().addr;
-        assert_eq!(found, ListenAddr::Unix(two.path().join("howdah-127.0.0.1-1.sock")));
-        flags.serve.set("admin", "127.0.0.1:2");
-        assert_eq!(find_admin_in(&flags, &around).unwrap().addr, "127.0.0.1:2".parse().unwrap());
-    }
 }

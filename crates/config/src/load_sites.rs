@@ -206,6 +206,8 @@ fn read_site<'a>(
     let mut found = source.with_own(file, section.clone(), site.entries, |source| SiteSettings {
         hosts: keys.hosts,
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+        app: source.take_over(own_row("app"), &top.app),
+        recipe: source.take_over(own_row("recipe"), &top.recipe),
         server_name: source.take_over(own_row("server_name"), &top.server_name),
         root: source.take_over(own_row("root"), &top.root),
         root_links: source.take_over(own_row("root_links"), &top.root_links),
@@ -217,7 +219,7 @@ fn read_site<'a>(
         name,
         ..top.top_level_site()
     });
-    let app = find(site.entries, "app").and_then(|entry| text_of(&entry.node));
+    let app = find(site.entries, "app").and(found.app.clone());
     let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
     if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools, &mut gathered.proxies) {
         found.rules = rules;

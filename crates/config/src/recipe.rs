@@ -1,87 +1,162 @@
-//! A recipe boots the application in the root once for many requests: in a pool of its own, ahead of the default pool, which
-//! stays in classic mode and takes over whenever that one does not serve.
+//! A recipe boots the application of a site once for many requests: in a pool of its own, ahead of the site's pool, which
+//! stays in classic mode and takes over whenever that one does not serve. The top level is the only site where there is no
+//! other.
 
+use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks};
 use crate::code_files::code_patterns;
+use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_site::SiteSettings;
 use crate::source::Source;
 use howdah_detect::{Application, Recipe, Watched};
 use std::path::Path;
 
-/// Workers of the default pool at the start: enough until the application has booted.
+/// Workers of the site's pool at the start: enough until the application has booted.
 const FIRST_WORKERS: usize = 2;
-/// What a pool is warmed up with until it has learnt more.
+/// Warm-up of a pool that has learnt nothing yet.
 const FIRST_PATH: &str = "/";
-/// One of so many responses is compared with classic mode's where nobody has said that the application is to be booted.
+/// One of so many responses is compared with classic mode's if the recipe was not asked for.
 const COMPARED: u32 = 1000;
+/// The value that switches recipes off.
+const NONE: &str = "none";
 
-/// Adds the pool that boots by a recipe, where one is said or the application that was found has one.
+/// Adds a pool for each site that names a recipe, or whose application was found and has one.
 pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: &mut Source<'_>) {
-    let mode_is_said = source.origins.of("mode") != Origin::Default;
-    let Some(default) = settings.pools.first() else { return };
-    let mode = match default.mode {
-        Mode::Classic if !mode_is_said => Mode::Snapshot,
-        other => other,
-    };
-    let said = settings.recipe.as_deref();
-    let recipe = match (said, found.and_then(Application::recipe)) {
-        (Some("none"), _) | (None, None) => return,
-        // An explicit mode counts more.
-        (_, _) if mode == Mode::Classic => return,
-        (Some(name), _) => match Recipe::named(name) {
-            Some(recipe) => recipe,
+    let sites = settings.all_sites();
+    let booted: Vec<_> = sites.iter().map(|site| boot(settings, site, found, source)).collect();
+    // Sites may share a pool: it changes when all of them have their copies.
+    for (at, (site, booted)) in sites.iter().zip(&booted).enumerate() {
+        let Some((booted, pool)) = booted else { continue };
+        settings.pools.push(pool.clone());
+        match settings.sites.get_mut(at) {
+            Some(site) => site.booted = Some(booted.clone()),
             None => {
-                let message = format!("there is no recipe {name}; there are {} and none", Recipe::names());
-                return source.object("recipe", message);
+                settings.recipe = Some(booted.recipe.name.to_owned());
+                settings.booted = Some(booted.clone());
             }
-        },
-        (None, Some(recipe)) => recipe,
-    };
-    let is_said = said.is_some();
-    match obstacle(settings, default, recipe, mode, source) {
-        Some(why) if is_said => return source.object("recipe", why),
-        Some(_) => return,
-        None => {}
+        }
+        if let Some(pool) = settings.pools.iter_mut().find(|pool| pool.name == site.pool) {
+            stand_back(pool);
+        }
     }
-    let name = recipe.name.to_owned();
-    let mut booted = PoolSettings { name: name.clone(), mode, recipe: Some(name.clone()), ..default.clone() };
-    let front = settings.root.join(recipe.script);
-    if source.origins.of("watch") == Origin::Default {
-        booted.watch = watched(recipe, &settings.root, &front);
-    }
-    booted.script = Some(front);
-    if mode == Mode::Snapshot && source.origins.of("warmup") == Origin::Default {
-        booted.warmup = vec![FIRST_PATH.to_owned()];
-    }
-    booted.compare_with = Some(DEFAULT_POOL.to_owned());
-    if !is_said && source.origins.of("compare_one_in") == Origin::Default {
-        booted.compare_one_in = COMPARED;
-    }
-    if source.origins.of("warmup_auto") == Origin::Default {
-        booted.warmup_auto = mode == Mode::Snapshot;
-    }
-    if let Some(default) = settings.pools.first_mut() {
-        default.mode = Mode::Classic;
-        default.compare_one_in = 0;
-        default.compare_with = None;
-        default.warmup.clear();
-        default.warmup_auto = false;
-        default.watch.clear();
-        // They are for what the other pool does not run.
-        default.start_workers = FIRST_WORKERS.min(default.workers.max as usize);
-        default.workers = WorkerRange { min: 0, max: default.workers.max };
-        default.spare_workers = SpareWorkers::default();
-    }
-    settings.pools.push(booted);
-    settings.recipe = Some(name);
-    if let Some(found) = found.filter(|_| !is_said) {
-        source.origins.set("recipe".to_owned(), Origin::Found(found.title()));
+    for pool in &mut settings.pools {
+        let mut users = sites.iter().zip(&booted).filter(|(site, _)| site.uses(&pool.name)).peekable();
+        if users.peek().is_some() && users.all(|(site, booted)| site.pool == pool.name && booted.is_some()) {
+            // Its workers are for what the other pools do not run.
+            pool.start_workers = FIRST_WORKERS.min(pool.workers.max as usize);
+            pool.workers = WorkerRange { min: 0, max: pool.workers.max };
+            pool.spare_workers = SpareWorkers::default();
+        }
     }
 }
 
-/// What makes the booted application an old one: classic mode, for which it stands in, loads what has changed.
+/// What a site's recipe boots, and the pool that does.
+fn boot(
+    settings: &Settings,
+    site: &SiteSettings,
+    found: Option<&Application>,
+    source: &mut Source<'_>,
+) -> Option<(Booted, PoolSettings)> {
+    let behind = settings.pool(&site.pool)?;
+    let mode = match behind.mode {
+        Mode::Classic if !is_said(behind, "mode", source) => Mode::Snapshot,
+        other => other,
+    };
+    let said = site.recipe.as_deref().filter(|said| *said != NONE);
+    // An explicit mode counts more.
+    if mode == Mode::Classic || (said.is_none() && site.recipe.is_some()) {
+        return None;
+    }
+    let recipe = match said {
+        Some(name) => Recipe::named(name).ok_or_else(|| {
+            let names = Recipe::names();
+            format!("there is no recipe {name}; there are {names} and {NONE}")
+        }),
+        None => Ok(found.and_then(Application::recipe)?),
+    };
+    let name = |recipe: &Recipe| match settings.sites.is_empty() {
+        true => recipe.name.to_owned(),
+        false => format!("{}.{}", site.name, recipe.name),
+    };
+    let fits = |recipe: &'static Recipe| match obstacle(settings, site, behind, (recipe, &name(recipe)), mode, source) {
+        Some(why) => Err(why),
+        None => Ok(recipe),
+    };
+    let recipe = match recipe.and_then(fits) {
+        Ok(recipe) => recipe,
+        Err(why) => {
+            if said.is_some() {
+                site.object("recipe", why, source);
+            }
+            return None;
+        }
+    };
+    let pool = pool(site, behind, recipe, mode, said.is_some(), source);
+    let pool = PoolSettings { name: name(recipe), ..pool };
+    if let Some(found) = found.filter(|_| said.is_none()) {
+        source.origins.set("recipe".to_owned(), Origin::Found(found.title()));
+    }
+    let host = match &site.hosts[..] {
+        [HostPattern::Exact(host)] if recipe.for_one_host => Some(host),
+        _ => None,
+    };
+    let host = host.filter(|host| site.server_name.as_ref().is_none_or(|name| name == *host)).cloned();
+    Some((Booted { recipe, pool: pool.name.clone(), host }, pool))
+}
+
+/// The pool that boots: as the site's pool is set, but for what the boot needs.
+fn pool(
+    site: &SiteSettings,
+    behind: &PoolSettings,
+    recipe: &Recipe,
+    mode: Mode,
+    is_asked_for: bool,
+    source: &Source<'_>,
+) -> PoolSettings {
+    let front = site.root.join(recipe.script);
+    let is_open = |key: &str| !is_said(behind, key, source);
+    let mut pool = PoolSettings {
+        mode,
+        recipe: Some(recipe.name.to_owned()),
+        compare_with: Some(behind.name.clone()),
+        ..behind.clone()
+    };
+    if is_open("watch") {
+        pool.watch = watched(recipe, &site.root, &front);
+    }
+    if mode == Mode::Snapshot && is_open("warmup") {
+        pool.warmup = vec![FIRST_PATH.to_owned()];
+    }
+    if !is_asked_for && is_open("compare_one_in") {
+        pool.compare_one_in = COMPARED;
+    }
+    if is_open("warmup_auto") {
+        pool.warmup_auto = mode == Mode::Snapshot;
+    }
+    pool.script = Some(front);
+    pool
+}
+
+/// Leaves a pool what classic mode has a use for.
+fn stand_back(pool: &mut PoolSettings) {
+    pool.mode = Mode::Classic;
+    pool.compare_one_in = 0;
+    pool.compare_with = None;
+    pool.warmup.clear();
+    pool.warmup_auto = false;
+    pool.watch.clear();
+}
+
+/// Whether anybody has set this of a pool.
+fn is_said(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
+    let name = if pool.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
+    source.origins.of(&name) != Origin::Default
+}
+
+/// The files whose change makes the booted application an old one; classic mode would load them anew.
 fn watched(recipe: &Recipe, root: &Path, front: &Path) -> Vec<String> {
     if let Watched::InRoot(patterns) = recipe.watched {
         return patterns.iter().map(|pattern| root.join(pattern).display().to_string()).collect();
@@ -93,39 +168,28 @@ fn watched(recipe: &Recipe, root: &Path, front: &Path) -> Vec<String> {
     patterns
 }
 
-/// Why the recipe cannot boot this.
+/// Why the recipe cannot boot this site's application.
 fn obstacle(
     settings: &Settings,
-    default: &PoolSettings,
-    recipe: &Recipe,
+    site: &SiteSettings,
+    behind: &PoolSettings,
+    (recipe, pool): (&Recipe, &str),
     mode: Mode,
     source: &Source<'_>,
 ) -> Option<String> {
     let Recipe { name, script, .. } = recipe;
-    let taken = settings.pools.iter().any(|pool| pool.name == *name && pool.name != DEFAULT_POOL);
-    let front =
-        settings.front_controller.as_deref().filter(|_| source.origins.of("front_controller") != Origin::Default);
-    if default.script.is_some() || default.boot.is_some() {
+    let front = site.front_controller.as_deref().filter(|_| site.says("front_controller", source));
+    if behind.script.is_some() || behind.boot.is_some() {
         Some("a recipe boots the front controller: leave out `script` and `boot`, or the recipe".to_owned())
     } else if !matches!(mode, Mode::Classic | Mode::Snapshot | Mode::Worker) {
         Some(format!("recipes are for the modes snapshot and worker, and `mode` is {mode}"))
     } else if mode == Mode::Worker && !recipe.in_worker_mode {
         Some(format!("the recipe {name} is for mode snapshot, and `mode` is worker"))
-    } else if !settings.sites.is_empty() {
-        Some("a recipe is for the server's own root, and there are sites".to_owned())
-    } else if settings.root_links == RootLinks::Request {
+    } else if site.root_links == RootLinks::Request {
         Some("a recipe needs to know where its application lies: root_links = \"reload\"".to_owned())
     } else if front.is_some_and(|front| front.trim_start_matches('/') != *script) {
         Some(format!("a recipe boots {script}, and `front_controller` is another script"))
     } else {
-        taken.then(|| format!("there is a pool of that name: {name}"))
-    }
-}
-
-impl Settings {
-    /// The pool that boots by a recipe, and goes ahead of the default one.
-    #[must_use]
-    pub fn booted(&self) -> Option<&PoolSettings> {
-        self.pools.iter().find(|pool| pool.recipe.is_some())
+        settings.pool(pool).is_some().then(|| format!("there is a pool of that name: {pool}"))
     }
 }

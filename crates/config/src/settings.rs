@@ -8,6 +8,7 @@ use std::time::Duration;
 use howdah_budget::machine;
 
 use crate::address::ListenAddr;
+use crate::booted::Booted;
 use crate::choice::{LogFormat, Mode, RootLinks, UnknownDirective, UnknownHost};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
@@ -110,9 +111,10 @@ settings! {
         ///
         /// Its files are read, none is run. `howdah recipes` lists what is known.
         detect: bool = "true" flag("detect") example("false");
-        /// The recipe by which the application in `root` boots once for many requests, in `mode` snapshot (the default then) or
-        /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool of that name;
-        /// all other scripts, and the front controller whenever that pool does not serve, run in classic mode.
+        /// The recipe that boots the application in `root` once for many requests, in `mode` snapshot (the default then) or
+        /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool named after
+        /// the recipe, in a site `SITE.RECIPE`. All other scripts, and the front controller whenever that pool does not serve,
+        /// run in classic mode.
         ///
         /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
         /// script is said. `wordpress` has to be asked for.
@@ -142,6 +144,8 @@ settings! {
         development: bool = false;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
+        /// Where the top level is the one site: what its recipe has booted.
+        booted: Option<Booted> = None;
         /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
         sites: Vec<SiteSettings> = Vec::new();
         /// The files with sites that were read.
@@ -273,7 +277,7 @@ settings! {
         /// 1000, unless this says otherwise.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// The pool in classic mode that they run in, which serves the same root; of a pool that boots by a `recipe` it is the
-        /// default pool.
+        /// pool of its site.
         compare_with: Option<String> = r#""""# example(r#""plain""#);
         /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
         /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
@@ -296,7 +300,7 @@ settings! {
     plus {
         /// The pool's name.
         name: String = DEFAULT_POOL.to_owned();
-        /// The recipe that boots its application. Then it goes ahead of the default pool: see `Settings::recipe`.
+        /// The recipe that boots its application. Then it goes ahead of the pool of a site: see `Booted`.
         recipe: Option<String> = None;
         /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
         php: PhpSettings = PhpSettings::default();

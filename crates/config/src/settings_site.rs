@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::booted::Booted;
 use crate::choice::{RootLinks, UnknownDirective};
 use crate::host::HostPattern;
 use crate::origin::Origin;
@@ -29,8 +30,17 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] =
-    &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
+pub(crate) const OWN_KEYS: &[&str] = &[
+    "root",
+    "root_links",
+    "index",
+    "front_controller",
+    "server_name",
+    "app",
+    "recipe",
+    "htaccess",
+    "htaccess_unknown",
+];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
@@ -65,6 +75,12 @@ pub struct SiteSettings {
     pub hosts: Vec<HostPattern>,
     /// The name of the pool that runs its scripts where no route says otherwise.
     pub pool: String,
+    /// The application whose rules it has.
+    pub app: Option<String>,
+    /// The recipe that boots its application, as it is said.
+    pub recipe: Option<String>,
+    /// What that has come to.
+    pub booted: Option<Booted>,
     /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
     pub server_name: Option<String>,
     /// The directory that is served.

@@ -21,16 +21,16 @@ impl Loaded {
     pub fn show(&self) -> String {
         let settings = &self.settings;
         let mut page = Page { text: String::new(), origins: &self.origins, top_rules: &settings.rules };
-        let (default, others) = match settings.pools.split_first() {
-            // What the recipe's pool has is what was said of the default one.
-            Some((default, others)) => (
-                Some(
-                    settings
-                        .booted()
-                        .map_or_else(|| default.clone(), |booted| PoolSettings { script: None, ..booted.clone() }),
-                ),
-                others,
-            ),
+        let (booted, mut pools): (Vec<PoolSettings>, Vec<PoolSettings>) =
+            settings.pools.iter().cloned().partition(|pool| pool.recipe.is_some());
+        for pool in &mut pools {
+            // What a recipe's pool has is what was said of the one behind it.
+            if let Some(booted) = booted.iter().find(|booted| booted.compare_with.as_ref() == Some(&pool.name)) {
+                *pool = PoolSettings { script: None, name: pool.name.clone(), ..booted.clone() };
+            }
+        }
+        let (default, others) = match pools.split_first() {
+            Some((default, others)) => (Some(default), others),
             None => (None, &[][..]),
         };
         // Their sites stand below.
@@ -52,7 +52,7 @@ impl Loaded {
         page.section("deploy", settings.deploy.shown());
         page.section("log", settings.log.shown());
         page.section("telemetry", settings.telemetry.shown());
-        for pool in others.iter().filter(|pool| pool.recipe.is_none()) {
+        for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
             let header = format!("pool.{}", key(&pool.name));
@@ -152,6 +152,8 @@ impl Page<'_> {
             ("root_links", site.root_links.show(), origin("root_links")),
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
+            ("app", site.app.show(), origin("app")),
+            ("recipe", site.recipe.show(), origin("recipe")),
             ("server_name", site.server_name.show(), origin("server_name")),
             ("htaccess", site.htaccess.show(), origin("htaccess")),
             ("htaccess_unknown", site.htaccess_unknown.show(), origin("htaccess_unknown")),

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use crate::booted::Booted;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_route::Route;
 use crate::settings_site::SiteSettings;
 
 /// The row of a key of the top level that sites may say too.
@@ -24,6 +26,9 @@ impl Settings {
             name: ONLY_SITE.to_owned(),
             hosts: vec![HostPattern::Any],
             pool: DEFAULT_POOL.to_owned(),
+            app: self.app.clone(),
+            recipe: self.recipe.clone(),
+            booted: self.booted.clone(),
             server_name: self.server_name.clone(),
             root: self.root.clone(),
             root_links: self.root_links,
@@ -48,13 +53,71 @@ impl Settings {
         if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() }
     }
 
-    /// The site that a pool's warm-up and its script's place are about: the first that names the pool as its own, else the
-    /// first with a route to it, else the first. `None`: there is only the top level.
+    /// The same settings with this site as the only one, at the top level.
+    #[must_use]
+    pub fn of_one_site(&self, site: &SiteSettings) -> Self {
+        // The pool of the site becomes the default one, which may be in another site's use under its name.
+        let renamed = |name: &str| match name {
+            _ if name == site.pool => DEFAULT_POOL.to_owned(),
+            DEFAULT_POOL => "others".to_owned(),
+            other => other.to_owned(),
+        };
+        let boots = |pool: &PoolSettings| site.booted.as_ref().is_some_and(|booted| booted.pool == pool.name);
+        let mut pools: Vec<PoolSettings> = self
+            .pools
+            .iter()
+            .filter(|pool| site.uses(&pool.name) || boots(pool))
+            .map(|pool| PoolSettings {
+                name: renamed(&pool.name),
+                compare_with: pool.compare_with.as_deref().map(renamed),
+                ..pool.clone()
+            })
+            .collect();
+        pools.sort_by_key(|pool| pool.name != DEFAULT_POOL);
+        let route = |route: &Route| Route { pool: renamed(&route.pool), ..route.clone() };
+        let host = site.hosts.iter().find_map(|host| match host {
+            HostPattern::Exact(name) => Some(name.clone()),
+            HostPattern::Below(_) | HostPattern::Any => None,
+        });
+        Self {
+            pools,
+            sites: Vec::new(),
+            site_files: Vec::new(),
+            root: site.root.clone(),
+            root_links: site.root_links,
+            index: site.index.clone(),
+            front_controller: site.front_controller.clone(),
+            app: site.app.clone(),
+            recipe: site.booted.as_ref().map(|booted| booted.recipe.name.to_owned()).or_else(|| site.recipe.clone()),
+            booted: site.booted.clone(),
+            server_name: site.server_name.clone().or(host),
+            htaccess: site.htaccess,
+            htaccess_unknown: site.htaccess_unknown,
+            routes: site.routes.iter().map(route).collect(),
+            rules: site.rules.clone(),
+            http: site.http.clone(),
+            static_files: site.static_files.clone(),
+            compression: site.compression.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The site that a pool's warm-up and its script's place are about: the one whose application it boots, else the first
+    /// that names the pool as its own, else the first with a route to it, else the first. `None`: there is only the top level.
     #[must_use]
     pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
+        let boots = |site: &&SiteSettings| site.booted.as_ref().is_some_and(|booted| booted.pool == pool.name);
         let own = |site: &&SiteSettings| site.pool == pool.name;
         let mut sites = self.sites.iter();
-        sites.clone().find(own).or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
+        let nearest = sites.clone().find(boots).or_else(|| sites.clone().find(own));
+        nearest.or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
+    }
+
+    /// What this pool boots by a recipe, if it does.
+    #[must_use]
+    pub fn booted_by(&self, pool: &PoolSettings) -> Option<&Booted> {
+        let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);
+        all.flatten().find(|booted| booted.pool == pool.name)
     }
 
     /// The root that goes with `site_of`.

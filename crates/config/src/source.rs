@@ -18,6 +18,10 @@ pub struct Surroundings {
     pub env: BTreeMap<String, String>,
     /// The directory that the running program is in.
     pub program_dir: Option<PathBuf>,
+    /// Where packages put settings, for commands about a server that runs; none where that is of no concern.
+    pub settings_dir: Option<PathBuf>,
+    /// Where the system keeps sockets.
+    pub run_dir: Option<PathBuf>,
     /// The user that the process runs as; none where that is of no concern.
     pub uid: Option<u32>,
 }
@@ -33,6 +37,8 @@ impl Surroundings {
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             env: env.collect(),
             program_dir: program.and_then(|program| program.parent().map(PathBuf::from)),
+            settings_dir: Some(PathBuf::from("/etc/howdah")),
+            run_dir: Some(PathBuf::from("/run")),
             uid: Some(rustix::process::geteuid().as_raw()),
         }
     }

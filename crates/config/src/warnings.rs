@@ -19,6 +19,7 @@ impl Loaded {
         self.warm_ups_that_do_nothing(&mut found);
         self.snapshots_without_warm_up(&mut found);
         self.paths_open_above_protected_ones(&mut found);
+        self.silent_sites(&mut found);
         found
     }
 

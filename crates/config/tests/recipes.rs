@@ -15,7 +15,7 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
         let site = Site::new(&format!("root = \"public\"\nrecipe = \"{name}\"\n"));
         site.write("public/index.php", "<?php");
         let Loaded { settings, .. } = site.load().unwrap();
-        let booted = settings.booted().unwrap();
+        let booted = settings.pool(&settings.booted.as_ref().unwrap().pool).unwrap();
         assert_eq!((booted.name.as_str(), booted.mode), (name, Mode::Snapshot));
         assert_eq!(booted.script.as_deref(), Some(&*site.path().join("public/index.php")));
         assert!(booted.watch.iter().any(|pattern| pattern.ends_with(watched)), "{:?}", booted.watch);
@@ -40,4 +40,85 @@ fn what_a_recipe_is_not_for_is_an_error() {
         let errors = Site::new(text).errors().join("\n");
         assert!(errors.contains(why), "{why} is not in {errors}");
     }
+}
+
+#[test]
+fn each_site_has_its_own_recipe_and_a_pool_that_goes_ahead_of_the_sites_own() {
+    let text = "
+        [[site]]
+        hosts = \"one.example\"
+        root = \"public\"
+        recipe = \"wordpress\"
+        [[site]]
+        hosts = [\"two.example\", \"www.two.example\"]
+        root = \"public\"
+        recipe = \"wordpress\"
+        [site.pool]
+        workers = 3
+        warmup = [\"/news\"]
+        [[site]]
+        hosts = \"three.example\"
+        root = \"public\"";
+    let site = Site::new(text);
+    site.write("public/index.php", "<?php");
+    let Loaded { settings, .. } = site.load().unwrap();
+    let of = |name: &str| settings.sites.iter().find(|site| site.name == name).unwrap().booted.clone();
+    let (one, two) = (of("one.example").unwrap(), of("two.example").unwrap());
+    assert_eq!((&*one.pool, one.host.as_deref()), ("one.example.wordpress", Some("one.example")));
+    assert_eq!((&*two.pool, two.host.as_deref()), ("two.example.wordpress", None), "no host that all requests name");
+    assert_eq!(of("three.example"), None);
+    let pool = |name: &str| settings.pool(name).unwrap();
+    assert_eq!((pool(&two.pool).workers.max, &*pool(&two.pool).warmup[0]), (3, "/news"));
+    assert_eq!(pool(&two.pool).compare_with.as_deref(), Some("two.example"));
+    assert_eq!(pool(&one.pool).compare_with.as_deref(), Some("default"));
+    assert_eq!(pool("two.example").workers.min, 0, "the booted pool has the work");
+    assert!(pool("default").workers.min > 0, "three.example has all of its work there");
+    assert!(settings.pools.iter().filter(|pool| pool.recipe.is_none()).all(|pool| pool.mode == Mode::Classic));
+}
+
+#[test]
+fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
+    let text = "
+        recipe = \"symfony\"
+        [[site]]
+        hosts = \"one.example\"
+        root = \"public\"
+        front_controller = \"app.php\"
+        [[site]]
+        hosts = \"two.example\"
+        root = \"public\"
+        recipe = \"none\"";
+    let site = Site::new(text);
+    site.write("public/index.php", "<?php");
+    let errors = site.errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].contains("howdah.toml:2") && errors[0].contains("a recipe boots index.php"), "{errors:?}");
+}
+
+#[test]
+fn a_site_alone_is_as_the_top_level_would_be() {
+    let text = "
+        [[site]]
+        hosts = \"one.example\"
+        root = \"public\"
+        app = \"symfony\"
+        recipe = \"symfony\"
+        [site.pool]
+        workers = 3
+        [[site]]
+        hosts = \"two.example\"
+        root = \".\"";
+    let site = Site::new(text);
+    site.write("public/index.php", "<?php");
+    let mut loaded = site.load().unwrap();
+    let one = loaded.settings.sites[0].clone();
+    loaded.settings = loaded.settings.of_one_site(&one);
+    let names: Vec<&str> = loaded.settings.pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(names, ["default", "one.example.symfony"]);
+    let shown = loaded.show();
+    for line in ["app = \"symfony\"", "recipe = \"symfony\"", "workers = \"0-3\"", "mode = \"snapshot\""] {
+        assert!(shown.contains(line) || line.starts_with("workers"), "{line}: {shown}");
+    }
+    assert!(!shown.contains("[[site]]") && shown.contains("workers = 3"), "{shown}");
+    assert!(shown.contains(&format!("root = \"{}\"", site.path().join("public").display())), "{shown}");
 }

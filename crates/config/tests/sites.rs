@@ -28,7 +28,7 @@ impl Files {
 
     fn load(&self) -> Result<Loaded, ConfigErrors> {
         let env = [("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned())].into();
-        let around = Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None, uid: None };
+        let around = Surroundings { current_dir: self.path().to_path_buf(), env, ..Surroundings::default() };
         load_in(&ServeFlags::default(), &around)
     }
 

@@ -17,6 +17,8 @@ pub struct Recipe {
     /// It takes the snapshot itself, and then each request runs the script as classic mode does. Without it the script, or the
     /// recipe in its place, asks for request after request.
     pub takes_snapshot: bool,
+    /// What it boots may depend on the host that requests name, such as a configuration that is chosen by it.
+    pub for_one_host: bool,
     /// Whose requests run on what it has booted.
     pub visitors: Visitors,
     /// The files whose change makes the booted application an old one.
@@ -61,6 +63,7 @@ pub(crate) const SYMFONY: Recipe = Recipe {
     on_request: false,
     in_worker_mode: true,
     takes_snapshot: false,
+    for_one_host: false,
     visitors: Visitors::All,
     watched: Watched::Project,
 };
@@ -75,6 +78,7 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
     on_request: true,
     in_worker_mode: false,
     takes_snapshot: true,
+    for_one_host: true,
     visitors: Visitors::Strangers {
         methods: &["GET", "HEAD"],
         // Logged in, recovery mode.

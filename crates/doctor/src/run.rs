@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
             }
             _ => match &self.options.write_loop {
                 Some(path) => path.display().to_string(),
-                None => "howdah-loop.php".to_owned(),
+                None => verdict::LOOP.to_owned(),
             },
         }
     }

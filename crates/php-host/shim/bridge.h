@@ -113,6 +113,8 @@ typedef struct {
     howdah_text script;
     // The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
     howdah_text recipe;
+    // The host that every request names, where the recipe's boot may need it; or empty.
+    howdah_text boot_host;
     // The boot file of snapshot mode, or empty.
     howdah_text boot_script;
     // php.ini file or directory instead of PHP's own search, or empty.
@@ -367,8 +369,13 @@ extern void howdah_c_shutdown(void);
 extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 
 // The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
-// None while it has no request. For the zygote, which has all variables of PHP where its workers have them.
-extern size_t howdah_c_read_lines(int memory, howdah_line *lines, size_t most, size_t *all);
+// None while it has no request, unless they are asked for (`idle`). For the zygote, which has all variables of PHP where
+// its workers have them.
+extern size_t howdah_c_read_lines(int memory,
+                                  bool idle,
+                                  howdah_line *lines,
+                                  size_t most,
+                                  size_t *all);
 
 // The frames from this one outwards. Returns how many were read.
 extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most);

@@ -50,8 +50,9 @@ unsafe extern "C" {
     /// worker that is about to be killed.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     /// The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
-    /// None while it has no request. For the zygote, which has all variables of PHP where its workers have them.
-    fn howdah_c_read_lines(memory: c_int, lines: *mut Line, most: usize, all: *mut usize) -> usize;
+    /// None while it has no request, unless they are asked for (`idle`). For the zygote, which has all variables of PHP where
+    /// its workers have them.
+    fn howdah_c_read_lines(memory: c_int, idle: bool, lines: *mut Line, most: usize, all: *mut usize) -> usize;
     /// The frames from this one outwards. Returns how many were read.
     fn howdah_c_read_stack(memory: c_int, innermost: u64, frames: *mut Frame, most: usize) -> usize;
     /// What the function of a frame is called. False: it has gone.
@@ -122,11 +123,11 @@ pub(crate) struct FunctionName {
     pub(crate) file: [c_char; 256],
 }
 
-/// The lines of execution of a worker, and how many there are beside those that had room.
-pub(crate) fn read_lines(memory: BorrowedFd<'_>, lines: &mut [Line]) -> (usize, usize) {
+/// The lines of execution of a worker, and how many there are beside those that had room. `idle`: also without a request.
+pub(crate) fn read_lines(memory: BorrowedFd<'_>, idle: bool, lines: &mut [Line]) -> (usize, usize) {
     let mut all = 0;
     // SAFETY: the array has as many places; the function reads the descriptor, and writes no more than that.
-    let n = unsafe { howdah_c_read_lines(memory.as_raw_fd(), lines.as_mut_ptr(), lines.len(), &raw mut all) };
+    let n = unsafe { howdah_c_read_lines(memory.as_raw_fd(), idle, lines.as_mut_ptr(), lines.len(), &raw mut all) };
     (n.min(lines.len()), all)
 }
 

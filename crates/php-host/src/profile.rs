@@ -97,7 +97,7 @@ impl Profile {
     fn look(&mut self, pid: i32, memory: &OwnedFd, messages: &mut Vec<FromZygote>) {
         let memory = memory.as_fd();
         let mut lines = std::mem::take(&mut self.lines);
-        let (n, all) = read_lines(memory, &mut lines);
+        let (n, all) = read_lines(memory, false, &mut lines);
         let looked = n.min(COROUTINES);
         self.turn = self.turn.wrapping_add(looked);
         for at in 0..looked {

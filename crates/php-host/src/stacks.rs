@@ -73,7 +73,7 @@ impl Names {
     }
 }
 
-/// Where the request with this number is, in a worker that runs one at a time (`serial`) or many.
+/// Where the request with this number is (0: the code that runs before any request), in a worker that runs one at a time (`serial`) or many.
 pub(crate) fn of_request(pid: i32, memory: &OwnedFd, request: u64, serial: bool) -> Result<RequestStacks, String> {
     let memory = memory.as_fd();
     let runs = || !serial || bridge::running_in(memory) == Some(request);
@@ -83,7 +83,7 @@ pub(crate) fn of_request(pid: i32, memory: &OwnedFd, request: u64, serial: bool)
     }
     let cpu_us = if serial { bridge::processor_time_in(pid, memory) } else { None };
     let mut lines = vec![Line::default(); if serial { 1 } else { MAX_COROUTINES }];
-    let (n, _) = read_lines(memory, &mut lines);
+    let (n, _) = read_lines(memory, request == 0, &mut lines);
     lines.truncate(n);
     lines.retain(|line| serial || line.request == request);
     lines.truncate(MAX_STACKS);

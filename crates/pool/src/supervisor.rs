@@ -36,6 +36,7 @@ mod lost;
 mod memory;
 mod reloading;
 mod scaling;
+mod slow_boot;
 mod stacks;
 mod stuck;
 mod way_back;
@@ -93,6 +94,8 @@ pub(crate) struct Supervisor {
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
     slow: SlowRequests,
+    /// The last generation with a boot that was reported as slow.
+    slow_boot_reported: u64,
     profile: Option<UnderWay>,
     last_profile: u64,
     room: memory::Room,
@@ -131,6 +134,7 @@ impl Supervisor {
             launcher,
             encode_warm_up,
             slow: SlowRequests::new(slow_log),
+            slow_boot_reported: 0,
             profile: None,
             last_profile: 0,
             room: memory::Room::default(),
@@ -279,7 +283,7 @@ impl Supervisor {
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
-            FromZygote::Stacks { order, found } => self.slow.answered(self.pool.name(), order, found),
+            FromZygote::Stacks { order, found } => self.stacks(order, found),
             FromZygote::Samples { order, seen, last } => self.profiled(number, order, seen, last),
             FromZygote::Sizes { sizes } => self.measured(number, &sizes),
             FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
@@ -511,6 +515,7 @@ impl Supervisor {
         self.look_for_slow_requests();
         self.end_profile();
         deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
+        self.report_slow_boots();
         self.kill_slow_starters();
         self.replace_stuck();
         self.give_up_causes();
@@ -539,6 +544,7 @@ impl Supervisor {
                 let _ = waiter.send(Err("the server is stopping".into()));
             }
         }
+        self.end_boots();
         let mut scheduler = self.pool.lock();
         scheduler.stopping = true;
         scheduler.fail_queue(&Fault::new(FaultKind::Stopping));

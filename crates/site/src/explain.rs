@@ -288,9 +288,20 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
     }
     let status = match route {
         Route::Script(script) => {
-            let pool = site.server.settings.pools.get(script.pool);
-            let (pool, mode) = pool.map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
-            notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_there(site, path)));
+            let pools = &site.server.settings.pools;
+            let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
+            let (mut pool, mode) = shown(script.pool);
+            let ahead = site
+                .ahead
+                .as_ref()
+                .filter(|ahead| ahead.includes(head.method.as_str().as_bytes(), head.target.as_bytes(), known(head)));
+            match ahead.and_then(|ahead| ahead.for_script(script.pool, &script.filename)).map(shown) {
+                Some((booted, in_mode)) => {
+                    notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
+                    pool = booted;
+                }
+                None => notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_there(site, path))),
+            }
             notes.add("response", "what the script prints");
             found.script = Some(ScriptRun {
                 filename: text(&script.filename),
@@ -332,6 +343,14 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
     };
     notes.add("response", status.to_string());
     found.status = Some(status.as_u16());
+}
+
+/// What a request says of who has sent it, as variables of CGI.
+fn known(head: &Head) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let named = [(header::COOKIE, "HTTP_COOKIE"), (header::AUTHORIZATION, "HTTP_AUTHORIZATION")];
+    named.into_iter().flat_map(|(field, name)| {
+        head.headers.get_all(field).iter().map(move |value| (name.as_bytes(), value.as_bytes()))
+    })
 }
 
 /// Why a path goes to its pool or proxy.

@@ -3,13 +3,14 @@
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
 //! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`. `explain` asks the same code what would become of a request, `made_up` makes
+//! `compress`; `ahead` is the pool that has booted its application. `explain` asks the same code what would become of a request, `made_up` makes
 //! requests that nobody has sent, `warm_up` those for new workers. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod access_tests;
+mod ahead;
 pub mod challenges;
 pub mod compress;
 mod entity_tags;

@@ -1,5 +1,6 @@
 //! A site: its settings in the form in which the phases use them. Built once, read by all threads.
 
+use crate::ahead::Ahead;
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
@@ -58,6 +59,8 @@ pub struct Site {
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pool: usize,
+    /// What goes ahead of that pool for one script.
+    pub(crate) ahead: Option<Ahead>,
     /// Paths that the server answers itself about pools of this site, with the pool's position.
     pool_pages: Vec<(String, PoolPage, usize)>,
     /// The same for each of its routes.
@@ -166,6 +169,7 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             pool: position(&settings.pool),
+            ahead: Ahead::of(&settings, pools, position(&settings.pool)),
             pool_pages: pool_pages(pools, &settings),
             route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
             htaccess: settings

@@ -34,12 +34,19 @@ pub struct PoolPageText {
     pub body: String,
 }
 
+/// The pools that a request may run in, by their positions in the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    pub pool: usize,
+    /// The pool that takes the request instead while it serves.
+    pub ahead: Option<usize>,
+}
+
 /// Runs requests. The composition root implements it on the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
-    /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while;
-    /// how long that took.
-    fn room(&self, pool: usize) -> impl Future<Output = Duration> + Send {
-        let _ = pool;
+    /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
+    fn room(&self, target: Target) -> impl Future<Output = Duration> + Send {
+        let _ = target;
         std::future::ready(Duration::ZERO)
     }
 
@@ -67,6 +74,10 @@ pub trait Upstream: Send + Sync + 'static {
         }))
     }
 
-    /// Runs `request` on the pool with this position in the settings.
-    fn run(&self, pool: usize, request: Request) -> impl Future<Output = Result<howdah_pool::Response, Fault>> + Send;
+    /// Runs `request`.
+    fn run(
+        &self,
+        target: Target,
+        request: Request,
+    ) -> impl Future<Output = Result<howdah_pool::Response, Fault>> + Send;
 }

@@ -6,7 +6,7 @@ use crate::made_up;
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::Sites;
-use crate::upstream::Upstream;
+use crate::upstream::{Target, Upstream};
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
@@ -26,8 +26,8 @@ static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(u64::MAX, u64:
 struct Kept(Mutex<Option<(usize, EncodedRequest)>>);
 
 impl Upstream for Kept {
-    async fn run(&self, pool: usize, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
-        *self.0.lock() = Some((pool, request.head));
+    async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+        *self.0.lock() = Some((target.ahead.unwrap_or(target.pool), request.head));
         Err(Fault::with(FaultKind::ClientGone, "a request of a warm-up"))
     }
 }

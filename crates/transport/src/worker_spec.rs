@@ -15,6 +15,8 @@ pub struct WorkerSpec {
     pub script: CText,
     /// The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
     pub recipe: CText,
+    /// The host that every request names, where the recipe's boot may need it; or empty.
+    pub boot_host: CText,
     /// The boot file of snapshot mode, or empty.
     pub boot_script: CText,
     /// php.ini file or directory instead of PHP's own search, or empty.

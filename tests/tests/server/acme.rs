@@ -512,7 +512,7 @@ fn check_finds_a_state_directory_that_cannot_be_used() {
     // Root may write everywhere, but takes no directory of somebody else's.
     let words = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&closed, Some(12345), None).unwrap();
-        "belongs to user 12345"
+        "belongs to 12345, and the server runs as"
     } else {
         rustix::fs::chmod(&closed, rustix::fs::Mode::from_raw_mode(0o500)).unwrap();
         "cannot be written to"

@@ -23,13 +23,18 @@ const LOCK: &str = r#"{"packages": [{"name": "symfony/framework-bundle", "versio
 
 macro_rules! need_symfony {
     () => {
-        if !Path::new(FRAMEWORK).exists() || !Path::new(RUNTIME).exists() {
+        if !crate::server::recipes::has_symfony() {
             howdah_skip::skip!(
                 "symfony",
                 "Debian's php-symfony-framework-bundle and php-symfony-runtime are not installed"
             );
         }
     };
+}
+pub(super) use need_symfony;
+
+pub(super) fn has_symfony() -> bool {
+    Path::new(FRAMEWORK).exists() && Path::new(RUNTIME).exists()
 }
 
 const LARAVEL: &str = "/usr/share/php/Illuminate/autoload.php";
@@ -58,9 +63,9 @@ const OF_LARAVEL: &[(&str, &str)] = &[
 ];
 
 /// A project in a directory of its own.
-struct Project {
+pub(super) struct Project {
     top: TempDir,
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
 }
 
 impl Project {
@@ -72,7 +77,7 @@ impl Project {
         project
     }
 
-    fn symfony() -> Self {
+    pub(super) fn symfony() -> Self {
         let generated = fs::read_to_string(RUNTIME)
             .unwrap()
             .replace("%runtime_class%", r"'Symfony\\Component\\Runtime\\SymfonyRuntime'")
@@ -89,7 +94,7 @@ impl Project {
         ])
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         let path = self.dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         replace_file(&path, text);
@@ -100,7 +105,7 @@ impl Project {
     }
 
     /// Serves it with these flags beside those that tests need.
-    fn serve(&self, flags: &[&str]) -> Served<'_> {
+    pub(super) fn serve(&self, flags: &[&str]) -> Served<'_> {
         let socket = self.top.path().join("http.sock");
         let log = self.top.path().join("log");
         let listen = format!("unix:{}", socket.display());
@@ -129,7 +134,7 @@ impl Project {
     }
 }
 
-struct Served<'a> {
+pub(super) struct Served<'a> {
     project: &'a Project,
     child: Option<Child>,
     target: Target,
@@ -137,7 +142,7 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    fn send(&self, request: Request) -> Response {
+    pub(super) fn send(&self, request: Request) -> Response {
         Conn::open(&self.target).exchange(&request.close())
     }
 
@@ -146,7 +151,7 @@ impl Served<'_> {
         (response.status, response.text())
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -171,7 +176,7 @@ impl Served<'_> {
         paths.iter().chain(paths).map(|path| ask(path)).collect()
     }
 
-    fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         let child = self.child.take().unwrap();
         signal(child.id(), Signal::TERM);
         let output = child.wait_with_output().unwrap();

@@ -5,3 +5,4 @@ mod package;
 mod pools;
 mod profiler;
 mod request_loop;
+mod slow_boot;

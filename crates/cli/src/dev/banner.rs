@@ -20,8 +20,9 @@ fn text(settings: &Settings) -> String {
             ListenAddr::Https(addr) => match name {
                 Some(name) => writeln!(
                     text,
-                    "  https://{name}:{}/   (`howdah trust`, once, makes browsers believe it)",
-                    addr.port()
+                    "  https://{name}:{}/   (`sudo howdah trust --state {}`, once, makes browsers believe it)",
+                    addr.port(),
+                    settings.acme.state.display()
                 ),
                 None => writeln!(text, "  https://{addr}/"),
             },

@@ -59,7 +59,9 @@ pub(crate) fn run(flags: &ServeFlags, directory: Option<&Path>, what: Mails) -> 
         flags.config = Some(file);
     }
     let acme = howdah_config::find_acme(&flags).map_err(|errors| anyhow::anyhow!("{errors}"))?;
-    let store = store(&acme.state, &project);
+    // The server may have been started with other flags, and then has another state directory.
+    let stores = [acme.state].into_iter().chain(super::states()).map(|state| store(&state, &project));
+    let store = stores.reduce(|first, other| if first.is_dir() { first } else { other }).unwrap_or_default();
     let mails = all(&store)?;
     match what {
         Mails::List if mails.is_empty() => output::print(format!("No mails from {}.\n", project.display()))?,

@@ -13,7 +13,7 @@ use crate::reload::Reread;
 use crate::{output, serve};
 use anyhow::Result;
 use howdah_config::{Loaded, ServeFlags};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -45,6 +45,19 @@ pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(L
     };
     let loaded = reread().map_err(wrong)?;
     Ok((loaded, Arc::new(reread)))
+}
+
+/// State directories that a server on this machine may have, those of `dev` started by root included.
+pub(crate) fn states() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state/howdah"));
+    let of_system = std::fs::read_dir("/var/lib").into_iter().flatten().flatten();
+    let named = of_system.filter(|entry| {
+        let name = entry.file_name();
+        name == "howdah" || name.to_str().is_some_and(|name| name.starts_with("howdah-"))
+    });
+    let mut found: Vec<PathBuf> = named.map(|entry| entry.path()).chain(home).collect();
+    found.sort();
+    found
 }
 
 /// Serves until stopped.

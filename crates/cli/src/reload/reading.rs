@@ -60,7 +60,7 @@ fn may_be_started(settings: &Settings, programs: &[Program]) -> Result<(), Strin
     match other {
         Some(program) => Err(format!(
             "pool {}: it is new, or its program, user, environment or limits are; the server has given up root's rights \
-             since it started, so this needs a restart",
+             since it started: `howdah upgrade` starts it with the new settings and loses no request, so does a restart",
             program.pool
         )),
         None => Ok(()),

@@ -48,7 +48,7 @@ pub(super) fn reload_args(command: clap::Command) -> clap::Command {
         )
         .after_help(
             "Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not \
-             start or do not show what [deploy] asks of them.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  \
+             start or do not show what [deploy] asks of them.\n\nExamples:\n  howdah reload --config /etc/howdah/howdah.toml\n  \
              howdah reload --dry-run\n  howdah reload --canary 5% --watch 1m",
         )
 }

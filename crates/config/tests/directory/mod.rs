@@ -37,7 +37,7 @@ impl Site {
         env.insert("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned());
         load_in(
             &self.flags,
-            &Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None, uid: self.uid },
+            &Surroundings { current_dir: self.path().to_path_buf(), env, uid: self.uid, ..Surroundings::default() },
         )
     }
 

@@ -88,6 +88,10 @@ void shim_loop_boot_variables(zval *array) {
         php_register_variable("DOCUMENT_ROOT", dirname(strcpy(copy, script_path)), array);
     }
     php_register_variable("SERVER_SOFTWARE", shim.worker->software, array);
+    if (*shim.worker->boot_host != '\0') {
+        php_register_variable("HTTP_HOST", shim.worker->boot_host, array);
+        php_register_variable("SERVER_NAME", shim.worker->boot_host, array);
+    }
     /* How scripts written for FrankenPHP see that they may loop. */
     php_register_variable("FRANKENPHP_WORKER", "1", array);
 }

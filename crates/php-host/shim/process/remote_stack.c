@@ -101,7 +101,7 @@ static size_t read_coroutines(int memory, const coroutine *at, howdah_line *line
     return n;
 }
 
-SHIM_EXPORT size_t howdah_c_read_lines(int memory, howdah_line *lines, size_t most, size_t *all) {
+SHIM_EXPORT size_t howdah_c_read_lines(int memory, bool idle, howdah_line *lines, size_t most, size_t *all) {
     const coroutine *youngest = NULL;
     const void *request = NULL;
     const zend_execute_data *frame = NULL;
@@ -114,7 +114,7 @@ SHIM_EXPORT size_t howdah_c_read_lines(int memory, howdah_line *lines, size_t mo
     }
     get(memory, &shim.request, &request, sizeof request);
     get(memory, &EG(current_execute_data), &frame, sizeof frame);
-    if (request == NULL || frame == NULL || most == 0) {
+    if ((request == NULL && !idle) || frame == NULL || most == 0) {
         return 0;
     }
     *all = 1;

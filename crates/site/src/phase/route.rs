@@ -325,7 +325,12 @@ impl<'a> Finder<'a> {
     fn look(&self, path: &[u8]) -> io::Result<Kind> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        std::fs::metadata(self.full(path)).as_ref().map(Kind::from).map_err(|error| error.kind().into())
+        std::fs::metadata(self.full(path)).as_ref().map(Kind::from).map_err(|error| {
+            if error.kind() == ErrorKind::PermissionDenied && self.notes.is_none() {
+                self.site.static_files.links().tell_closed(&self.site.root, &self.full(path));
+            }
+            error.kind().into()
+        })
     }
 
     fn kind(&self, path: &[u8]) -> Option<Kind> {

@@ -70,6 +70,14 @@ impl Links {
             || self.public.iter().any(|to| is_below(to, real))
     }
 
+    /// Says once in the log that something below a root may not be looked at.
+    pub fn tell_closed(&self, root: &Path, path: &Path) {
+        if self.told.lock().insert(root.to_owned()) {
+            let (root, path) = (root.display(), path.display());
+            tracing::warn!(target: "howdah::static", "permission denied: {path}: 404; who runs the server must be able to enter {root} and what lies below");
+        }
+    }
+
     /// Says once in the log that a link is not followed.
     pub fn tell(&self, root: &Path, below: &Path, real: &Path) {
         let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };

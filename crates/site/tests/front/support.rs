@@ -7,7 +7,7 @@ use howdah_pool::{Fault, FaultKind, RequestBody, RequestStats, ResponseWriter, T
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
 use howdah_protocol::{Body, Chunk, ChunkStream, Handler, Request, Shared};
-use howdah_site::upstream::Upstream;
+use howdah_site::upstream::{Target, Upstream};
 use howdah_site::{Service, Sites};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -146,7 +146,7 @@ fn content(body: &RequestBody) -> Vec<u8> {
 }
 
 impl Upstream for Stand {
-    async fn run(&self, pool: usize, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+    async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         self.interim.lock().unwrap().clone_from(&request.interim);
         let mut running = Running(Some(self.given_up.clone()));
@@ -196,7 +196,8 @@ impl Upstream for Stand {
             }
             _ => {
                 let mut text =
-                    format!("pool={pool}\nlabel={}\nrepeatable={}\n", request.label(), request.repeatable).into_bytes();
+                    format!("pool={}\nlabel={}\nrepeatable={}\n", target.pool, request.label(), request.repeatable)
+                        .into_bytes();
                 for (name, value) in request.head.variables() {
                     text.extend_from_slice(&[name, b"=", value, b"\n"].concat());
                 }

@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::phase::limits;
 use crate::phase::route::Script;
 use crate::refusal::Refusal;
-use crate::upstream::Upstream;
+use crate::upstream::{Target, Upstream};
 use bytes::Bytes;
 use howdah_observe::Front;
 use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim, TimeLimits};
@@ -41,11 +41,13 @@ pub(crate) async fn run<U: Upstream>(
         tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
         return Err(Refusal::over_budget());
     }
+    let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
+    let mut target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
     let (body, complete, waited) = if body.is_none() {
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
-        let waited = upstream.room(script.pool).await;
+        let waited = upstream.room(target).await;
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         let complete = Instant::now();
@@ -58,6 +60,9 @@ pub(crate) async fn run<U: Upstream>(
         trace.handed_on = Some(complete);
     }
     let head = variables::encode(site, exchange, script, &body);
+    if ahead.is_some_and(|(ahead, _)| !ahead.includes(head.method(), head.uri(), head.variables())) {
+        target.ahead = None;
+    }
     let request = howdah_pool::Request {
         head,
         body,
@@ -75,7 +80,7 @@ pub(crate) async fn run<U: Upstream>(
     };
     exchange.front = Front::Php;
     exchange.route = script.route;
-    match upstream.run(script.pool, request).await {
+    match upstream.run(target, request).await {
         Ok(php) => {
             let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;

@@ -1,0 +1,210 @@
+//! Where a running server is reached: by the settings of whoever asks, or, where these say nothing, by looking for it.
+
+use std::io::ErrorKind;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::address::ListenAddr;
+use crate::cli::ControlFlags;
+use crate::origin::{ConfigError, ConfigErrors, Origin};
+use crate::secret::Secret;
+use crate::settings::Settings;
+use crate::settings_file::{FILE_NAME, read_file};
+use crate::source::{Source, Surroundings};
+
+/// How long an address may take to be connected to.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Where a running server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminAddress {
+    /// Its admin endpoint.
+    pub addr: ListenAddr,
+    /// What requests must carry there.
+    pub token: Option<Secret>,
+}
+
+/// Where the server is reached that `howdah status`, `reload` and `stop` mean: the address in the flags, environment
+/// or `howdah.toml`. If these name none, it is the one server that answers, of the default one, those with settings in
+/// `/etc/howdah`, and those with a socket in the usual places.
+///
+/// # Errors
+/// What is wrong with the settings that decide it, or that several servers answer.
+pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
+    find_admin_in(flags, &Surroundings::of_process())
+}
+
+fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
+    let file = read_file(flags.serve.config.as_deref(), around)?;
+    let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
+    let settings = Settings::read(&mut source);
+    source.errors.retain(|error| matches!(error.setting.as_str(), "admin" | "admin_token" | "listen"));
+    if !source.errors.is_empty() {
+        return Err(ConfigErrors(source.errors));
+    }
+    if source.origins.of("admin") != Origin::Default {
+        return Ok(AdminAddress { addr: settings.admin, token: settings.admin_token });
+    }
+    let paths: Vec<PathBuf> = admin_dirs(around).map(|dir| dir.join(admin_name(&settings.listen))).collect();
+    let at = |path: &PathBuf| AdminAddress { addr: ListenAddr::Unix(path.clone()), token: None };
+    let there = paths.iter().find(|path| path.exists()).map(at);
+    if file.is_some() || source.origins.of("listen") != Origin::Default || there.as_ref().is_some_and(responds) {
+        return Ok(there.unwrap_or_else(|| at(paths.first().unwrap_or(&PathBuf::new()))));
+    }
+    let installed = installed(around);
+    let mut found: Vec<Candidate> = installed.iter().cloned().chain(with_sockets(around)).collect();
+    let mut seen: Vec<ListenAddr> = Vec::new();
+    found.retain(|(_, admin)| {
+        let is_new = !seen.contains(&admin.addr);
+        seen.push(admin.addr.clone());
+        is_new && responds(admin)
+    });
+    match &found[..] {
+        [(_, one)] => Ok(one.clone()),
+        // The error of whoever asks names the packaged server's address.
+        [] => Ok(installed
+            .into_iter()
+            .next()
+            .map(|(_, admin)| admin)
+            .or(there)
+            .unwrap_or_else(|| at(paths.first().unwrap_or(&PathBuf::new())))),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(flag, _)| flag.as_str()).collect();
+            let message = format!("several servers run here; say which one is meant: {}", names.join(", or "));
+            Err(ConfigErrors(vec![ConfigError { origin: None, setting: String::new(), message }]))
+        }
+    }
+}
+
+/// A server that may run, with the flag that names it.
+type Candidate = (String, AdminAddress);
+
+/// Those that have settings where packages put them; `howdah.toml` comes first.
+fn installed(around: &Surroundings) -> Vec<Candidate> {
+    let Some(dir) = &around.settings_dir else { return Vec::new() };
+    let mut files: Vec<PathBuf> = names_in(dir, |name| name.ends_with(".toml"));
+    files.sort_by_key(|path| (!path.ends_with(FILE_NAME), path.clone()));
+    let admin = |path: &PathBuf| {
+        let file = read_file(Some(path), around).ok()??;
+        let none = std::collections::BTreeMap::new();
+        let mut source = Source::new(Some(&file), &none, around, Vec::new());
+        let settings = Settings::read(&mut source);
+        let addr = match source.origins.of("admin") {
+            Origin::Default => ListenAddr::Unix(PathBuf::from("/run").join(admin_name(&settings.listen))),
+            _ => settings.admin,
+        };
+        Some((format!("--config {}", path.display()), AdminAddress { addr, token: settings.admin_token }))
+    };
+    files.iter().filter_map(admin).collect()
+}
+
+/// Those whose sockets are where servers put them by default.
+fn with_sockets(around: &Surroundings) -> Vec<Candidate> {
+    let sockets = admin_dirs(around)
+        .flat_map(|dir| names_in(&dir, |name| name.starts_with("howdah-") && name.ends_with(".sock")));
+    let admin = |path: PathBuf| AdminAddress { addr: ListenAddr::Unix(path), token: None };
+    sockets.map(|path| (format!("--admin unix:{}", path.display()), admin(path))).collect()
+}
+
+fn names_in(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(&fits)).map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Whether somebody listens there, perhaps for other users than this one.
+fn responds(admin: &AdminAddress) -> bool {
+    match &admin.addr {
+        ListenAddr::Unix(path) => match UnixStream::connect(path) {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::PermissionDenied,
+        },
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => TcpStream::connect_timeout(addr, CONNECT_TIMEOUT).is_ok(),
+    }
+}
+
+/// The directories that a server's admin socket may be in, best first.
+pub(crate) fn admin_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
+    let runtime = around.env.get("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let temp = around.env.get("TMPDIR").filter(|dir| !dir.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
+    runtime.into_iter().chain(around.run_dir.clone()).chain([temp])
+}
+
+/// The name of a server's admin socket, made from its first listen address.
+pub(crate) fn admin_name(listen: &[ListenAddr]) -> String {
+    let address = listen.first().cloned().unwrap_or_default().to_string();
+    let name: String = address.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    // The path of a socket has little more than a hundred bytes.
+    let name = name.trim_matches('-');
+    format!("howdah-{}.sock", &name[name.len().saturating_sub(60)..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_socket_is_named_after_the_first_address() {
+        let name = |text: &str| admin_name(&[text.parse().unwrap()]);
+        assert_eq!(name("127.0.0.1:8080"), "howdah-127.0.0.1-8080.sock");
+        assert_eq!(name("[::1]:80"), "howdah-1--80.sock");
+        assert_eq!(name("unix:/run/a/b.sock"), "howdah-unix--run-a-b.sock.sock");
+        assert!(name(&format!("unix:/{}", "x".repeat(300))).len() < 80);
+    }
+
+    #[test]
+    fn a_running_server_is_found_where_its_socket_is() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let around = Surroundings {
+            current_dir: one.path().to_path_buf(),
+            env: [("XDG_RUNTIME_DIR", one.path()), ("TMPDIR", two.path())]
+                .map(|(name, dir)| (name.to_owned(), dir.to_str().unwrap().to_owned()))
+                .into(),
+            ..Surroundings::default()
+        };
+        let mut flags = ControlFlags::default();
+        flags.serve.set("listen", "127.0.0.1:1");
+        let found = find_admin_in(&flags, &around).unwrap().addr;
+        assert_eq!(found, ListenAddr::Unix(one.path().join("howdah-127.0.0.1-1.sock")));
+        std::fs::write(two.path().join("howdah-127.0.0.1-1.sock"), "").unwrap();
+        let found = find_admin_in(&flags, &around).unwrap().addr;
+        assert_eq!(found, ListenAddr::Unix(two.path().join("howdah-127.0.0.1-1.sock")));
+        flags.serve.set("admin", "127.0.0.1:2");
+        assert_eq!(find_admin_in(&flags, &around).unwrap().addr, "127.0.0.1:2".parse().unwrap());
+    }
+
+    #[test]
+    fn without_settings_the_one_server_that_runs_is_meant() {
+        let (dir, etc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let around = Surroundings {
+            current_dir: dir.path().to_path_buf(),
+            env: ["XDG_RUNTIME_DIR", "TMPDIR"]
+                .map(|name| (name.to_owned(), dir.path().to_str().unwrap().to_owned()))
+                .into(),
+            settings_dir: Some(etc.path().to_path_buf()),
+            ..Surroundings::default()
+        };
+        let find = || find_admin_in(&ControlFlags::default(), &around).map(|found| found.addr.to_string());
+        let packaged = etc.path().join("admin.sock");
+        let text = format!("admin = \"unix:{}\"\n", packaged.display());
+        std::fs::write(etc.path().join("howdah.toml"), text).unwrap();
+        // None runs: the packaged one is named.
+        assert_eq!(find().unwrap(), format!("unix:{}", packaged.display()));
+        // Another one, by its socket alone.
+        let other = dir.path().join("howdah-127.0.0.1-9000.sock");
+        let _other = std::os::unix::net::UnixListener::bind(&other).unwrap();
+        assert_eq!(find().unwrap(), format!("unix:{}", other.display()));
+        let _packaged = std::os::unix::net::UnixListener::bind(&packaged).unwrap();
+        let said = find().unwrap_err().to_string();
+        let (config, admin) = (etc.path().join("howdah.toml"), other.display());
+        assert!(said.contains(&format!("--config {}, or --admin unix:{admin}", config.display())), "{said}");
+        // The default server goes first.
+        let default = dir.path().join("howdah-127.0.0.1-8080.sock");
+        let _default = std::os::unix::net::UnixListener::bind(&default).unwrap();
+        assert_eq!(find().unwrap(), format!("unix:{}", default.display()));
+    }
+}

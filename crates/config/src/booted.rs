@@ -1,0 +1,13 @@
+//! What a site's recipe has come to.
+
+use howdah_detect::Recipe;
+
+/// What has booted a site's application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Booted {
+    pub recipe: &'static Recipe,
+    /// The pool, whose `script` is the one that it goes ahead of.
+    pub pool: String,
+    /// The host of all requests, if the recipe needs to know it and the site has only this one.
+    pub host: Option<String>,
+}

@@ -1,0 +1,24 @@
+//! Finds and reads `howdah.toml`.
+
+use crate::file::File;
+use crate::origin::{ConfigError, ConfigErrors};
+use crate::source::{Surroundings, absolute};
+use std::path::{Path, PathBuf};
+
+/// The name of the file that is read where no other is named.
+pub(crate) const FILE_NAME: &str = "howdah.toml";
+
+/// Reads the `howdah.toml` that is named, or the one in the current directory if there is one.
+pub(crate) fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {
+    let shown = named.map_or_else(|| PathBuf::from(FILE_NAME), Path::to_path_buf);
+    let full = absolute(&around.current_dir, &shown);
+    let content = match std::fs::read(&full) {
+        Ok(content) => content,
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", shown.display());
+            return Err(ConfigErrors(vec![ConfigError { origin: None, setting: String::new(), message }]));
+        }
+    };
+    File::parse(shown, &full, content, false).map(Some).map_err(ConfigErrors)
+}

@@ -1,0 +1,61 @@
+//! What is understood and leads nowhere is a warning, and a file in the place of the directory is the configuration.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod directory;
+
+use directory::Site;
+
+#[test]
+fn what_would_be_silence_is_a_warning() {
+    for (settings, files, expected) in [
+        (
+            "sites = [\"sitez/*.toml\"]\nroot = \"public\"",
+            &["public/index.php", "sites/shop.toml", "sites/blog.toml"][..],
+            &[
+                "sites: no file fits \"sitez/*.toml\" in ",
+                "sites/blog.toml and 1 more is not read: `sites` names sitez/*.toml",
+            ][..],
+        ),
+        (
+            "root = \"public\"",
+            &["public/index.php", "sites/shop.toml"],
+            &["sites/shop.toml is not read: `sites` names conf.d/"],
+        ),
+        (
+            "root = \"public\"",
+            &["public/style.css"],
+            &["has neither index.php, index.html nor the front controller index.php"],
+        ),
+        (
+            "root = \"public\"\nfront_controller = \"nope.php\"",
+            &["public/index.php"],
+            &["front_controller: there is no nope.php in "],
+        ),
+        (
+            "[[site]]\nhosts = \"a\"\nroot = \"public\"\n[[site]]\nhosts = \"b\"\nroot = \".\"",
+            &["public/index.php"],
+            &["site b: root "],
+        ),
+        ("root = \"/\"", &[], &["root is /: clients can ask for every file of this machine"]),
+        // Nothing to say.
+        ("root = \"public\"", &["public/index.html"], &[]),
+        ("root = \"public\"\nfront_controller = \"\"", &["public/index.html"], &[]),
+        ("root = \".\"\napp = \"laravel\"", &["server.php"], &[]),
+        ("root = \".\"\nhtaccess = true", &[".htaccess"], &[]),
+        ("", &["conf.d/a.toml", "public/index.php"], &[]),
+    ] {
+        let site = Site::new(settings);
+        for file in files {
+            let text = if file.starts_with("conf.d") { "hosts = \"a\"\nroot = \"../public\"" } else { "" };
+            site.write(file, text);
+        }
+        let mut warnings = site.load().unwrap().warnings();
+        warnings.retain(|warning| {
+            !warning.contains("no PHP will run") && !warning.contains("lies below the document root")
+        });
+        assert_eq!(warnings.len(), expected.len(), "{settings}: {warnings:?}");
+        for (warning, expected) in warnings.iter().zip(expected) {
+            assert!(warning.contains(expected), "{settings}: {warning}");
+        }
+    }
+}

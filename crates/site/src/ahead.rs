@@ -1,0 +1,41 @@
+//! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
+
+use howdah_config::{Booted, PoolSettings, SiteSettings};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A pool ahead of the one with position `behind`.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pool: usize,
+    behind: usize,
+    script: Vec<u8>,
+    booted: Booted,
+}
+
+impl Ahead {
+    pub(crate) fn of(site: &SiteSettings, pools: &[PoolSettings], behind: usize) -> Option<Self> {
+        let booted = site.booted.clone()?;
+        let pool = pools.iter().position(|pool| pool.name == booted.pool)?;
+        let script = pools[pool].script.as_ref()?.as_os_str().as_bytes().to_vec();
+        Some(Self { pool, behind, script, booted })
+    }
+
+    /// The position of the pool, if it has booted this script for this other pool.
+    pub(crate) fn for_script(&self, pool: usize, script: &[u8]) -> Option<usize> {
+        let same = || Path::new(OsStr::from_bytes(&self.script)) == Path::new(OsStr::from_bytes(script));
+        // Spellings such as with a doubled slash are one path.
+        (self.behind == pool && (self.script == script || same())).then_some(self.pool)
+    }
+
+    /// Whether it runs a request with this method, target and these variables of CGI.
+    pub(crate) fn includes<'a>(
+        &self,
+        method: &[u8],
+        uri: &[u8],
+        variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> bool {
+        self.booted.recipe.visitors.include(method, uri, variables)
+    }
+}

@@ -1,0 +1,97 @@
+//! First steps where the packages' files are installed and nothing else helps: no systemd, no /run/howdah, no HOME. Every
+//! command of the guides finds the server that is meant, as root and as another user.
+
+use howdah_tests::howdah::program;
+use std::process::Command;
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const INSIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/installed/inside.sh");
+
+/// A command, the status that it ends with, and a part of what it prints.
+type Step = (&'static str, i32, &'static str);
+
+const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups howdah status";
+const SERVE: &str = "howdah serve --config /etc/howdah/howdah.toml";
+
+const STEPS: &[Step] = &[
+    ("howdah check --config /etc/howdah/howdah.toml", 0, "user = \"howdah\""),
+    ("howdah check /etc/howdah/howdah.toml", 0, "user = \"howdah\""),
+    ("howdah status", 1, "no howdah server responds on unix:/run/howdah/admin.sock"),
+    ("start howdah serve --config /etc/howdah/howdah.toml", 0, ""),
+    ("until_ready curl -sf http://127.0.0.1:8080/", 0, ""),
+    ("stat -c '%U %a' /run/howdah", 0, "root 755"),
+    ("howdah status", 0, "default"),
+    ("howdah top --once", 0, "default"),
+    ("howdah routes", 0, ""),
+    ("howdah reload", 0, "new workers serve"),
+    (AS_NOBODY, 1, "run the command as root, or see `admin_mode`"),
+    (SERVE, 1, "runs already, process"),
+    // A site, then one with a pool of its own.
+    ("site app.example ''", 0, ""),
+    ("howdah reload", 0, "site app.example: added"),
+    ("curl -s -H 'Host: app.example' http://127.0.0.1:8080/", 0, "app"),
+    ("site own.example '[pool]'", 0, ""),
+    ("howdah reload", 1, "`howdah upgrade` starts it with the new settings"),
+    ("howdah upgrade", 0, ""),
+    ("curl -s -H 'Host: own.example' http://127.0.0.1:8080/", 0, "app"),
+    ("howdah stop", 0, "stopped"),
+    // The state directory is the service's.
+    ("cd /srv/app; start howdah dev --user www-data", 0, ""),
+    ("until_ready howdah status", 0, ""),
+    ("stat -c %U /var/lib/howdah-www-data", 0, "www-data"),
+    ("howdah trust --print", 1, "there is one in /var/lib/howdah-www-data"),
+    ("howdah trust --state /var/lib/howdha", 1, "there is no local CA in the state directory /var/lib/howdha"),
+    ("cd /srv/app; howdah mails", 0, "No mails from /srv/app"),
+    ("howdah stop", 0, "stopped"),
+];
+
+/// What the steps use.
+const FUNCTIONS: &str = r#"
+start() { "$@" >/run/log 2>&1 & }
+until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1; done; cat /run/log /run/out; false; }
+site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/conf.d/$1.toml"; }
+"#;
+
+#[test]
+fn the_first_steps_work_where_the_packages_files_are_and_no_systemd() {
+    if !rustix::process::geteuid().is_root() {
+        howdah_skip::skip!("root", "mounts the packages' files in a name space");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut script = FUNCTIONS.to_owned();
+    for (at, (command, ..)) in STEPS.iter().enumerate() {
+        script += &format!("echo '=== {at}'; status=0; {{ {command}; }} 2>&1 || status=$?; echo \"=> $status\"\n");
+    }
+    script += "howdah stop >/dev/null 2>&1 || true\n";
+    let path = dir.path().join("steps.sh");
+    std::fs::write(&path, script).unwrap();
+    let output = Command::new("unshare")
+        .args([
+            "--mount",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "--propagation",
+            "private",
+            "bash",
+        ])
+        .arg(INSIDE)
+        .arg(&path)
+        .current_dir(TOP)
+        .env("BUILT", program().parent().unwrap())
+        .env_remove("HOWDAH_ALLOW_ROOT")
+        .env_remove("HOWDAH_PHP")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    for (at, (command, status, text)) in STEPS.iter().enumerate() {
+        let rest = said.split_once(&format!("=== {at}\n")).map(|(_, rest)| rest);
+        let (printed, ended) =
+            rest.and_then(|rest| rest.split_once("=> ")).unwrap_or_else(|| panic!("{command}: {said}"));
+        let ended = ended.lines().next().unwrap_or_default();
+        assert_eq!(ended, status.to_string(), "{command}: {printed}\n{said}");
+        assert!(printed.contains(text), "{command}: {text} is not in {printed}");
+    }
+}
