@@ -79,6 +79,7 @@ pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
+pub use howdah_rules::limit::client_number;
 pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};

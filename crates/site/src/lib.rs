@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod challenges;
+mod client_fields;
 pub mod compress;
 mod entity_tags;
 pub mod exchange;
@@ -25,7 +26,6 @@ pub mod made_up;
 pub mod notes;
 pub mod passwords;
 pub mod phase;
-mod quiet;
 pub mod refusal;
 mod releases;
 pub mod request_id;
