@@ -7,6 +7,7 @@ use crate::output;
 use crate::status_text::{plain, plain_lines};
 use anyhow::{Context, Result, anyhow, bail};
 use howdah_config::{AdminAddress, ListenAddr, ReloadFlags, Settings};
+use howdah_observe::escape;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
@@ -117,13 +118,12 @@ pub(crate) fn status(admin: &AdminAddress, json: bool, watch: bool) -> Result<Ex
     let clear = if watch && !json && std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
         let body = status_text(admin)?;
-        let mut shown = match (json, watch) {
-            (true, false) => crate::status_text::plain_json(&body) + "\n",
-            (true, true) => crate::status_text::plain_json(&read_status(&body)?.to_string()) + "\n",
+        let shown = match (json, watch) {
+            (true, false) => escape::of_json(&body) + "\n",
+            (true, true) => escape::of_json(&read_status(&body)?.to_string()) + "\n",
             (false, _) => crate::status_text::render(&read_status(&body)?),
         };
-        shown.insert_str(0, clear);
-        if !output::print_while_read(shown)? || !watch {
+        if !output::print_bytes(clear)? || !output::print_while_read(shown)? || !watch {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(Duration::from_secs(1));

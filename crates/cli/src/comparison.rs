@@ -33,9 +33,40 @@ const APART: Duration = Duration::from_millis(1100);
 const FURTHER: usize = 3;
 /// What a request may keep its worker for longer than in classic mode: this, and a tenth.
 const TOLERATED: Duration = Duration::from_micros(50);
-/// Variables of requests that have a session or a right of their own.
-const PRIVATE: &[&[u8]] =
-    &[b"HTTP_COOKIE", b"HTTP_AUTHORIZATION", b"HTTP_PROXY_AUTHORIZATION", b"AUTH_TYPE", b"REMOTE_USER"];
+/// Fields that browsers send of themselves, and proxies for them. Any other may be what lets a client in, such as an API key.
+const OF_NOBODY: &[&[u8]] = &[
+    b"HTTP_ACCEPT",
+    b"HTTP_ACCEPT_CHARSET",
+    b"HTTP_ACCEPT_ENCODING",
+    b"HTTP_ACCEPT_LANGUAGE",
+    b"HTTP_CACHE_CONTROL",
+    b"HTTP_CDN_LOOP",
+    b"HTTP_CF_CONNECTING_IP",
+    b"HTTP_CF_IPCOUNTRY",
+    b"HTTP_CF_RAY",
+    b"HTTP_CF_VISITOR",
+    b"HTTP_CONNECTION",
+    b"HTTP_DNT",
+    b"HTTP_FORWARDED",
+    b"HTTP_HOST",
+    b"HTTP_IF_MODIFIED_SINCE",
+    b"HTTP_IF_NONE_MATCH",
+    b"HTTP_KEEP_ALIVE",
+    b"HTTP_PRAGMA",
+    b"HTTP_PRIORITY",
+    b"HTTP_REFERER",
+    b"HTTP_SAVE_DATA",
+    b"HTTP_TE",
+    b"HTTP_TRACEPARENT",
+    b"HTTP_TRACESTATE",
+    b"HTTP_UPGRADE_INSECURE_REQUESTS",
+    b"HTTP_USER_AGENT",
+    b"HTTP_VIA",
+    b"HTTP_X_REAL_IP",
+    b"HTTP_X_REQUEST_ID",
+];
+/// How the names of others of them begin.
+const OF_NOBODY_TOO: &[&[u8]] = &[b"HTTP_SEC_", b"HTTP_X_FORWARDED_"];
 
 /// See above.
 #[derive(Debug)]
@@ -126,8 +157,9 @@ impl Comparison {
 
     /// What is to be kept of a request to repeat it; none if it must not be, or another one is being compared.
     fn wanted(&self, request: &Request) -> Option<Wanted> {
-        let is_private = || request.head.variables().any(|(name, _)| PRIVATE.contains(&name));
-        if request.head.method() != b"GET" || !request.body.is_empty() || is_private() {
+        let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
+        let may_be_repeated = || howdah_pool::may_be_asked_again(request.head.uri()) && !is_private();
+        if request.head.method() != b"GET" || !request.body.is_empty() || !may_be_repeated() {
             return None;
         }
         let turn = self.turn.clone().try_acquire_owned().ok()?;
@@ -231,6 +263,12 @@ impl Comparison {
         };
         tokio::time::timeout(RESPONDS_WITHIN, asked).await.unwrap_or(Err(INCONCLUSIVE))
     }
+}
+
+/// Whether a variable may say who the client is, or that it has a right.
+fn is_somebodys(name: &[u8]) -> bool {
+    let is_usual = || OF_NOBODY.contains(&name) || OF_NOBODY_TOO.iter().any(|start| name.starts_with(start));
+    matches!(name, b"AUTH_TYPE" | b"REMOTE_USER") || (name.starts_with(b"HTTP_") && !is_usual())
 }
 
 /// A response that says what a visitor gets; also one that fails here and perhaps not in classic mode.

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use howdah_config::cli::DoctorFlags;
 use howdah_config::{Loaded, ServeFlags, SiteSettings};
 use howdah_doctor::{Mode, Options, Report};
+use howdah_observe::escape;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
     let report = howdah_doctor::run(&options)?;
     let is_stdout = flags.json.as_deref() == Some(Path::new("-"));
     output::print(if is_stdout {
-        serde_json::to_string_pretty(&report)? + "\n"
+        escape::of_json(&(serde_json::to_string_pretty(&report)? + "\n"))
     } else {
         howdah_doctor::text(&report)
     })?;

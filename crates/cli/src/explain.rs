@@ -4,7 +4,7 @@ use crate::output;
 use anyhow::{Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::Loaded;
-use howdah_observe::{AccessLogs, Metrics};
+use howdah_observe::{AccessLogs, Metrics, escape};
 use howdah_site::Sites;
 use howdah_site::explain::{Explanation, Question, explain};
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(crate) fn run(loaded: &Loaded, question: &Question, as_json: bool) -> Result
     let sites =
         Sites::new(settings, Metrics::new(), &AccessLogs::default(), budgets).map_err(|error| anyhow!(error))?;
     let found = explain(&sites, question).map_err(|error| anyhow!(error))?;
-    output::print(if as_json { format!("{:#}\n", json(&found)) } else { text(question, &found) })?;
+    output::print(if as_json { escape::of_json(&format!("{:#}\n", json(&found))) } else { text(question, &found) })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -154,7 +154,9 @@ fn main() -> ExitCode {
                 return ExitCode::from(WRONG_SETTINGS);
             }
         },
-        Command::Completions { shell } => print(howdah_config::manual::completions(&shell)),
+        Command::Completions { shell } => {
+            output::print_bytes(howdah_config::manual::completions(&shell)).map(|_| ExitCode::SUCCESS)
+        }
         Command::Manual { directory } => howdah_config::manual::write_pages(&directory)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| anyhow::anyhow!("cannot write into {}: {error}", directory.display())),
@@ -191,7 +193,7 @@ fn serve(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> anyhow::Result<Ex
 }
 
 /// Prints it, and that is all that there is to do.
-fn print(text: impl AsRef<[u8]>) -> anyhow::Result<ExitCode> {
+fn print(text: impl AsRef<str>) -> anyhow::Result<ExitCode> {
     output::print(text).map(|()| ExitCode::SUCCESS)
 }
 

@@ -3,29 +3,40 @@
 //! its like out of this crate (`main.rs`).
 
 use anyhow::{Context, Result};
+use howdah_observe::escape;
 use std::fmt::Display;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 
-/// Prints all of it, if somebody reads it.
-pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<()> {
+/// Prints all of it, if somebody reads it. What clients and scripts have put into it does not steer a terminal.
+pub(crate) fn print(text: impl AsRef<str>) -> Result<()> {
     print_while_read(text).map(drop)
 }
 
 /// The same; false once nobody reads any more.
-pub(crate) fn print_while_read(text: impl AsRef<[u8]>) -> Result<bool> {
-    let mut out = std::io::stdout().lock();
-    is_read(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+pub(crate) fn print_while_read(text: impl AsRef<str>) -> Result<bool> {
+    print_bytes(escape::lines(text.as_ref()))
 }
 
-/// Prints what comes from there.
+/// The same for what is no text, or is meant to steer a terminal.
+pub(crate) fn print_bytes(bytes: impl AsRef<[u8]>) -> Result<bool> {
+    let mut out = std::io::stdout().lock();
+    is_read(out.write_all(bytes.as_ref()).and_then(|()| out.flush()))
+}
+
+/// Prints what comes from there: as it is for a program, as text for a terminal.
 pub(crate) fn copy(mut from: impl Read) -> Result<()> {
     let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes)?;
+        return print(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+    }
     is_read(std::io::copy(&mut from, &mut out).and_then(|_| out.flush())).map(drop)
 }
 
 /// A line on standard error. If that fails, there is nobody to tell.
 pub(crate) fn complain(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", escape::lines(&line.to_string()));
 }
 
 fn is_read(written: std::io::Result<()>) -> Result<bool> {

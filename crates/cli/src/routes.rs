@@ -4,11 +4,12 @@
 use crate::admin_client::{order, server_status};
 use crate::outcome::outcome;
 use crate::pools::Pools;
-use crate::status_text::{compared_with, plain, plain_json};
+use crate::status_text::{compared_with, plain};
 use crate::{output, parameter};
 use anyhow::Result;
 use bytes::Bytes;
 use howdah_config::AdminAddress;
+use howdah_observe::escape;
 use http_body_util::Full;
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) ->
             })
         };
         let pools: Vec<Value> = compared(&status).map(of_pool).collect();
-        output::print(plain_json(&serde_json::to_string_pretty(&pools)?) + "\n")?;
+        output::print(escape::of_json(&serde_json::to_string_pretty(&pools)?) + "\n")?;
     } else {
         output::print(list(&status))?;
     }

@@ -228,19 +228,6 @@ pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
-/// JSON whose strings hold no raw control character beyond ASCII; its serialiser escapes the others.
-pub(crate) fn plain_json(json: &str) -> String {
-    let mut plain = String::with_capacity(json.len());
-    for character in json.chars() {
-        if ('\u{7f}'..='\u{9f}').contains(&character) {
-            let _ = write!(plain, "\\u{:04x}", u32::from(character));
-        } else {
-            plain.push(character);
-        }
-    }
-    plain
-}
-
 /// One line about the connections of all workers; what has never happened is left out.
 fn connection_pool(numbers: &Value) -> String {
     let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
@@ -369,17 +356,17 @@ mod tests {
 
     #[test]
     fn control_characters_of_clients_and_scripts_do_not_reach_the_terminal() {
-        let evil = "a\u{9b}31m\u{1b}[2J\r\u{7f}\u{85}\u{2028}";
+        let evil = "a\u{9b}31m\u{1b}[2J\r\u{7f}\u{85}\u{2028}\u{202e}\u{2066}";
         let status = json!({"version": evil, "pools": [{"name": evil, "mode": evil, "php_version": evil, "down": evil,
             "snapshot_unshared": evil, "faults": {evil: 1}, "connection_pools": [{"name": evil}],
             "workers": [{"phase": evil, "label": evil, "snapshot_pages": evil}]}]});
         let shown = render(&status);
         assert!(shown.contains("\\u{9b}31m\\u{1b}[2J"), "{shown:?}");
-        let raw = shown.chars().find(|c| c.is_control() && *c != '\n');
+        let raw = shown.chars().find(|c| !escape::is_plain(*c) && *c != '\n');
         assert_eq!(raw, None, "{shown:?}");
         assert_eq!(plain_lines("one\ntwo\u{9b}"), "one\n    two\\u{9b}");
-        let json = plain_json(&status.to_string());
-        assert_eq!(json.chars().find(|c| c.is_control()), None);
+        let json = escape::of_json(&status.to_string());
+        assert_eq!(json.chars().find(|c| !escape::is_plain(*c)), None);
         assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), status);
     }
 

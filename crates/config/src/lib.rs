@@ -86,6 +86,7 @@ pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::HostPattern;
 pub use howdah_rules::host::{HostRoom, normal_host};
+pub use howdah_rules::limit::client_number;
 pub use kind::Kind;
 pub use load::{Loaded, find_acme, load, load_as_far_as_possible, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};

@@ -140,7 +140,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
-        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code.
+        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
+        /// for every host.
         development: bool = false;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];

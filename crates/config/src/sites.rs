@@ -1,7 +1,9 @@
 //! The sites of settings: the top level as one, all of them, and which of them a pool is about.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::address::ListenAddr;
 use crate::booted::Booted;
 use crate::host::HostPattern;
 use crate::origin::Origin;
@@ -47,10 +49,32 @@ impl Settings {
         }
     }
 
-    /// Every site; the top level itself if there is no `[[site]]`. Never empty.
+    /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site is for every host: a page
+    /// in the developer's browser could otherwise point a name of its own to this machine and read source code.
     #[must_use]
     pub fn all_sites(&self) -> Vec<SiteSettings> {
-        if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() }
+        let mut sites = if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() };
+        if self.development {
+            let named: Vec<HostPattern> = sites.iter().flat_map(|site| site.hosts.clone()).collect();
+            let known = self.known_hosts().filter(|host| !named.contains(host)).collect::<Vec<_>>();
+            for site in sites.iter_mut().filter(|site| site.hosts.contains(&HostPattern::Any)) {
+                site.hosts.retain(|host| *host != HostPattern::Any);
+                site.hosts.extend(known.iter().cloned());
+            }
+        }
+        sites
+    }
+
+    /// The hosts of this machine that nobody else can claim, and those that the settings name outside of sites.
+    fn known_hosts(&self) -> impl Iterator<Item = HostPattern> {
+        let addresses = self.listen.iter().filter_map(|addr| match addr {
+            ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => Some(addr.ip().to_string()),
+            ListenAddr::Unix(_) => None,
+        });
+        let usual = ["localhost", "*.localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let named = self.server_name.iter().chain(&self.acme.names).cloned();
+        let all: BTreeSet<String> = usual.into_iter().chain(addresses).chain(named).collect();
+        all.into_iter().filter_map(|host| HostPattern::new(&host)).filter(|host| *host != HostPattern::Any)
     }
 
     /// The same settings with this site as the only one, at the top level.

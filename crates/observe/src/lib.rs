@@ -1,6 +1,6 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
 //! table. Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`;
-//! `queue` (lines that wait for their thread), `record` (entries for services that keep logs), `sink` (where lines end),
+//! `queue` (lines that wait for their thread), `quiet` (lines of a flood), `record` (entries for services that keep logs), `sink` (where lines end),
 //! `clock`, `escape`, `cell` (counters) and `histogram` with `buckets` serve them.
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod log;
 pub mod log_file;
 pub mod metrics;
 mod queue;
+mod quiet;
 mod record;
 mod requests;
 mod sink;
@@ -31,6 +32,7 @@ pub use buckets::BOUNDS_US;
 pub use clock::log_time;
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Metrics, PoolMetrics};
+pub use quiet::Quiet;
 pub use requests::{Front, RequestMetrics};
 pub use slow_log::{SlowEntry, SlowFrame, SlowLog, SlowLogs, SlowStack};
 pub use upstream::{UpstreamMetrics, Upstreams};

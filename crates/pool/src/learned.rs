@@ -191,13 +191,25 @@ fn group_of(target: &[u8]) -> Option<(String, String)> {
     Some((group, text.to_owned()))
 }
 
+/// Whether a target may be asked for again in nobody's name: it has no token that makes it somebody's, or that is used up by
+/// being asked for.
+#[must_use]
+pub fn may_be_asked_again(target: &[u8]) -> bool {
+    group_of(target).is_some()
+}
+
 /// Words of readers have hyphens, or no digits; tokens have neither the one nor lack the other. A UUID is no word either.
 fn looks_secret(text: &str) -> bool {
     let has_digit = text.bytes().any(|b| b.is_ascii_digit());
     let mixed = text.bytes().any(|b| b.is_ascii_uppercase()) && text.bytes().any(|b| b.is_ascii_lowercase());
     let is_uuid = text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let longest = text.split(['-', '.', ',', '+']).map(str::len).max().unwrap_or(0);
-    is_uuid || (longest > LONGEST_WORD && (has_digit || mixed)) || (longest >= 12 && has_digit && mixed)
+    let is_hex = text.len() >= 12 && has_digit && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    is_uuid
+        || (is_hex && !is_number)
+        || (longest > LONGEST_WORD && (has_digit || mixed))
+        || (longest >= 12 && has_digit && mixed)
 }
 
 #[cfg(test)]
@@ -261,6 +273,7 @@ mod tests {
             "/reset/9f86d081884c7d659a2feaa0c55ad015",
             "/a?token=9f86d081884c7d659a2feaa0c55ad015",
             "/a?key=aB3dE5fG7hI9",
+            "/confirm/4f3c2b1a9e8d7c6b",
             "/unsubscribe/123e4567-e89b-12d3-a456-426614174000",
             "/a?state=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx",
             "*",

@@ -85,6 +85,7 @@ pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use last_request::RequestReport;
+pub use learned::may_be_asked_again;
 pub use orphans::adopt_orphans;
 pub use php_host::php_host;
 pub use php_trial::{Trial, try_php};

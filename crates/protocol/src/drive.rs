@@ -7,7 +7,7 @@ use crate::handshake::{Handshake, Shaken};
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
 use crate::{http1, http2, http3};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::pin::pin;
@@ -54,16 +54,18 @@ pub(crate) async fn drive_tls<H: Handler>(
     tls: Arc<ServerConfig>,
 ) {
     let Socket::Tcp(stream) = socket else { return };
+    let mut ahead = Bytes::new();
     if let Some(demand) = connection.shared.demand.get() {
-        let mut waiting = pin!(certificate_wanted::wait(&stream, demand));
+        let mut waiting = pin!(certificate_wanted::wait(&stream, connection.peer.addr, demand));
         let waited = supervise(&connection.state, |cx, verdict| {
             if verdict > Verdict::Finish { Poll::Ready(None) } else { waiting.as_mut().poll(cx).map(Some) }
         });
-        if waited.await.flatten().is_none() {
-            return;
+        match waited.await.flatten() {
+            Some(sent) => ahead = sent,
+            None => return,
         }
     }
-    let mut handshake = match Handshake::new(stream, tls, &connection) {
+    let mut handshake = match Handshake::new(stream, ahead, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
             tracing::error!(target: "howdah::tls", %error, "no handshake can begin");

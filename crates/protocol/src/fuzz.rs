@@ -11,14 +11,16 @@
 //! 5. CONNECT is a request like others (and refused by `site`); hyper gives its connection up after it.
 //! 6. A body that broke ends the connection; so it does in hyper, but for what it had still read ahead.
 //! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
+//! 8. Fields that `Connection` lists are dropped, with their names; hyper leaves both to its user.
 
 pub use crate::http3::fuzz::http3_stream;
 
 use crate::exchange::Head;
+use crate::hop_by_hop;
 use crate::http1::incoming::{Broken, Decoder};
 use crate::http1::parse::{self, Framing};
 use bytes::{Buf, Bytes, BytesMut};
-use http::{Method, Request, Uri};
+use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -126,7 +128,7 @@ fn read_by_us(data: &[u8]) -> Read1 {
         seen.push(Seen {
             method: method.to_string(),
             target,
-            fields: headers.len(),
+            fields: count(headers),
             is_uri,
             body: whole.then_some(content),
         });
@@ -170,6 +172,12 @@ impl Write for Script {
     }
 }
 
+/// Fields without those that `Connection` lists (8).
+fn count(mut headers: HeaderMap) -> usize {
+    hop_by_hop::strip_listed(&mut headers);
+    headers.len()
+}
+
 fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
     let all = Arc::new(Mutex::new(Vec::<Seen>::new()));
     let noted = all.clone();
@@ -185,7 +193,7 @@ fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
             let seen = Seen {
                 method: parts.method.to_string(),
                 target,
-                fields: parts.headers.len(),
+                fields: count(parts.headers.clone()),
                 is_uri: true,
                 body: None,
             };

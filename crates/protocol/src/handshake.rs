@@ -3,7 +3,8 @@
 
 use crate::connection::Connection;
 use crate::socket::{Socket, has_unread};
-use crate::tls_socket::{TlsSocket, speaks_http};
+use crate::tls_socket::{Opening, TlsSocket, speaks_http};
+use bytes::Bytes;
 use howdah_tls::{ACME_TLS, Session};
 use rustls::{ServerConfig, ServerConnection};
 use std::io;
@@ -21,8 +22,7 @@ const RESPONSE_400: &[u8] =
 #[derive(Debug)]
 pub(crate) struct Handshake {
     socket: TlsSocket,
-    /// The first byte that the client sent.
-    first: Option<u8>,
+    opening: Opening,
 }
 
 /// What came of it.
@@ -37,18 +37,20 @@ pub(crate) enum Shaken {
 }
 
 impl Handshake {
+    /// `ahead` is what has been read of the socket already.
     pub(crate) fn new(
         stream: TcpStream,
+        ahead: Bytes,
         config: Arc<ServerConfig>,
         connection: &Connection,
     ) -> Result<Self, rustls::Error> {
         let session = ServerConnection::new(config)?;
-        Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), first: None })
+        Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), opening: Opening::new(ahead) })
     }
 
     /// Goes on; ready when the handshake is over, one way or the other.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<io::Result<()>> {
-        let result = ready!(self.socket.poll_handshake(cx, &mut self.first, || connection.state.on_read()));
+        let result = ready!(self.socket.poll_handshake(cx, &mut self.opening, || connection.state.on_read()));
         let metrics = &connection.shared.metrics;
         match &result {
             Ok(()) => {
@@ -67,14 +69,14 @@ impl Handshake {
 
     /// What the connection is from now on.
     pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> Shaken {
-        let Self { mut socket, first } = self;
+        let Self { mut socket, opening } = self;
         if let Err(error) = result {
             tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "the handshake failed");
             if error.kind() != io::ErrorKind::InvalidData {
                 return Shaken::Over;
             }
             let stream = socket.into_stream();
-            if speaks_http(first) {
+            if speaks_http(opening.first) {
                 let _ = stream.try_write(RESPONSE_400);
             }
             return Shaken::Refused(stream);

@@ -1,22 +1,64 @@
 //! Fields that are about one connection and do not go on to the next one, where a message is passed on.
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// Fields that say where a message ends and for whom it is: `Connection` cannot list them.
+const FIXED: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+
+const OF_THE_CONNECTION: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Removes the fields that a request's `Connection` lists, and their names from it, so that a client cannot name a field that
+/// rules insert later. `strip` removes the others where the request is forwarded.
+///
+/// What proxies in front say about the client stays: a proxy that passes its client's `Connection` on would otherwise let that
+/// client remove its own address.
+pub(crate) fn strip_listed(headers: &mut HeaderMap) {
+    let mut kept = Vec::new();
+    let mut listed = Vec::new();
+    let lines = headers.get_all(header::CONNECTION).iter();
+    for word in lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii) {
+        if is_option_of_the_connection(word) {
+            kept.push(word.to_ascii_lowercase());
+        } else if let Ok(name) = HeaderName::from_bytes(word)
+            && !FIXED.contains(&name)
+            && !is_about_the_client(&name)
+        {
+            listed.push(name);
+        }
+    }
+    for name in listed {
+        headers.remove(name);
+    }
+    match HeaderValue::from_bytes(&kept.join(&b", "[..])) {
+        Ok(value) if !kept.is_empty() => drop(headers.insert(header::CONNECTION, value)),
+        _ => drop(headers.remove(header::CONNECTION)),
+    }
+}
+
+/// Whether a word of `Connection` names no other field than those that never go on.
+pub(crate) fn is_option_of_the_connection(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"close")
+        || OF_THE_CONNECTION.iter().any(|name| word.eq_ignore_ascii_case(name.as_str().as_bytes()))
+}
+
+fn is_about_the_client(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip" | "x-request-id")
+}
 
 /// Takes out of a message's fields what is about one connection alone (RFC 9110 7.6.1): the fields that are listed there, and
-/// those that `Connection` lists. What cannot be listed are the fields that say where a message ends, and for whom it is.
+/// those that `Connection` lists.
 pub fn strip(headers: &mut HeaderMap) {
-    const FIXED: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-    const OF_THE_CONNECTION: [HeaderName; 9] = [
-        header::CONNECTION,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-    ];
     if headers.contains_key(header::CONNECTION) {
         let listed: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
@@ -37,7 +79,6 @@ pub fn strip(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn what_is_about_one_connection_does_not_reach_the_next() {
@@ -62,5 +103,27 @@ mod tests {
         let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["content-length", "host", "x-c"]);
+    }
+
+    #[test]
+    fn a_client_names_no_field_that_is_inserted_later() {
+        for (connection, left) in [
+            ("keep-alive, X-Role", Some("keep-alive")),
+            ("X-Role", None),
+            ("Upgrade, x-role, HTTP2-Settings", Some("upgrade")),
+            ("x-forwarded-for, close, host,, \u{e4}", Some("close")),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("connection", connection), ("x-role", "guest"), ("x-forwarded-for", "1.2.3.4")] {
+                headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            strip_listed(&mut headers);
+            assert_eq!(headers.get("connection").map(|value| value.to_str().unwrap()), left, "{connection}");
+            assert_eq!(headers.contains_key("x-role"), !connection.to_ascii_lowercase().contains("x-role"));
+            assert!(headers.contains_key("x-forwarded-for"), "{connection}");
+            headers.insert("x-role", HeaderValue::from_static("inserted"));
+            strip(&mut headers);
+            assert!(headers.contains_key("x-role"), "{connection}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
 use howdah_config::{ListenAddr, NoDirectory};
+use howdah_observe::Quiet;
 use rustix::net::SocketFlags;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -22,6 +23,9 @@ use tokio::io::unix::AsyncFd;
 
 /// Connections that may wait to be accepted. The kernel cuts it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
+
+/// Without descriptors or memory every listener of every thread fails ten times a second.
+static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
 
 /// A connection that was accepted and has no owner yet.
 #[derive(Debug)]
@@ -347,7 +351,9 @@ impl Listener {
                 Err(_would_block) => {}
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
-                    tracing::error!(target: "howdah::listener", %error, "cannot accept connections; trying again");
+                    if let Some(others) = OUT_OF_ROOM.speaks() {
+                        tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections; trying again");
+                    }
                     // Out of descriptors or memory: only other connections' ends help.
                     make_room();
                     tokio::time::sleep(Duration::from_millis(100)).await;

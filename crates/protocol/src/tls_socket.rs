@@ -3,6 +3,7 @@
 //! charged like everything that waits, and is written before anything else.
 
 use crate::files::{FilePart, truncated};
+use bytes::Bytes;
 use howdah_budget::Charge;
 use rustix::io::{Errno, pread};
 use rustls::ServerConnection;
@@ -32,6 +33,21 @@ pub(crate) struct TlsSocket {
     at_end: bool,
 }
 
+/// What a client has sent first.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    /// Its first byte.
+    pub(crate) first: Option<u8>,
+    /// What was read before the handshake began.
+    ahead: Bytes,
+}
+
+impl Opening {
+    pub(crate) fn new(ahead: Bytes) -> Self {
+        Self { first: ahead.first().copied(), ahead }
+    }
+}
+
 impl TlsSocket {
     /// A session that has not begun. It keeps what it is charged for what waits.
     pub(crate) fn new(stream: TcpStream, mut session: ServerConnection, charge: Charge) -> Self {
@@ -51,12 +67,11 @@ impl TlsSocket {
         &self.session
     }
 
-    /// Goes on with the handshake; ready when it is over. `first` is what the client's first byte was, and `came` is told when
-    /// bytes have come in.
+    /// Goes on with the handshake; ready when it is over. Calls `came` when bytes have come in.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
-        first: &mut Option<u8>,
+        opening: &mut Opening,
         mut came: impl FnMut(),
     ) -> Poll<io::Result<()>> {
         loop {
@@ -68,7 +83,7 @@ impl TlsSocket {
             if blocked {
                 return Poll::Pending;
             }
-            let mut source = Source { stream: &mut self.stream, cx, first };
+            let mut source = Source { stream: &mut self.stream, cx, opening };
             match self.session.read_tls(&mut source) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Ok(_) => came(),
@@ -77,7 +92,7 @@ impl TlsSocket {
             }
             if let Err(error) = self.session.process_new_packets() {
                 // Whoever speaks another protocol would take an alert for a part of what it is told in that.
-                if !speaks_http(*first) {
+                if !speaks_http(opening.first) {
                     let _ = self.poll_flush(cx);
                 }
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
@@ -118,7 +133,7 @@ impl TlsSocket {
             if buf.filled().len() > before || buf.remaining() == 0 || self.at_end {
                 return Poll::Ready(Ok(()));
             }
-            let mut source = Source { stream: &mut self.stream, cx, first: &mut None };
+            let mut source = Source { stream: &mut self.stream, cx, opening: &mut Opening::default() };
             match self.session.read_tls(&mut source) {
                 Ok(0) => self.at_end = true,
                 Ok(_) => {}
@@ -241,16 +256,21 @@ impl AsyncRead for TlsSocket {
 struct Source<'a, 'b> {
     stream: &'a mut TcpStream,
     cx: &'a mut Context<'b>,
-    first: &'a mut Option<u8>,
+    opening: &'a mut Opening,
 }
 
 impl Read for Source<'_, '_> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let mut buf = ReadBuf::new(space);
+        if !self.opening.ahead.is_empty() {
+            let length = self.opening.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.opening.ahead.split_to(length));
+            return Ok(length);
+        }
         match Pin::new(&mut *self.stream).poll_read(self.cx, &mut buf) {
             Poll::Ready(Ok(())) => {
-                if self.first.is_none() {
-                    *self.first = buf.filled().first().copied();
+                if self.opening.first.is_none() {
+                    self.opening.first = buf.filled().first().copied();
                 }
                 Ok(buf.filled().len())
             }

@@ -21,10 +21,11 @@ pub(crate) async fn connect(group: &Group, server: &Server) -> Result<Link, Stri
 }
 
 async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
-    let stream = match &server.address.place {
-        UpstreamPlace::Unix(path) => return UnixStream::connect(path).await.map(Transport::Unix),
-        UpstreamPlace::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).await?,
-    };
+    if let UpstreamPlace::Unix(path) = &server.address.place {
+        return UnixStream::connect(path).await.map(Transport::Unix);
+    }
+    let addresses = server.addresses.get().await?;
+    let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.doubt())?;
     // What is written is written whole.
     stream.set_nodelay(true)?;
     match (&group.tls, &server.name) {

@@ -5,6 +5,7 @@
 //! one request tries it, while the others still go elsewhere. Where no server is left, those that are out are tried all the same,
 //! the one that is due first before the others: an attempt that fails costs the client no more than a refusal.
 
+use crate::addresses::Addresses;
 use crate::fault::FaultKind;
 use crate::tls;
 use howdah_config::{Balance, ProxySettings, UpstreamAddr, UpstreamPlace};
@@ -31,6 +32,8 @@ pub struct Group {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: UpstreamAddr,
+    /// Where it is found; empty for a Unix socket.
+    pub(crate) addresses: Addresses,
     /// As it is written in settings and logs.
     pub(crate) label: String,
     /// Its own name, for `Host`.
@@ -173,7 +176,12 @@ impl Server {
         };
         let authority = HeaderValue::try_from(address.authority()).map_err(|error| error.to_string())?;
         let most = settings.max_connections;
+        let (host, port) = match &address.place {
+            UpstreamPlace::Tcp { host, port } => (host.as_str(), *port),
+            UpstreamPlace::Unix(_) => ("", 0),
+        };
         Ok(Self {
+            addresses: Addresses::new(host, port),
             metrics: metrics.upstreams.of(&settings.name, &label),
             address: address.clone(),
             label,

@@ -71,7 +71,7 @@ impl Limit {
     /// How long the client has to wait.
     pub fn admit(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
         // Clients of a Unix socket are all one.
-        let client = client.map_or(1, number);
+        let client = client.map_or(1, client_number);
         let now = nanoseconds(now.saturating_duration_since(self.start));
         let interval = nanoseconds(self.interval);
         let ahead = interval.saturating_mul(u64::from(self.burst));
@@ -131,11 +131,11 @@ impl Drop for Admitted {
     }
 }
 
-/// A client as a number that is not 0.
-fn number(address: IpAddr) -> u128 {
+/// A client as a number that is not 0: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
+#[must_use]
+pub fn client_number(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => 1 << 64 | u128::from(address.to_bits()),
-        // One client has a network of 64 bits.
         IpAddr::V6(address) => 2 << 64 | address.to_bits() >> 64,
     }
 }

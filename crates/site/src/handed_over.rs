@@ -22,25 +22,24 @@ use std::sync::Arc;
 const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
 const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
 
-/// What scripts say to nginx in front of them, beside `X-Accel-Redirect`. Nothing has to follow from it here: what a script
-/// flushes is sent at once whether it asks for that (`X-Accel-Buffering: no`) or not.
-const SAID_TO_NGINX: [HeaderName; 4] = [
-    HeaderName::from_static("x-accel-buffering"),
-    HeaderName::from_static("x-accel-charset"),
-    HeaderName::from_static("x-accel-expires"),
-    HeaderName::from_static("x-accel-limit-rate"),
-];
-
 /// What of the script's own head stays, as in nginx; the type is handled apart. All else describes a response that is not sent.
 const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
 
 /// Files kept open for reuse in each directory.
 const OPEN_FILES: usize = 64;
 
-/// Whether a request's header tells scripts how to hand files over. That is not the client's to say: an application that
-/// believes it lets the client choose which file it names.
-pub(crate) fn is_for_scripts_only(name: &HeaderName) -> bool {
-    matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
+/// What only a proxy in front may see: it names files and says how to send them. What else scripts tell nginx has no effect
+/// here: what a script flushes is sent at once with and without `X-Accel-Buffering: no`.
+fn is_for_proxies(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-accel-") || *name == X_SENDFILE
+}
+
+/// Removes what clients must not see: internal paths.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    let said: Vec<HeaderName> = headers.keys().filter(|name| is_for_proxies(name)).cloned().collect();
+    for name in said {
+        headers.remove(name);
+    }
 }
 
 /// A directory of files that only scripts give out.
@@ -99,11 +98,8 @@ impl HandedOver {
         trusted: bool,
     ) -> Result<Response, Refusal> {
         // Responses have few fields, so looking at each name costs less than two searches.
-        if !response.headers().keys().any(|name| name.as_str().starts_with("x-accel-") || *name == X_SENDFILE) {
+        if !response.headers().keys().any(is_for_proxies) {
             return Ok(response);
-        }
-        if !trusted {
-            SAID_TO_NGINX.iter().for_each(|field| drop(response.headers_mut().remove(field)));
         }
         for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
             if directories.is_empty() {
@@ -114,6 +110,9 @@ impl HandedOver {
                 // The rest of the body is given up with the response.
                 return respond(directories, &field, &named, response.headers(), request, id);
             }
+        }
+        if !trusted {
+            strip(response.headers_mut());
         }
         Ok(response)
     }

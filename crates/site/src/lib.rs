@@ -12,6 +12,7 @@
 mod access_tests;
 mod ahead;
 pub mod challenges;
+mod client_fields;
 pub mod compress;
 mod entity_tags;
 pub mod exchange;
@@ -31,7 +32,6 @@ pub mod notes;
 pub mod passwords;
 mod path_parts;
 pub mod phase;
-mod quiet;
 pub mod refusal;
 mod releases;
 pub mod request_id;

@@ -2,16 +2,21 @@
 //! it, a few at a time, and only so many requests may wait for them.
 
 use crate::refusal::Refusal;
+use howdah_config::client_number;
 use howdah_observe::Metrics;
 use howdah_pool::RequestId;
 use howdah_rules::auth::Verification;
 use http::StatusCode;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Requests that wait; who comes later is told to come again.
+/// Requests that wait; those that come later are told to come again.
 const MOST_WAITING: usize = 256;
+/// Requests of one client, those whose password is being verified included: a client that tries passwords leaves room for others.
+const MOST_OF_ONE: u32 = 16;
 
 /// What all sites verify passwords with.
 #[derive(Debug)]
@@ -20,14 +25,48 @@ pub struct Passwords {
     permits: Arc<Semaphore>,
     /// One for each request that may wait.
     places: Semaphore,
+    clients: Arc<Clients>,
     metrics: Arc<Metrics>,
+}
+
+/// How many requests each client has here.
+#[derive(Debug, Default)]
+struct Clients(Mutex<FxHashMap<u128, u32>>);
+
+/// One of them.
+struct OfClient(Arc<Clients>, u128);
+
+impl Clients {
+    fn enter(self: &Arc<Self>, client: Option<IpAddr>) -> Option<OfClient> {
+        // Clients of a Unix socket are all one.
+        let client = client.map_or(1, client_number);
+        let mut clients = self.0.lock();
+        let count = clients.entry(client).or_default();
+        if *count >= MOST_OF_ONE {
+            return None;
+        }
+        *count += 1;
+        Some(OfClient(self.clone(), client))
+    }
+}
+
+impl Drop for OfClient {
+    fn drop(&mut self) {
+        let mut clients = self.0.0.lock();
+        if let Some(count) = clients.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                clients.remove(&self.1);
+            }
+        }
+    }
 }
 
 impl Passwords {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         let cores = howdah_budget::machine::processors();
         let permits = Arc::new(Semaphore::new((cores / 2).max(1)));
-        Self { permits, places: Semaphore::new(MOST_WAITING), metrics }
+        Self { permits, places: Semaphore::new(MOST_WAITING), clients: Arc::default(), metrics }
     }
 
     /// The user who has said the right password; none for a wrong one, which the log tells.
@@ -39,6 +78,7 @@ impl Passwords {
     ) -> Result<Option<Arc<str>>, Refusal> {
         let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE).retry_after(1);
         self.metrics.password_checks.inc();
+        let of_client = self.clients.enter(client).ok_or_else(busy)?;
         let permit = {
             let _place = self.places.try_acquire().map_err(|_| busy())?;
             let _shown = self.metrics.password_checks_waiting.hold();
@@ -51,6 +91,7 @@ impl Passwords {
             let user = verification.run();
             drop(shown);
             drop(permit);
+            drop(of_client);
             user
         };
         let user = tokio::task::spawn_blocking(run).await;
@@ -60,5 +101,24 @@ impl Passwords {
             tracing::warn!(target: "howdah::rules", %id, client, "a wrong user or password");
         }
         Ok(user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_takes_so_many_places_and_others_have_theirs() {
+        let clients = Arc::new(Clients::default());
+        let address = |text: &str| Some(text.parse().unwrap());
+        let held: Vec<_> = (0..100).filter_map(|_| clients.enter(address("2001:db8::1"))).collect();
+        assert_eq!(held.len(), MOST_OF_ONE as usize);
+        assert!(clients.enter(address("2001:db8::2")).is_none(), "it is of the same network");
+        assert!(clients.enter(address("2001:db8:0:1::1")).is_some() && clients.enter(address("10.0.0.1")).is_some());
+        assert!(clients.enter(None).is_some());
+        drop(held);
+        assert!(clients.enter(address("2001:db8::2")).is_some());
+        assert!(clients.0.lock().is_empty(), "nothing is remembered of who has gone");
     }
 }

@@ -3,11 +3,10 @@
 use crate::challenges::Challenges;
 use crate::compress::Cache;
 use crate::passwords::Passwords;
-use crate::quiet::Quiet;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
-use howdah_observe::{AccessLog, Metrics, RequestMetrics};
+use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
 use howdah_telemetry::Telemetry;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -131,6 +130,7 @@ impl Server {
         self.metrics.unknown_hosts.inc();
         let Some(others) = self.unknown_hosts.speaks() else { return };
         let status = self.settings.unknown_host;
-        tracing::warn!(target: "howdah::request", host, others, "no site is for this host: {status}");
+        let hint = if self.settings.development { "; add it to `hosts` of a site if it is yours" } else { "" };
+        tracing::warn!(target: "howdah::request", host, others, "no site is for this host: {status}{hint}");
     }
 }

@@ -219,7 +219,8 @@ impl<U: Upstream> Service<U> {
             Route::Listing(directory) => {
                 exchange.front = Front::Static;
                 let path = decode(target.path()).unwrap_or_default();
-                rules::listing::run(&site, directory, &path, method)
+                let place = rules::lookup(&site, exchange).place.cloned();
+                Box::pin(rules::listing::run(&site, place, directory, path, method)).await
             }
             // A file that comes and goes within one request.
             Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),

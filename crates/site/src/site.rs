@@ -4,6 +4,7 @@ use crate::ahead::Ahead;
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
+use crate::phase::rules::listing::Listings;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -79,6 +80,8 @@ pub struct Site {
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
     pub static_files: StaticFiles,
+    /// Pages of directories without an index.
+    pub(crate) listings: Listings,
     /// The same for the directories that rules name.
     places: Vec<(PathBuf, StaticFiles)>,
     /// The files that scripts may hand over.
@@ -186,6 +189,7 @@ impl Site {
                 withheld.clone(),
             )
             .map_err(|error| format!("static: {error}"))?,
+            listings: Listings::default(),
             places: places(&settings, &public, &withheld)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,

@@ -73,6 +73,38 @@ fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
 }
 
 #[test]
+fn a_developer_s_server_is_for_this_machine_s_names_only() {
+    let of = |extra: &[&str]| {
+        let (root, with) = sites(&[]);
+        let mut settings = (*with.server.settings).clone();
+        settings.development = true;
+        settings.listen = vec!["127.0.0.2:80".parse().unwrap()];
+        settings.server_name = Some("shop.example".to_owned());
+        if !extra.is_empty() {
+            let mut named = settings.top_level_site();
+            named.hosts = extra.iter().map(|host| HostPattern::new(host).unwrap()).collect();
+            settings.sites = vec![named, settings.top_level_site()];
+        }
+        let budgets = Budgets::new(1 << 30, 1 << 30);
+        (root, Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), budgets).unwrap())
+    };
+    let (_root, alone) = of(&[]);
+    for host in
+        ["localhost", "LOCALHOST:8080", "shop.localhost", "127.0.0.1:1", "127.0.0.2", "[::1]:80", "shop.example"]
+    {
+        assert_eq!(found(&alone, host), Some(0), "{host}");
+    }
+    for host in ["evil.example:18086", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.2", ""] {
+        assert_eq!(found(&alone, host), None, "{host}");
+    }
+    assert!(alone.only().is_none() && matches!(alone.find(None), Found::Nobody(_)));
+    let (_root, several) = of(&["a.localhost", "localhost"]);
+    assert_eq!(found(&several, "localhost"), Some(0), "a site keeps what it names");
+    assert_eq!(found(&several, "b.localhost"), Some(1));
+    assert_eq!(found(&several, "evil.example"), None);
+}
+
+#[test]
 fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
     let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
     let first = &sites.all()[0];

@@ -69,6 +69,20 @@ fn an_uncaught_exception_is_a_page_for_whoever_looks() {
 }
 
 #[test]
+fn a_page_that_points_its_own_name_to_this_machine_reads_nothing() {
+    let set = |s: Setup| developing(s).allow_log("no site is for this host").php("throws.php", THROWS_TWICE);
+    run(Mode::Classic, set, |site| {
+        for (host, status) in
+            [("localhost:8080", 500), ("shop.localhost", 500), ("127.0.0.1", 500), ("evil.example:8080", 421)]
+        {
+            let page =
+                site.send(&asked("/throws.php?XDEBUG_TRIGGER=1", "text/html").header("Host", host)).expect(status);
+            assert_eq!(page.text().contains("DomainException"), status == 500, "{host}");
+        }
+    });
+}
+
+#[test]
 fn serve_shows_no_error_page() {
     for mode in MODES {
         run(

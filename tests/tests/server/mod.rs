@@ -51,6 +51,7 @@ mod protocol;
 mod proxy;
 mod proxy_connect;
 mod proxy_failures;
+mod proxy_fields;
 mod proxy_real;
 mod proxy_upgrade;
 mod raw_targets;

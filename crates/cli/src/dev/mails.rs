@@ -7,6 +7,7 @@ use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_config::ServeFlags;
 use howdah_config::cli::Mails;
+use howdah_observe::escape;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -117,5 +118,5 @@ fn line(number: usize, path: &Path) -> Result<String> {
 
 /// What a mail says must not steer the terminal.
 fn printable(value: &str) -> String {
-    value.trim().chars().filter(|letter| !letter.is_control()).collect()
+    value.trim().chars().filter(|letter| escape::is_plain(*letter)).collect()
 }

@@ -2,6 +2,7 @@
 //! functions are at the top, each as wide as the part of the samples in which it was on the stack.
 
 use super::{name_of, outermost_first, samples};
+use howdah_observe::escape;
 use howdah_pool::Profile;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -117,7 +118,7 @@ fn color(name: &str) -> String {
 
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    text.replace(|c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'), " ")
+    text.replace(|c: char| !escape::is_plain(c) || matches!(c, '\u{fffe}' | '\u{ffff}'), " ")
 }
 
 #[cfg(test)]

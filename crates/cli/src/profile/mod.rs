@@ -39,7 +39,7 @@ pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String>
     let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
     let bytes = render(&profile, flags.format)?;
     if flags.output == Path::new("-") {
-        output::print(&bytes)?;
+        output::print_bytes(&bytes)?;
     } else {
         std::fs::write(&flags.output, bytes).with_context(|| format!("cannot write {}", flags.output.display()))?;
     }

@@ -5,6 +5,7 @@
 //! lines, no space before a colon, no `Transfer-Encoding` beside `Content-Length` or in HTTP/1.0, no two lengths.
 
 use crate::exchange::Head;
+use crate::hop_by_hop;
 use crate::target::Target;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -144,6 +145,9 @@ impl RequestLine {
                 headers.append(name, value);
             }
         }
+        if meaning.lists_fields {
+            hop_by_hop::strip_listed(&mut headers);
+        }
         let framing = meaning.framing(self.is_1_1)?;
         let version = if self.is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
         let head = Head { method, target, version, headers };
@@ -161,6 +165,8 @@ struct Meaning {
     chunked: bool,
     keep_alive: bool,
     closes: bool,
+    /// `Connection` names fields.
+    lists_fields: bool,
     expects_continue: bool,
 }
 
@@ -181,9 +187,9 @@ impl Meaning {
                 self.chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
             }
             header::CONNECTION => {
-                let has = |word: &[u8]| {
-                    value.as_bytes().split(|&b| b == b',').any(|w| w.trim_ascii().eq_ignore_ascii_case(word))
-                };
+                let words = || value.as_bytes().split(|&b| b == b',').map(<[u8]>::trim_ascii);
+                let has = |word: &[u8]| words().any(|w| w.eq_ignore_ascii_case(word));
+                self.lists_fields |= !words().all(hop_by_hop::is_option_of_the_connection);
                 if self.closes || has(b"close") {
                     (self.closes, self.keep_alive) = (true, false);
                 } else if !self.keep_alive {

@@ -1,6 +1,6 @@
 //! Whether a name that nobody listed may have a certificate. Whoever can point a name to this machine can ask for it, so
-//! every step is bounded: how many names are asked about at once, how many are ordered in a minute, how many refusals are
-//! remembered.
+//! every step is bounded: how many names one client has asked about, how many allowed names are ordered in a minute, how many
+//! refusals are remembered. What a client wants in vain takes nothing from the others.
 
 use crate::acme::OnDemand;
 use crate::acme::http_client::Client;
@@ -14,6 +14,11 @@ const REFUSED: Duration = Duration::from_secs(300);
 const UNREACHED: Duration = Duration::from_secs(10);
 /// Refusals that are remembered.
 const MOST_REFUSALS: usize = 10_000;
+/// Names that one client has asked about at once, and at least within a minute.
+const ASKED_AT_ONCE: u32 = 8;
+const ASKED_A_MINUTE: u32 = 30;
+/// Clients that are remembered for that.
+const MOST_CLIENTS: usize = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What was found out about a name.
@@ -40,30 +45,84 @@ pub(super) async fn ask(client: &Client, on_demand: &OnDemand, name: &str) -> Ve
     }
 }
 
-/// What bounds names on demand.
+/// So many in a minute, and so many at once after a minute without any.
 #[derive(Debug)]
-pub(super) struct Bounds {
-    limit: f64,
+struct Rate {
     left: f64,
     filled: Instant,
-    refused: HashMap<String, Instant>,
 }
 
-impl Bounds {
-    pub(super) fn new(limit: u32, now: Instant) -> Self {
-        Self { limit: limit.into(), left: limit.into(), filled: now, refused: HashMap::new() }
+impl Rate {
+    fn new(limit: u32, now: Instant) -> Self {
+        Self { left: limit.into(), filled: now }
     }
 
-    /// Takes the place of a new name in this minute.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
-        let gained = now.saturating_duration_since(self.filled).as_secs_f64() / MINUTE.as_secs_f64() * self.limit;
-        self.left = (self.left + gained).min(self.limit);
+    fn fill(&mut self, limit: u32, now: Instant) {
+        let limit = f64::from(limit);
+        let gained = now.saturating_duration_since(self.filled).as_secs_f64() / MINUTE.as_secs_f64() * limit;
+        self.left = (self.left + gained).min(limit);
         self.filled = now;
+    }
+
+    fn take(&mut self, limit: u32, now: Instant) -> bool {
+        self.fill(limit, now);
         let has_place = self.left >= 1.0;
         if has_place {
             self.left -= 1.0;
         }
         has_place
+    }
+}
+
+/// A client whose handshakes have asked for names.
+#[derive(Debug)]
+struct Asker {
+    asks: u32,
+    rate: Rate,
+}
+
+/// What bounds names on demand.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    limit: u32,
+    orders: Rate,
+    clients: HashMap<u128, Asker>,
+    refused: HashMap<String, Instant>,
+}
+
+impl Bounds {
+    pub(super) fn new(limit: u32, now: Instant) -> Self {
+        Self { limit, orders: Rate::new(limit, now), clients: HashMap::new(), refused: HashMap::new() }
+    }
+
+    /// Takes the place of a new name in this minute, once it is allowed.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        self.orders.take(self.limit, now)
+    }
+
+    /// Whether a client may have one more name asked about; `asked` is due then.
+    pub(super) fn may_ask(&mut self, client: u128, now: Instant) -> bool {
+        let limit = self.limit.max(ASKED_A_MINUTE);
+        if self.clients.len() >= MOST_CLIENTS && !self.clients.contains_key(&client) {
+            self.clients.retain(|_, client| {
+                client.rate.fill(limit, now);
+                client.asks > 0 || client.rate.left < f64::from(limit)
+            });
+            if self.clients.len() >= MOST_CLIENTS {
+                self.clients.retain(|_, client| client.asks > 0);
+            }
+        }
+        let client = self.clients.entry(client).or_insert_with(|| Asker { asks: 0, rate: Rate::new(limit, now) });
+        let may = client.asks < ASKED_AT_ONCE && client.rate.take(limit, now);
+        client.asks += u32::from(may);
+        may
+    }
+
+    /// A name has been asked about.
+    pub(super) fn asked(&mut self, client: u128) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.asks = client.asks.saturating_sub(1);
+        }
     }
 
     /// Whether a name was refused a moment ago.
@@ -96,6 +155,27 @@ mod tests {
         assert!(!bounds.take(start + Duration::from_secs(10)));
         assert!(bounds.take(start + Duration::from_secs(25)));
         assert_eq!((0..9).filter(|_| bounds.take(start + Duration::from_secs(3600))).count(), 3);
+    }
+
+    #[test]
+    fn one_client_asks_about_so_many_names_and_takes_no_place_of_others() {
+        let start = Instant::now();
+        let mut bounds = Bounds::new(1, start);
+        assert_eq!((0..100).filter(|_| bounds.may_ask(1, start)).count(), ASKED_AT_ONCE as usize);
+        assert!(bounds.may_ask(2, start));
+        // As each is answered the next may be asked about, up to a minute's number.
+        let more = (0..100).filter(|_| {
+            bounds.asked(1);
+            bounds.may_ask(1, start)
+        });
+        assert_eq!(more.count(), (ASKED_A_MINUTE - ASKED_AT_ONCE) as usize);
+        bounds.asked(1);
+        assert!(bounds.may_ask(1, start + MINUTE) && bounds.take(start));
+        for client in 0..3 * MOST_CLIENTS as u128 {
+            bounds.may_ask(client, start);
+            bounds.asked(client);
+        }
+        assert!(bounds.clients.len() <= MOST_CLIENTS);
     }
 
     #[test]

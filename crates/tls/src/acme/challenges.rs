@@ -9,16 +9,15 @@ use parking_lot::RwLock;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::PrivateKeyDer;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tokio::sync::Semaphore;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::spawn_blocking;
 
 /// Tokens are some forty characters of base64url.
 const LONGEST_TOKEN: usize = 128;
-/// How many threads look into the directory at once, whatever clients ask for.
-const LOOKS: usize = 4;
+/// How often the announced tokens are read at most, whatever clients ask for: it is one call each time.
+const PAUSE: Duration = Duration::from_millis(50);
 /// A token that a server has left behind when it was killed.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
@@ -28,12 +27,19 @@ pub struct Challenges {
     tokens: RwLock<HashMap<Box<str>, Bytes>>,
     /// Where servers leave theirs for each other: the authority comes to any of them.
     shared: Storage,
-    looks: Semaphore,
+    announced: tokio::sync::Mutex<Announced>,
+}
+
+/// The tokens of all servers, as they were when the last look began.
+#[derive(Debug, Default)]
+struct Announced {
+    began: Option<Instant>,
+    tokens: HashSet<String>,
 }
 
 impl Challenges {
     pub(super) fn new(shared: Storage) -> Arc<Self> {
-        Arc::new(Self { tokens: RwLock::default(), shared, looks: Semaphore::new(LOOKS) })
+        Arc::new(Self { tokens: RwLock::default(), shared, announced: tokio::sync::Mutex::default() })
     }
 
     /// What the authority wants to see under a token.
@@ -42,7 +48,8 @@ impl Challenges {
         self.tokens.read().get(token).cloned()
     }
 
-    /// The same, and if it is not ours that of another server with the same storage.
+    /// The same, and if it is not ours that of another server with the same storage. One look at the storage tells all who ask
+    /// at that moment whether their tokens are announced, so made-up ones keep no authority from its own.
     pub async fn find(&self, token: &str) -> Option<Bytes> {
         if !is_token(token) {
             return None;
@@ -50,10 +57,26 @@ impl Challenges {
         if let Some(found) = self.lookup(token) {
             return Some(found);
         }
-        let _look = self.looks.try_acquire().ok()?;
+        if !self.is_announced(token, Instant::now()).await {
+            return None;
+        }
         let (shared, token) = (self.shared.clone(), token.to_owned());
         let read = spawn_blocking(move || shared.read(&token)).await;
         read.ok()?.ok()?.map(Bytes::from)
+    }
+
+    /// As it was at `asked` or later: what was announced after the last look must be found.
+    async fn is_announced(&self, token: &str, asked: Instant) -> bool {
+        let mut announced = self.announced.lock().await;
+        if announced.began.is_none_or(|began| began < asked) {
+            if let Some(began) = announced.began {
+                tokio::time::sleep_until((began + PAUSE).into()).await;
+            }
+            let (shared, began) = (self.shared.clone(), Instant::now());
+            let Ok(Ok(tokens)) = spawn_blocking(move || shared.passing_names()).await else { return false };
+            *announced = Announced { began: Some(began), tokens };
+        }
+        announced.tokens.contains(token)
     }
 
     /// Answers for a token until the value goes.
@@ -102,8 +125,8 @@ impl Drop for Published {
                 challenges.tokens.write().remove(token.as_str());
                 let (shared, token) = (challenges.shared.clone(), std::mem::take(token));
                 match tokio::runtime::Handle::try_current() {
-                    Ok(runtime) => drop(runtime.spawn_blocking(move || shared.remove(&token))),
-                    Err(_) => shared.remove(&token),
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || shared.remove_passing(&token))),
+                    Err(_) => shared.remove_passing(&token),
                 }
             }
             Self::Certificate(store, name) => store.remove_challenge(name),
@@ -130,4 +153,34 @@ fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     // Not checked as other certificates are: it has an extension that whoever does not know it must refuse.
     Ok(CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state_dir::StateDir;
+
+    #[test]
+    fn made_up_tokens_keep_no_authority_from_another_servers() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = || Storage::Directory(StateDir::open(dir.path()).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (ours, theirs) = (Challenges::new(storage()), Challenges::new(storage()));
+            let made_up = |number: usize| {
+                let ours = ours.clone();
+                tokio::spawn(async move { ours.find(&format!("made-up-{number}")).await })
+            };
+            let flood: Vec<_> = (0..500).map(made_up).collect();
+            tokio::task::yield_now().await;
+            // Announced after the flood's first look has begun.
+            let published = theirs.publish_token("token", "proof").await.ok().unwrap();
+            let more: Vec<_> = (500..1000).map(made_up).collect();
+            assert_eq!(ours.find("token").await.as_deref(), Some(&b"proof"[..]));
+            for asked in flood.into_iter().chain(more) {
+                assert_eq!(asked.await.unwrap(), None);
+            }
+            drop(published);
+        });
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::acme::allow::{Bounds, Verdict};
 use crate::acme::challenges::Challenges;
+use crate::acme::demand::{Demand, Wanted};
 use crate::acme::failure::{Failure, Whose};
 use crate::acme::kept::{Attempts, Found, Kept};
 use crate::acme::report::{NameReport, Report, seconds};
@@ -13,7 +14,7 @@ use crate::names::{self, Reach};
 use crate::state_dir::StateDir;
 use crate::store::Store;
 use rustls_pki_types::CertificateDer;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
@@ -25,8 +26,7 @@ const AT_ONCE: usize = 4;
 const LOOK: Duration = Duration::from_secs(3);
 /// Certificates that are loaded before the store is told.
 const CHUNK: usize = 256;
-/// Handshakes that wait for the manager, over all names and for one.
-const MOST_WAITING: usize = 1024;
+/// Handshakes that wait for one name.
 const MOST_WAITING_FOR_ONE: usize = 128;
 /// Names on demand that are in work at once.
 const MOST_DEMANDED: usize = 64;
@@ -46,19 +46,6 @@ pub struct Manager {
     report: Arc<Report>,
 }
 
-/// A handshake's way to ask for a certificate that the store does not have.
-#[derive(Debug, Clone)]
-pub struct Demand {
-    to: mpsc::Sender<Wanted>,
-    store: Arc<Store>,
-}
-
-#[derive(Debug)]
-struct Wanted {
-    name: String,
-    found: oneshot::Sender<bool>,
-}
-
 /// What lies in the directory for a name.
 struct Loaded {
     name: String,
@@ -76,8 +63,7 @@ impl Manager {
         let storage = Storage::new(state.below(&place)?, options.redis.clone(), &place.replace('/', ":"));
         let challenges = Challenges::new(storage.below("challenges")?);
         let kept = Kept::new(storage.below("certificates")?);
-        let (to, wanted) = mpsc::channel(MOST_WAITING);
-        let demand = Demand { to, store: store.clone() };
+        let (demand, wanted) = Demand::new(store.clone());
         let shared = Shared {
             options,
             store,
@@ -111,22 +97,6 @@ impl Manager {
     }
 }
 
-impl Demand {
-    /// Whether there is nothing for this name.
-    #[must_use]
-    pub fn lacks(&self, name: &str) -> bool {
-        !self.store.has(name)
-    }
-
-    /// Sees to it that the store has a certificate for this name, if that can be; true if it has one now. Takes as long as an
-    /// order takes: whoever calls bounds that.
-    pub async fn wanted(&self, name: &str) -> bool {
-        let Some(name) = names::of_client(name) else { return false };
-        let (found, response) = oneshot::channel();
-        self.to.try_send(Wanted { name, found }).is_ok() && response.await.unwrap_or(false)
-    }
-}
-
 /// The name of an authority's directory on disk, from its address.
 fn directory_name(url: &str) -> String {
     let name = url.trim_start_matches("https://").chars();
@@ -142,6 +112,8 @@ struct Entry {
     failures: u32,
     error: Option<String>,
     on_demand: bool,
+    /// The client whose handshake has it asked about.
+    asker: Option<u128>,
     waiting: Vec<oneshot::Sender<bool>>,
 }
 
@@ -158,7 +130,13 @@ struct Served {
 
 impl Entry {
     fn new(on_demand: bool) -> Self {
-        Self { certificate: None, next: None, working: false, failures: 0, error: None, on_demand, waiting: Vec::new() }
+        let (certificate, next, error, asker) = (None, None, None, None);
+        Self { certificate, next, working: false, failures: 0, error, on_demand, asker, waiting: Vec::new() }
+    }
+
+    /// Whether a handshake has brought it into work. Names whose orders fail wait for their next attempt and count no more.
+    const fn is_demanded(&self) -> bool {
+        self.on_demand && self.working && self.certificate.is_none()
     }
 }
 
@@ -168,6 +146,8 @@ struct Keeper {
     due: BTreeSet<(SystemTime, String)>,
     jobs: JoinSet<Outcome>,
     working: HashMap<Id, String>,
+    /// Those of them that ask whether a new name may have a certificate: they keep no order waiting.
+    asking: HashSet<Id>,
     /// Nothing is ordered before then: the authority cannot be reached, or has had enough.
     paused_until: SystemTime,
     authority_failures: u32,
@@ -187,6 +167,7 @@ impl Keeper {
             due: BTreeSet::new(),
             jobs: JoinSet::new(),
             working: HashMap::new(),
+            asking: HashSet::new(),
             paused_until: SystemTime::UNIX_EPOCH,
             authority_failures: 0,
             bounds: Bounds::new(limit, Instant::now()),
@@ -229,7 +210,7 @@ impl Keeper {
 
     /// How long there is nothing to do. Clocks are set and machines sleep: never long.
     fn until_due(&self) -> Duration {
-        if self.working.len() >= AT_ONCE {
+        if self.is_full() {
             return LOOK;
         }
         let next = self.due.first().map(|(at, _)| at.duration_since(SystemTime::now()).unwrap_or_default());
@@ -352,10 +333,14 @@ impl Keeper {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.working.len() - self.asking.len() >= AT_ONCE
+    }
+
     /// Begins what is due, as far as there is room.
     fn begin_due(&mut self) {
         let now = SystemTime::now();
-        while self.working.len() < AT_ONCE {
+        while !self.is_full() {
             let Some((at, name)) = self.due.first().cloned() else { return };
             if at > now {
                 return;
@@ -373,21 +358,21 @@ impl Keeper {
             } else if self.paused_until > now {
                 let later = plan::within(self.paused_until, self.paused_until + BUSY);
                 self.schedule(&name, later);
+            } else if entry.on_demand {
+                self.begin(&name, Task::Ask);
             } else {
-                let ask = entry.on_demand;
-                self.begin_order(&name, ask);
+                self.begin_order(&name);
             }
         }
     }
 
-    fn begin_order(&mut self, name: &str, ask: bool) {
+    fn begin_order(&mut self, name: &str) {
         let Some(entry) = self.names.get(name) else { return };
         let served = entry.certificate.as_ref();
         let task = Task::Order {
             known: served.and_then(|served| served.version),
             replaced: served.map(|served| served.leaf.clone()),
             failures: entry.failures,
-            ask,
         };
         self.begin(name, task);
     }
@@ -395,13 +380,18 @@ impl Keeper {
     fn begin(&mut self, name: &str, task: Task) {
         let Some(entry) = self.names.get_mut(name) else { return };
         entry.working = true;
+        let asks = matches!(task, Task::Ask) && entry.certificate.is_none();
         let (shared, owned) = (self.shared.clone(), name.to_owned());
         let job = self.jobs.spawn(async move { shared.attend(&owned, task).await });
         self.working.insert(job.id(), name.to_owned());
+        if asks {
+            self.asking.insert(job.id());
+        }
     }
 
     fn end(&mut self, id: Id, outcome: Outcome) {
         let Some(name) = self.working.remove(&id) else { return };
+        self.asking.remove(&id);
         let Some(entry) = self.names.get_mut(&name) else { return };
         entry.working = false;
         let now = SystemTime::now();
@@ -418,6 +408,7 @@ impl Keeper {
             }
             Outcome::Busy => self.schedule(&name, plan::within(now + BUSY / 2, now + BUSY)),
             Outcome::Failed(failure) => self.failed(&name, &failure),
+            Outcome::Allowed => self.allowed(&name),
             Outcome::Refused(verdict) => self.refused(&name, &verdict),
             Outcome::Window { renew_at, ask_at } => self.set_window(&name, Some(renew_at), Some(ask_at)),
             Outcome::NoWindow { ask_at } => self.set_window(&name, None, ask_at),
@@ -469,6 +460,25 @@ impl Keeper {
         self.release(name, served.is_some());
     }
 
+    /// A name may have a certificate. The first one is charged; a name that has failed was charged when it was new.
+    fn allowed(&mut self, name: &str) {
+        self.asked(name);
+        let is_new = self.names.get(name).is_some_and(|entry| entry.certificate.is_none() && entry.failures == 0);
+        if is_new && !self.bounds.take(Instant::now()) {
+            tracing::warn!("{name} gets no certificate now: more new names in a minute than `acme.on_demand_limit`");
+            self.release(name, false);
+            self.forget(name);
+        } else {
+            self.begin_order(name);
+        }
+    }
+
+    fn asked(&mut self, name: &str) {
+        if let Some(asker) = self.names.get_mut(name).and_then(|entry| entry.asker.take()) {
+            self.bounds.asked(asker);
+        }
+    }
+
     fn refused(&mut self, name: &str, verdict: &Verdict) {
         match verdict {
             Verdict::Unreached(why) => tracing::error!("nobody says whether {name} may have a certificate: {why}"),
@@ -495,6 +505,7 @@ impl Keeper {
 
     /// Tells those who wait for a name.
     fn release(&mut self, name: &str, found: bool) {
+        self.asked(name);
         let Some(entry) = self.names.get_mut(name) else { return };
         for waiting in entry.waiting.drain(..) {
             let _ = waiting.send(found);
@@ -502,7 +513,7 @@ impl Keeper {
     }
 
     /// A handshake asks for a name that the store did not have.
-    fn want(&mut self, Wanted { name, found }: Wanted) {
+    fn want(&mut self, Wanted { name, client, found }: Wanted) {
         if let Some(entry) = self.names.get_mut(&name) {
             if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MOST_WAITING_FOR_ONE {
                 let _ = found.send(entry.certificate.is_some());
@@ -514,25 +525,25 @@ impl Keeper {
         let is_allowed = self.shared.options.on_demand.is_some()
             && names::reach(&name) == Reach::Public
             && !self.bounds.is_refused(&name, Instant::now())
-            && self.names.values().filter(|entry| entry.on_demand && entry.certificate.is_none()).count()
-                < MOST_DEMANDED;
+            && self.names.values().filter(|entry| entry.is_demanded()).count() < MOST_DEMANDED
+            && self.bounds.may_ask(client, Instant::now());
         if !is_allowed {
             let _ = found.send(false);
             return;
         }
         // It may lie in the directory since an earlier run; if not, `take_loaded` goes on.
-        let entry = Entry { working: true, waiting: vec![found], ..Entry::new(true) };
+        let entry = Entry { working: true, asker: Some(client), waiting: vec![found], ..Entry::new(true) };
         self.names.insert(name.clone(), entry);
         self.load(vec![name]);
     }
 
     fn order_on_demand(&mut self, name: &str) {
-        if self.paused_until > SystemTime::now() || !self.bounds.take(Instant::now()) {
-            tracing::warn!("{name} gets no certificate now: more new names than `acme.on_demand_limit`, or a pause");
+        if self.paused_until > SystemTime::now() {
+            tracing::warn!("{name} gets no certificate now: the authority is left alone for a while");
             self.release(name, false);
             self.forget(name);
         } else {
-            self.begin_order(name, true);
+            self.begin(name, Task::Ask);
         }
     }
 

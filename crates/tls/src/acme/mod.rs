@@ -10,6 +10,7 @@
 mod account;
 mod allow;
 mod challenges;
+mod demand;
 mod failure;
 mod http_client;
 mod kept;
@@ -22,7 +23,8 @@ mod storage;
 mod work;
 
 pub use challenges::Challenges;
-pub use manager::{Demand, Manager};
+pub use demand::Demand;
+pub use manager::Manager;
 pub use order::Kind;
 pub use redis::RedisAddress;
 pub use report::{NameReport, Report};

@@ -2,6 +2,7 @@
 
 use crate::acme::redis::{Redis, RedisAddress, Value};
 use crate::state_dir::{self, StateDir};
+use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -21,6 +22,18 @@ const EXTEND_OWN: &[u8] =
     b"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
 const REMOVE_OWN: &[u8] =
     b"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+
+/// The key under which a Redis has the names of what lies there for a while, with blanks around them.
+const PASSING_NAMES: &str = "names";
+/// Writes and removes what such a name stands for, in one step with the list.
+const WRITE_PASSING: &[u8] = b"local names = redis.call('get', KEYS[2]) or ' ' \
+    if not string.find(names, ' ' .. ARGV[3] .. ' ', 1, true) then names = names .. ARGV[3] .. ' ' end \
+    redis.call('set', KEYS[2], names, 'PX', ARGV[2]) \
+    return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])";
+const REMOVE_PASSING: &[u8] = b"local names = redis.call('get', KEYS[2]) or ' ' \
+    local from, to = string.find(names, ' ' .. ARGV[1] .. ' ', 1, true) \
+    if from then redis.call('set', KEYS[2], string.sub(names, 1, from) .. string.sub(names, to + 1), 'PX', ARGV[2]) end \
+    return redis.call('del', KEYS[1])";
 
 /// See above.
 #[derive(Debug, Clone)]
@@ -162,8 +175,38 @@ impl Storage {
         match self {
             Self::Directory(dir) => dir.write(name, content),
             Self::Redis { redis, prefix, .. } => {
-                let life = PASSING.as_millis().to_string();
-                redis.run(&[b"SET", key(prefix, name).as_bytes(), content, b"PX", life.as_bytes()]).map(drop)
+                let (life, key, names) = (life_of_passing(), key(prefix, name), key(prefix, PASSING_NAMES));
+                let (keys, life) = ([key.as_bytes(), names.as_bytes()], life.as_bytes());
+                redis.run(&[b"EVAL", WRITE_PASSING, b"2", keys[0], keys[1], content, life, name.as_bytes()]).map(drop)
+            }
+        }
+    }
+
+    /// The names of what is there for a while.
+    pub(super) fn passing_names(&self) -> io::Result<HashSet<String>> {
+        match self {
+            Self::Directory(dir) => {
+                let entries = std::fs::read_dir(dir.path(""))?.flatten();
+                Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+            }
+            Self::Redis { .. } => {
+                let names = self.read(PASSING_NAMES)?.unwrap_or_default();
+                Ok(String::from_utf8_lossy(&names).split_whitespace().map(str::to_owned).collect())
+            }
+        }
+    }
+
+    /// Removes what is there for a while.
+    pub(super) fn remove_passing(&self, name: &str) {
+        match self {
+            Self::Directory(dir) => dir.remove(name),
+            Self::Redis { redis, prefix, .. } => {
+                let (life, key, names) = (life_of_passing(), key(prefix, name), key(prefix, PASSING_NAMES));
+                let (keys, life) = ([key.as_bytes(), names.as_bytes()], life.as_bytes());
+                let removed = redis.run(&[b"EVAL", REMOVE_PASSING, b"2", keys[0], keys[1], name.as_bytes(), life]);
+                if let Err(error) = removed {
+                    tracing::debug!("cannot remove {}: {error}", self.place(name));
+                }
             }
         }
     }
@@ -195,6 +238,10 @@ impl Version {
         content.hash(&mut hasher);
         Self::Content(hasher.finish())
     }
+}
+
+fn life_of_passing() -> String {
+    PASSING.as_millis().to_string()
 }
 
 fn key(prefix: &str, name: &str) -> String {

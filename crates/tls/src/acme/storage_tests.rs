@@ -122,3 +122,31 @@ fn what_a_redis_has_lost_comes_back_and_what_it_has_is_newer_than_a_copy() {
     assert!(one.read_kept("a").is_err() && one.try_lock("l").is_err());
     assert_eq!(two.read_kept("a").unwrap().unwrap(), b"first", "the last that it had read");
 }
+
+#[test]
+fn challenges_are_announced_while_they_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = redis!(dir);
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = Storage::Directory(StateDir::open(first.path()).unwrap());
+    for (ours, theirs) in
+        [(server.storage(first.path()), server.storage(second.path())), (directory.clone(), directory.clone())]
+    {
+        let (ours, theirs) = (ours.below("c").unwrap(), theirs.below("c").unwrap());
+        let names = || {
+            let mut names: Vec<String> = theirs.passing_names().unwrap().into_iter().collect();
+            names.sort_unstable();
+            names
+        };
+        assert!(names().is_empty());
+        for token in ["a-b", "a", "a-b", "b-"] {
+            ours.write_passing(token, b"proof").unwrap();
+        }
+        assert_eq!(names(), ["a", "a-b", "b-"]);
+        assert_eq!(theirs.read("a-b").unwrap().as_deref(), Some(&b"proof"[..]));
+        theirs.remove_passing("a");
+        theirs.remove_passing("unknown");
+        assert_eq!(names(), ["a-b", "b-"]);
+        assert_eq!(theirs.read("a").unwrap(), None);
+    }
+}

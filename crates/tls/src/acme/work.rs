@@ -45,9 +45,9 @@ pub(super) enum Task {
         /// The certificate that is to be renewed.
         replaced: Option<CertificateDer<'static>>,
         failures: u32,
-        /// Ask first whether the name may have one.
-        ask: bool,
     },
+    /// Ask whether a name that nobody listed may have one.
+    Ask,
     /// Ask the authority when this one should be renewed (ARI, RFC 9773).
     Inquire(CertificateDer<'static>),
 }
@@ -60,6 +60,8 @@ pub(super) enum Outcome {
     Busy,
     /// There is none.
     Failed(Failure),
+    /// It may have one.
+    Allowed,
     /// Nobody allows it.
     Refused(Verdict),
     /// When to renew, and when to ask about that again.
@@ -71,26 +73,20 @@ pub(super) enum Outcome {
 impl Shared {
     pub(super) async fn attend(&self, name: &str, task: Task) -> Outcome {
         match task {
-            Task::Order { known, replaced, failures, ask } => {
-                if ask && let Some(refused) = self.refusal(name).await {
-                    return refused;
-                }
+            Task::Order { known, replaced, failures } => {
                 self.order(name, known, replaced, failures).await.unwrap_or_else(Outcome::Failed)
             }
+            Task::Ask => self.ask(name).await.unwrap_or_else(Outcome::Failed),
             Task::Inquire(certificate) => self.inquire(&certificate).await,
         }
     }
 
-    async fn refusal(&self, name: &str) -> Option<Outcome> {
-        let on_demand = self.options.on_demand.as_ref()?;
-        let client = match self.client().await {
-            Ok(client) => client,
-            Err(failure) => return Some(Outcome::Failed(failure)),
-        };
-        match allow::ask(&client, on_demand, name).await {
-            Verdict::Allowed => None,
-            refused => Some(Outcome::Refused(refused)),
-        }
+    async fn ask(&self, name: &str) -> Result<Outcome, Failure> {
+        let Some(on_demand) = &self.options.on_demand else { return Ok(Outcome::Allowed) };
+        Ok(match allow::ask(&self.client().await?, on_demand, name).await {
+            Verdict::Allowed => Outcome::Allowed,
+            refused => Outcome::Refused(refused),
+        })
     }
 
     async fn order(

@@ -2,13 +2,11 @@
 //!
 //! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_TRANSLATED`
 //! is there only if the path has such a part; `REMOTE_USER` is there only if a rule has checked a
-//! password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
-//! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
-//! `HTTP_PROXY`, which libraries take for a setting).
+//! password; `REQUEST_ID` is added. Which headers of a client reach no application is `client_fields`.
 
+use crate::client_fields;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
-use crate::handed_over;
 use crate::phase::access_log::protocol;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
@@ -205,7 +203,7 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange, client: &Client<'_
                 }
             }
             Some(Variable::Spelled(_))
-                if handed_over::is_for_scripts_only(name) && !exchange.connection.peer.trusted => {}
+                if client_fields::is_for_proxies_to_say(name) && !exchange.connection.peer.trusted => {}
             Some(Variable::Spelled(spelled)) => {
                 joined(map, name, &mut scratch);
                 encoded.custom_var(&spelled, &scratch);
@@ -249,10 +247,10 @@ fn variable_name(name: &HeaderName) -> Option<Variable> {
     if let Some(var) = KNOWN.get(name) {
         return Some(Variable::Known(*var));
     }
-    let text = name.as_str();
-    if text == "proxy" || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+    if !client_fields::is_unambiguous(name) {
         return None;
     }
+    let text = name.as_str();
     let mut spelled = Vec::with_capacity(5 + text.len());
     spelled.extend_from_slice(b"HTTP_");
     spelled.extend(text.bytes().map(|b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));

@@ -1,6 +1,7 @@
 //! The fields that tell the next server who the client is and how it came. Of what the client itself sends of them nothing
 //! arrives, unless it is a trusted proxy: then its word stands, and this hop is added.
 
+use crate::client_fields;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
 use howdah_config::{ForwardedFields, ProxySettings, TrustedHeader};
@@ -52,6 +53,7 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
     let mut headers = head.headers.clone();
     // Before anything is added, or the client could list that in `Connection`.
     hop_by_hop::strip(&mut headers);
+    client_fields::strip(&mut headers, peer.trusted);
     join_cookies(&mut headers);
     let host = host(head);
     if let Some(host) = host.and_then(|host| HeaderValue::from_bytes(host).ok()) {

@@ -6,6 +6,7 @@ mod inbound;
 mod spooled;
 
 use crate::exchange::Exchange;
+use crate::handed_over;
 use crate::phase::php::spool;
 use crate::refusal::Refusal;
 use crate::upstream::{Unreachable, Upstream};
@@ -67,7 +68,12 @@ pub(crate) async fn run<U: Upstream>(
         trace.handed_on = Some(Instant::now());
     }
     match upstream.forward(proxy, outbound).await {
-        Ok(response) => Ok(response),
+        Ok(mut response) => {
+            if !exchange.connection.peer.trusted {
+                handed_over::strip(response.headers_mut());
+            }
+            Ok(response)
+        }
         Err(unreachable) => {
             if let Some(informational) = &exchange.informational {
                 informational.discard();

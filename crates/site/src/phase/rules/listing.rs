@@ -1,33 +1,121 @@
 //! The page of a directory without an index, where a rule allows it: names, sizes and times of what could be asked for.
+//!
+//! Pages are kept for a moment, as a large directory takes tens of milliseconds to read, and are made by threads beside the I/O
+//! threads.
 
 use crate::refusal::Refusal;
 use crate::request_path::encode;
 use crate::site::Site;
+use crate::static_files::StaticFiles;
+use bytes::Bytes;
 use howdah_protocol::{Body, Response};
+use howdah_rules::Place;
 use http::{HeaderValue, Method, StatusCode, header};
+use parking_lot::Mutex;
 use std::fmt::Write as _;
+use std::fs::{DirEntry, Metadata};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Names on a page; further ones are left out.
 const MOST_NAMES: usize = 10_000;
+/// How long a page is kept if its directory has not changed; sizes and times on it may have.
+const KEPT: Duration = Duration::from_secs(5);
+/// Pages that a site keeps, and their bytes together.
+const MOST_PAGES: usize = 64;
+const MOST_BYTES: usize = 4 << 20;
 
-/// The page of a directory that is asked for by `path`.
-pub(crate) fn run(site: &Site, directory: &Path, path: &[u8], method: &Method) -> Result<Response, Refusal> {
+/// A directory, and the path under which it was asked for.
+type Key = (PathBuf, Vec<u8>);
+
+/// The pages of a site that were made a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct Listings(Mutex<Vec<Page>>);
+
+#[derive(Debug)]
+struct Page {
+    key: Key,
+    /// When the directory was changed.
+    changed: SystemTime,
+    made: Instant,
+    text: Bytes,
+}
+
+impl Listings {
+    fn get(&self, key: &Key, changed: SystemTime) -> Option<Bytes> {
+        let mut pages = self.0.lock();
+        pages.retain(|page| page.made.elapsed() < KEPT);
+        pages.iter().find(|page| page.key == *key && page.changed == changed).map(|page| page.text.clone())
+    }
+
+    fn keep(&self, page: Page) {
+        let mut pages = self.0.lock();
+        pages.retain(|other| other.key != page.key);
+        let mut bytes = pages.iter().map(|page| page.text.len()).sum::<usize>() + page.text.len();
+        while !pages.is_empty() && (pages.len() >= MOST_PAGES || bytes > MOST_BYTES) {
+            bytes -= pages.remove(0).text.len();
+        }
+        if bytes <= MOST_BYTES {
+            pages.push(page);
+        }
+    }
+}
+
+/// The page of a directory that is asked for by `path`, which may be in the `place` that rules name.
+pub(crate) async fn run(
+    site: &Arc<Site>,
+    place: Option<Arc<Place>>,
+    directory: &Path,
+    path: Vec<u8>,
+    method: &Method,
+) -> Result<Response, Refusal> {
     if method != Method::GET && method != Method::HEAD {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD"));
     }
-    let entries = std::fs::read_dir(directory).map_err(|_| Refusal::new(StatusCode::NOT_FOUND))?;
+    let changed = std::fs::metadata(directory).and_then(|meta| meta.modified());
+    let changed = changed.map_err(|_| Refusal::new(StatusCode::NOT_FOUND))?;
+    let key = (directory.to_owned(), path);
+    let text = match site.listings.get(&key, changed) {
+        Some(text) => text,
+        None => {
+            let site = site.clone();
+            let made = tokio::task::spawn_blocking(move || {
+                // Others may have waited for the same thread to make the same page.
+                if let Some(text) = site.listings.get(&key, changed) {
+                    return Ok(text);
+                }
+                let text = Bytes::from(page(&site, place.as_deref(), &key.0, &key.1)?);
+                site.listings.keep(Page { key, changed, made: Instant::now(), text: text.clone() });
+                Ok::<_, io::Error>(text)
+            });
+            let made = made.await.map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
+            made.map_err(|_| Refusal::new(StatusCode::NOT_FOUND))?
+        }
+    };
+    let mut response = Response::new(Body::full(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    Ok(response)
+}
+
+fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8]) -> io::Result<String> {
+    let own = (&site.static_files, site.root.as_path());
+    let of_place = place.filter(|_| !directory.starts_with(&site.root));
+    let (files, root) = of_place.map_or(own, |place| (site.files_of(place), place.directory.as_path()));
+    let real_root = root.canonicalize()?;
     let mut names: Vec<(bool, Vec<u8>, String)> = Vec::new();
-    for entry in entries.flatten().take(MOST_NAMES) {
+    for entry in std::fs::read_dir(directory)?.flatten().take(MOST_NAMES) {
         let name = entry.file_name().as_bytes().to_vec();
         let hidden = name.starts_with(b".") && !site.settings.static_files.dotfiles;
-        // Links are followed or not as the settings say; what is withheld is not named.
-        let Ok(meta) = std::fs::metadata(entry.path()) else { continue };
-        if hidden || site.withheld.by_name(&name) || !(meta.is_dir() || meta.is_file()) {
+        if hidden || site.withheld.by_name(&name) {
             continue;
         }
+        let Some(meta) = metadata(&entry, files, root, &real_root).filter(|meta| meta.is_dir() || meta.is_file())
+        else {
+            continue;
+        };
         let time = meta.modified().map(|time| httpdate::fmt_http_date(time.max(SystemTime::UNIX_EPOCH)));
         let size = if meta.is_dir() { String::new() } else { format!("{} bytes, ", meta.len()) };
         names.push((!meta.is_dir(), name, format!("{size}{}", time.unwrap_or_default())));
@@ -51,13 +139,49 @@ pub(crate) fn run(site: &Site, directory: &Path, path: &[u8], method: &Method) -
         );
     }
     page.push_str("</ul></body></html>\n");
-    let mut response = Response::new(Body::full(page.into()));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    Ok(response)
+    Ok(page)
+}
+
+/// What is known of a name; for a link, of its target, where a request for it would be led there.
+fn metadata(entry: &DirEntry, files: &StaticFiles, root: &Path, real_root: &Path) -> Option<Metadata> {
+    let meta = entry.metadata().ok()?;
+    if !meta.is_symlink() {
+        return Some(meta);
+    }
+    let path = entry.path();
+    let (below, real) = (path.strip_prefix(root).ok()?, path.canonicalize().ok()?);
+    if files.links().allow(real_root, below, &real) { std::fs::metadata(real).ok() } else { None }
 }
 
 /// Text for HTML.
 fn escape(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_kept_while_their_directory_is_as_it_was_and_take_so_much_memory() {
+        let listings = Listings::default();
+        let (now, changed) = (Instant::now(), SystemTime::UNIX_EPOCH);
+        let key = |number: usize| (PathBuf::from(format!("/{number}")), b"/".to_vec());
+        let page = |number, length| Page { key: key(number), changed, made: now, text: vec![0; length].into() };
+        listings.keep(page(1, 10));
+        assert!(listings.get(&key(1), changed).is_some());
+        assert!(listings.get(&key(1), changed + Duration::from_secs(1)).is_none(), "the directory has changed");
+        assert!(listings.get(&key(2), changed).is_none());
+        listings.keep(page(1, MOST_BYTES + 1));
+        assert!(listings.get(&key(1), changed).is_none(), "too long to be kept");
+        (0..1000).for_each(|number| listings.keep(page(number, 100)));
+        assert_eq!(listings.0.lock().len(), MOST_PAGES);
+        (0..1000).for_each(|number| listings.keep(page(number, MOST_BYTES / 3)));
+        assert_eq!(listings.0.lock().len(), 3);
+        if let Some(old) = now.checked_sub(KEPT) {
+            listings.keep(Page { made: old, ..page(2000, 1) });
+            assert!(listings.get(&key(2000), changed).is_none(), "sizes on it may be old");
+        }
+    }
 }

@@ -5,19 +5,21 @@ use std::time::{Duration, Instant};
 
 /// A kind of line, with the least time between two.
 #[derive(Debug)]
-pub(crate) struct Quiet {
+pub struct Quiet {
     pause: Duration,
     /// When the last was written, and how many were not since.
     last: Mutex<(Option<Instant>, u64)>,
 }
 
 impl Quiet {
-    pub(crate) const fn new(pause: Duration) -> Self {
+    /// At most one line in this time.
+    #[must_use]
+    pub const fn new(pause: Duration) -> Self {
         Self { pause, last: Mutex::new((None, 0)) }
     }
 
     /// Whether to write a line now, and how many were not written since the last one.
-    pub(crate) fn speaks(&self) -> Option<u64> {
+    pub fn speaks(&self) -> Option<u64> {
         let mut last = self.last.lock();
         if last.0.is_some_and(|at| at.elapsed() < self.pause) {
             last.1 += 1;
