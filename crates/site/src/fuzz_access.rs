@@ -5,7 +5,7 @@
 use crate::exchange::Exchange;
 use crate::service::Service;
 use crate::sites::Sites;
-use crate::upstream::Upstream;
+use crate::upstream::{self, Upstream};
 use bytes::Bytes;
 use howdah_budget::Budgets;
 use howdah_config::{Settings, SiteRules};
@@ -36,7 +36,11 @@ pub(crate) enum Fate {
 struct Noted(Mutex<Option<Vec<u8>>>);
 
 impl Upstream for Noted {
-    async fn run(&self, _pool: usize, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+    async fn run(
+        &self,
+        _target: upstream::Target,
+        request: howdah_pool::Request,
+    ) -> Result<howdah_pool::Response, Fault> {
         *self.0.lock() = Some(request.head.script().to_vec());
         Err(Fault::new(FaultKind::ClientGone))
     }

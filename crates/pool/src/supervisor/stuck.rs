@@ -1,35 +1,13 @@
-//! Processes that do not do what they were ordered to: boots that take too long, and zygotes that are stopped or hang.
+//! Zygotes and templates that do not carry out their orders: they are stopped or hang.
 
 use super::Supervisor;
 use crate::generation::Generation;
-use crate::worker_state::KillReason;
 use std::time::{Duration, Instant};
 
-/// How long a zygote may live that has closed its socket.
-const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Time in which a zygote, or its template, carries out an order: a fork.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Supervisor {
-    pub(super) fn kill_slow_starters(&mut self) {
-        let limit = self.pool.config().boot_timeout;
-        for lane in self.pool.lock().lanes.iter_mut().flatten() {
-            if lane.state.is_starting() && lane.started.elapsed() > limit {
-                lane.kill(KillReason::BootTimeout);
-            }
-        }
-        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
-            if !generation.booted && generation.started.elapsed() > limit {
-                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
-                generation.too_slow = true;
-                generation.zygote.kill();
-            }
-            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
-                generation.zygote.kill();
-            }
-        }
-    }
-
     /// Replaces generations whose zygote or template no longer forks: stopped, or in a system call that does not return.
     pub(super) fn replace_stuck(&mut self) {
         // Orders wait while a boot is under way that is to be shared, and for the next attempt after one that has failed.
