@@ -88,8 +88,9 @@ pub(crate) fn request_body(
     RequestBody::new(source, announced(headers))
 }
 
-/// What every response has in these protocols, and may not have.
-pub(crate) fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
+/// Adds what every response has in these protocols, and removes what none may have. A `Content-Length` that is not the body's
+/// makes a response malformed (RFC 9113 8.1.1, RFC 9114 4.1.2): it is corrected where the length is known, as in HTTP/1.
+pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusCode, body: &Body) {
     const OF_THE_CONNECTION: [HeaderName; 4] =
         [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
     for name in &OF_THE_CONNECTION {
@@ -100,12 +101,15 @@ pub(crate) fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body)
     {
         headers.insert(header::DATE, now);
     }
-    if body.length() != Some(0)
-        && !headers.contains_key(header::CONTENT_LENGTH)
-        && status != StatusCode::NO_CONTENT
-        && let Some(length) = body.length()
-    {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    if status == StatusCode::NO_CONTENT || announced(headers).is_none() {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    if let Some(length) = body.length().filter(|_| status != StatusCode::NO_CONTENT) {
+        // The length of a body that is not sent is the handler's to tell. An empty body needs no field.
+        let is_sent = method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
+        if length > 0 || (is_sent && headers.contains_key(header::CONTENT_LENGTH)) {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
     }
 }
 
@@ -284,5 +288,35 @@ impl<C: Deref<Target = Connection>> Patience<C> {
         }
         (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
         false
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_is_not_the_bodys_is_corrected_where_it_is_known() {
+        for (method, status, told, body, expected) in [
+            (Method::GET, 200, None, "four", Some("4")),
+            (Method::GET, 200, Some("4"), "four", Some("4")),
+            (Method::GET, 200, Some("3"), "four", Some("4")),
+            (Method::GET, 200, Some("9"), "four", Some("4")),
+            (Method::GET, 200, Some("0"), "four", Some("4")),
+            (Method::GET, 200, Some("4"), "", Some("0")),
+            (Method::GET, 200, Some("four"), "four", Some("4")),
+            (Method::GET, 200, None, "", None),
+            (Method::HEAD, 200, Some("4"), "", Some("4")),
+            (Method::GET, 304, Some("4"), "", Some("4")),
+            (Method::GET, 204, Some("4"), "", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            told.map(|told| headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static(told)));
+            let status = StatusCode::from_u16(status).unwrap();
+            complete(&mut headers, &method, status, &Body::whole(Bytes::from_static(body.as_bytes()).into()));
+            let length = headers.get(header::CONTENT_LENGTH).map(|length| length.to_str().unwrap());
+            assert_eq!(length, expected, "{method} {status} {told:?} {body:?}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! What may stand where a host is named: in a target, in `Host`, and in what proxies say.
 
-/// The bytes of a host's name.
+/// The bytes of a host's name: those that names in DNS and their like consist of. RFC 3986 3.2.2 allows more (`,`, `%20`),
+/// which no client sends for a real host and which scripts and caches would take apart.
 static IN_NAME: [bool; 256] = {
-    let others = b"-._~%!$&'()*+,;=";
+    let others = b"-._";
     let mut table = [false; 256];
     let mut at = 0;
     while at < table.len() {
@@ -17,7 +18,7 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// Whether this is a host with an optional port: letters, digits and `-._~%!$&'()*+,;=`, or an IPv6 address in brackets.
+/// True for a host with an optional port: letters, digits and `-._`, not of dots alone, or an IPv6 address in brackets.
 pub(crate) fn is_host(text: &[u8]) -> bool {
     let (name, rest) = match text.first() {
         Some(b'[') => match text.iter().position(|&b| b == b']') {
@@ -34,7 +35,8 @@ pub(crate) fn is_host(text: &[u8]) -> bool {
         Some((b':', port)) => port.iter().all(u8::is_ascii_digit) && decimal(port).is_some_and(|port| port <= 65535),
         Some(_) => false,
     };
-    !name.is_empty() && (name[0] == b'[' || name.iter().all(|&b| IN_NAME[usize::from(b)])) && port_ok
+    let is_name = || name.iter().all(|&b| IN_NAME[usize::from(b)]) && name.iter().any(u8::is_ascii_alphanumeric);
+    (name.first() == Some(&b'[') || is_name()) && port_ok
 }
 
 /// A number of digits, unless it is a very long one.

@@ -69,9 +69,10 @@ pub fn tcp(store: Arc<Store>, options: &Options) -> Result<Arc<ServerConfig>, Co
         MinVersion::Tls13 => &[&TLS13],
     };
     let mut config = base(store, options, versions)?;
-    // Without a common protocol a handshake fails (RFC 7301 3.2). Order is preference.
-    let protocols: &[&[u8]] = if options.h2 { &[b"h2", b"http/1.1", ACME_TLS] } else { &[b"http/1.1", ACME_TLS] };
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    // Without a common protocol a handshake fails (RFC 7301 3.2). Order is preference. Some clients offer HTTP/1.0 alone.
+    let protocols: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", ACME_TLS];
+    let offered = protocols.iter().skip(usize::from(!options.h2));
+    config.alpn_protocols = offered.map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
 

@@ -211,7 +211,7 @@ async fn serve<H: Handler>(
     {
         return upgrade(&connection, &respond, stream, Response::from_parts(head, body), &ends).await;
     }
-    complete(&mut head.headers, head.status, &body);
+    complete(&mut head.headers, &method, head.status, &body);
     let length = length_to_keep(&method, head.status, &head.headers);
     let ended = body.length() == Some(0) && length.is_none_or(|length| length == 0);
     let sent = respond.lock().send.send_response(Response::from_parts(head, ()), ended);
@@ -282,7 +282,7 @@ async fn upgrade(
         respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
         return;
     }
-    complete(&mut head.headers, StatusCode::NO_CONTENT, &Body::empty());
+    complete(&mut head.headers, &Method::GET, StatusCode::NO_CONTENT, &Body::empty());
     head.status = StatusCode::OK;
     let outgoing = match respond.lock().send.send_response(Response::from_parts(head, ()), false) {
         Ok(outgoing) => outgoing,

@@ -109,7 +109,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
 async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(), Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-    complete(&mut headers, status, &Body::empty());
+    complete(&mut headers, &Method::GET, status, &Body::empty());
     let mut bytes = BytesMut::new();
     head::put_response(&mut bytes, status, &headers);
     write(out, &mut [bytes.freeze()], &mut Patience::new(&*link.connection)).await?;
@@ -200,7 +200,7 @@ async fn send(
 ) -> Result<(), Fault> {
     let connection: &Connection = &link.connection;
     let (mut head, body) = response.into_parts();
-    complete(&mut head.headers, head.status, &body);
+    complete(&mut head.headers, method, head.status, &body);
     let length = length_to_keep(method, head.status, &head.headers);
     let mut first = BytesMut::new();
     head::put_response(&mut first, head.status, &head.headers);

@@ -67,7 +67,7 @@ pub(super) struct Content {
     pub(super) etag: HeaderValue,
     /// Whole seconds since 1970.
     pub(super) modified: i64,
-    pub(super) last_modified: HeaderValue,
+    last_modified: HeaderValue,
     pub(super) media_type: HeaderValue,
     pub(super) length: HeaderValue,
     /// All of it, if it is small.
@@ -103,6 +103,15 @@ impl Content {
             content.small = Some(content.read_all()?);
         }
         Ok(content)
+    }
+
+    /// `Last-Modified`, which is never later than the response (RFC 9110 8.8.2.1).
+    pub(super) fn last_modified(&self, now: SystemTime) -> HeaderValue {
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(self.modified.unsigned_abs());
+        if modified <= now {
+            return self.last_modified.clone();
+        }
+        header(&httpdate::fmt_http_date(now)).unwrap_or_else(|_| self.last_modified.clone())
     }
 
     /// Whether it is still as it was loaded. What is in memory always is; a file may have been written to in place, and

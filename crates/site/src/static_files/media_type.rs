@@ -6,6 +6,41 @@ use std::path::Path;
 
 use http::HeaderValue;
 
+/// Types as IANA has registered them, where the built-in list has an older or a private name.
+const REGISTERED: &[(&str, &str)] = &[
+    ("3gp", "video/3gpp"),
+    ("apng", "image/apng"),
+    ("atom", "application/atom+xml"),
+    ("avif", "image/avif"),
+    ("flac", "audio/flac"),
+    ("geojson", "application/geo+json"),
+    ("gz", "application/gzip"),
+    ("heic", "image/heic"),
+    ("ics", "text/calendar"),
+    ("jsonld", "application/ld+json"),
+    ("jxl", "image/jxl"),
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("m4a", "audio/mp4"),
+    ("md", "text/markdown"),
+    ("mjs", "text/javascript"),
+    ("mkv", "video/matroska"),
+    ("oga", "audio/ogg"),
+    ("ogv", "video/ogg"),
+    ("opus", "audio/ogg"),
+    ("otf", "font/otf"),
+    ("rar", "application/vnd.rar"),
+    ("rss", "application/rss+xml"),
+    ("ts", "video/mp2t"),
+    ("ttc", "font/collection"),
+    ("ttf", "font/ttf"),
+    ("vcf", "text/vcard"),
+    ("webmanifest", "application/manifest+json"),
+    ("woff", "font/woff"),
+    ("woff2", "font/woff2"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+];
+
 /// The types of the settings over those of the built-in list.
 #[derive(Debug, Default)]
 pub(super) struct MediaTypes {
@@ -31,8 +66,9 @@ impl MediaTypes {
         if let Some(own) = self.own.get(&extension) {
             return own.clone();
         }
-        mime_guess::from_ext(&extension)
-            .first_raw()
+        let registered = REGISTERED.iter().find(|(registered, _)| *registered == extension).map(|(_, kind)| *kind);
+        registered
+            .or_else(|| mime_guess::from_ext(&extension).first_raw())
             .and_then(with_charset)
             .unwrap_or(HeaderValue::from_static("application/octet-stream"))
     }
@@ -69,6 +105,13 @@ mod tests {
             ("a.svg", "image/svg+xml"),
             ("a.woff2", "font/woff2"),
             ("a.wasm", "application/wasm"),
+            ("a.mjs", "text/javascript; charset=utf-8"),
+            ("a.WOFF", "font/woff"),
+            ("a.otf", "font/otf"),
+            ("a.m4a", "audio/mp4"),
+            ("a.ts", "video/mp2t"),
+            ("a.m3u8", "application/vnd.apple.mpegurl"),
+            ("a.vcf", "text/vcard; charset=utf-8"),
             ("a.webmanifest", "application/manifest+json"),
             ("a.txt", "text/plain; charset=latin1"),
             ("a.bad", "application/octet-stream"),

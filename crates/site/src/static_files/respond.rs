@@ -37,7 +37,8 @@ pub(super) fn respond(
     let content = choose(opened, headers);
     let media_type = media_type.unwrap_or(&content.media_type);
     let validators = Validators { etag: &content.tag, modified: content.modified };
-    let mut response = match evaluate(headers, validators, SystemTime::now()) {
+    let now = SystemTime::now();
+    let mut response = match evaluate(headers, validators, now) {
         Verdict::Failed => {
             let mut response = empty(StatusCode::PRECONDITION_FAILED);
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -58,7 +59,7 @@ pub(super) fn respond(
     };
     let fields = response.headers_mut();
     fields.insert(ETAG, content.etag.clone());
-    fields.insert(LAST_MODIFIED, content.last_modified.clone());
+    fields.insert(LAST_MODIFIED, content.last_modified(now));
     if let Some(value) = cache_control {
         fields.insert(CACHE_CONTROL, value.clone());
     }
