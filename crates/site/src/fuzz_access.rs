@@ -15,9 +15,7 @@ use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Shared, Targ
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use parking_lot::Mutex;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::{Instant, SystemTime};
 
 /// What became of a request.
@@ -53,6 +51,7 @@ pub(crate) struct World {
     service: Service<Noted>,
     noted: Arc<Noted>,
     shared: Arc<Shared>,
+    runtime: tokio::runtime::Runtime,
 }
 
 /// The shortest file.
@@ -83,7 +82,8 @@ impl World {
         let sites = Sites::new(Arc::new(settings), metrics, &AccessLogs::default(), budgets)?;
         let noted = Arc::new(Noted::default());
         let service = Service::new(Arc::new(sites), noted.clone());
-        Ok(Self { root, files: files.to_vec(), service, noted, shared })
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+        Ok(Self { root, files: files.to_vec(), service, noted, shared, runtime })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -105,21 +105,19 @@ impl World {
             time: SystemTime::now(),
         };
         let (mut exchange, body) = Exchange::begin(&self.service.sites, request);
-        let responding = pin!(self.service.respond(&mut exchange, body));
-        let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
+        let outcome = self.runtime.block_on(self.service.respond(&mut exchange, body));
         if let Some(script) = self.noted.0.lock().take() {
             let below = Path::new(std::str::from_utf8(&script).ok()?).strip_prefix(self.root.path()).ok()?.to_str()?;
             return Some(Fate::Runs(format!("/{below}")));
         }
         match outcome {
-            Poll::Ready(Ok(response)) if response.status().is_success() => {
+            Ok(response) if response.status().is_success() => {
                 let length = response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok();
                 let sent = length.and_then(|length| self.files.get(length.checked_sub(SHORTEST)?));
                 Some(sent.map_or(Fate::Status(response.status().as_u16()), |name| Fate::Sent(name.clone())))
             }
-            Poll::Ready(Ok(response)) => Some(Fate::Status(response.status().as_u16())),
-            Poll::Ready(Err(refusal)) => Some(Fate::Status(refusal.status().as_u16())),
-            Poll::Pending => Some(Fate::Status(0)),
+            Ok(response) => Some(Fate::Status(response.status().as_u16())),
+            Err(refusal) => Some(Fate::Status(refusal.status().as_u16())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The tests of a binary that a run is about, and where it keeps its files.
 
 use crate::arguments::Arguments;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,13 +14,19 @@ pub(crate) fn directory(binary: &Path) -> PathBuf {
     target.join("test-run").join(name)
 }
 
-/// The selected tests, as the binary lists them.
+/// The selected tests, as the binary lists them, without those that are marked `#[ignore]`.
 pub(crate) fn names(binary: &Path, arguments: &Arguments) -> io::Result<Vec<String>> {
-    let output = Command::new(binary).args(["--list", "--format", "terse"]).stderr(Stdio::inherit()).output()?;
+    let ignored: BTreeSet<String> = list(binary, &["--ignored"])?.into_iter().collect();
+    let names = list(binary, &[])?.into_iter();
+    Ok(names.filter(|name| arguments.select(name) && !ignored.contains(name)).collect())
+}
+
+fn list(binary: &Path, more: &[&str]) -> io::Result<Vec<String>> {
+    let arguments = ["--list", "--format", "terse"];
+    let output = Command::new(binary).args(arguments).args(more).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
         return Err(io::Error::other(format!("{} --list: {}", binary.display(), output.status)));
     }
     let lines = String::from_utf8_lossy(&output.stdout);
-    let names = lines.lines().filter_map(|line| line.strip_suffix(": test"));
-    Ok(names.filter(|name| arguments.select(name)).map(str::to_owned).collect())
+    Ok(lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }

@@ -60,7 +60,9 @@ impl Running {
         command.args(["--pdeathsig", "KILL", "--"]).args(wrapper).arg(place.binary);
         command.args(["--exact", name, "--nocapture", "--test-threads", "1"]);
         let port = FIRST_PORT + number % PORT_WINDOWS * PORTS_OF_A_TEST;
-        command.env("HOWDAH_TEST_PORTS", port.to_string()).stdin(Stdio::null()).process_group(0);
+        command.env("HOWDAH_TEST_PORTS", port.to_string());
+        // Python would write beside its sources, into the repository.
+        command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null()).process_group(0);
         if !place.nocapture {
             command.stdout(file.try_clone()?).stderr(file);
         }

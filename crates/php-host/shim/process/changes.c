@@ -7,6 +7,7 @@
 #include "modes/mode.h"
 #include "sapi/functions.h"
 
+#include <signal.h>
 #include <string.h>
 
 typedef struct watched {
@@ -37,6 +38,22 @@ static watched functions[] = {
 
 static const char *changed;
 
+/* The signal mask before the request's first call of pcntl_sigprocmask(), which scripts also use to read the mask and
+ * to block signals for a moment: only a mask that stays is a change. */
+static sigset_t mask_before;
+static bool mask_known;
+
+static bool mask_differs(void) {
+    sigset_t now;
+    sigprocmask(SIG_SETMASK, NULL, &now);
+    for (int number = 1; number < NSIG; number++) {
+        if (sigismember(&now, number) != sigismember(&mask_before, number)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const watched *entry_of(const zend_execute_data *execute_data) {
     const char *name = ZSTR_VAL(execute_data->func->common.function_name);
     const watched *entry = functions;
@@ -48,7 +65,14 @@ static const watched *entry_of(const zend_execute_data *execute_data) {
 
 static ZEND_NAMED_FUNCTION(changes_process) {
     const watched *entry = entry_of(execute_data);
+    const bool masks = strcmp(entry->name, "pcntl_sigprocmask") == 0;
+    if (masks && shim.request != NULL && !shim.script_child && !mask_known) {
+        mask_known = sigprocmask(SIG_SETMASK, NULL, &mask_before) == 0;
+    }
     entry->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    if (masks) {
+        return;
+    }
     const bool refused = Z_TYPE_P(return_value) == IS_FALSE || EG(exception) != NULL;
     if (refused || shim.request == NULL || shim.script_child || (entry->signals && shim.mode->restores_signals)) {
         return;
@@ -66,5 +90,12 @@ void shim_changes_watch(void) {
 }
 
 const char *shim_changes_left(void) {
-    return shim.mode->process_changed == NULL ? changed : NULL;
+    if (shim.mode->process_changed != NULL) {
+        return NULL;
+    }
+    if (changed == NULL && mask_known && mask_differs()) {
+        changed = "its signal mask";
+    }
+    mask_known = false;
+    return changed;
 }
