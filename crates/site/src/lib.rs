@@ -27,6 +27,7 @@ pub mod fuzz_htaccess;
 pub mod handed_over;
 mod host;
 pub mod https;
+mod listings;
 pub mod made_up;
 pub mod notes;
 pub mod passwords;

@@ -4,7 +4,7 @@ use crate::ahead::Ahead;
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
-use crate::phase::rules::listing::Listings;
+use crate::listings::Listings;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;

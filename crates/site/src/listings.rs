@@ -1,0 +1,76 @@
+//! Pages of directories that were made a moment ago: a large directory takes tens of milliseconds to read.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a page is kept if its directory has not changed; sizes and times on it may have.
+const KEPT: Duration = Duration::from_secs(5);
+/// Pages that a site keeps, and their bytes together.
+const MOST_PAGES: usize = 64;
+const MOST_BYTES: usize = 4 << 20;
+
+/// A directory, and the path under which it was asked for.
+pub(crate) type Key = (PathBuf, Vec<u8>);
+
+/// The pages of a site that were made a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct Listings(Mutex<Vec<Page>>);
+
+/// The page of a directory.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) key: Key,
+    /// When the directory was changed.
+    pub(crate) changed: SystemTime,
+    pub(crate) made: Instant,
+    pub(crate) text: Bytes,
+}
+
+impl Listings {
+    pub(crate) fn get(&self, key: &Key, changed: SystemTime) -> Option<Bytes> {
+        let mut pages = self.0.lock();
+        pages.retain(|page| page.made.elapsed() < KEPT);
+        pages.iter().find(|page| page.key == *key && page.changed == changed).map(|page| page.text.clone())
+    }
+
+    pub(crate) fn keep(&self, page: Page) {
+        let mut pages = self.0.lock();
+        pages.retain(|other| other.key != page.key);
+        let mut bytes = pages.iter().map(|page| page.text.len()).sum::<usize>() + page.text.len();
+        while !pages.is_empty() && (pages.len() >= MOST_PAGES || bytes > MOST_BYTES) {
+            bytes -= pages.remove(0).text.len();
+        }
+        if bytes <= MOST_BYTES {
+            pages.push(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_kept_while_their_directory_is_as_it_was_and_take_so_much_memory() {
+        let listings = Listings::default();
+        let (now, changed) = (Instant::now(), SystemTime::UNIX_EPOCH);
+        let key = |number: usize| (PathBuf::from(format!("/{number}")), b"/".to_vec());
+        let page = |number, length| Page { key: key(number), changed, made: now, text: vec![0; length].into() };
+        listings.keep(page(1, 10));
+        assert!(listings.get(&key(1), changed).is_some());
+        assert!(listings.get(&key(1), changed + Duration::from_secs(1)).is_none(), "the directory has changed");
+        assert!(listings.get(&key(2), changed).is_none());
+        listings.keep(page(1, MOST_BYTES + 1));
+        assert!(listings.get(&key(1), changed).is_none(), "too long to be kept");
+        (0..1000).for_each(|number| listings.keep(page(number, 100)));
+        assert_eq!(listings.0.lock().len(), MOST_PAGES);
+        (0..1000).for_each(|number| listings.keep(page(number, MOST_BYTES / 3)));
+        assert_eq!(listings.0.lock().len(), 3);
+        if let Some(old) = now.checked_sub(KEPT) {
+            listings.keep(Page { made: old, ..page(2000, 1) });
+            assert!(listings.get(&key(2000), changed).is_none(), "sizes on it may be old");
+        }
+    }
+}
