@@ -24,9 +24,12 @@ pub(crate) enum Event {
 /// Real-time signals that programs may send; glibc keeps the two below for itself (signal(7)).
 const REAL_TIME: RangeInclusive<i32> = 34..=64;
 
-/// Signals, by number and by name without `SIG`, and the action on each: `None` only logs it.
+/// Signals, by number and by name without `SIG`, and the action on each: `None` only logs it. Those that have come at the
+/// same time are handled in this order.
 fn table() -> Vec<(i32, &'static str, Option<Event>)> {
     let named = [
+        // Before a stop that has come meanwhile: what is logged until its end belongs into the new files.
+        (Signal::USR1, "USR1", Some(Event::ReopenLogs)),
         (Signal::TERM, "TERM", Some(Event::Stop)),
         (Signal::INT, "INT", Some(Event::Stop)),
         // The graceful stop of PHP-FPM and nginx, and the STOPSIGNAL of their images.
@@ -34,12 +37,12 @@ fn table() -> Vec<(i32, &'static str, Option<Event>)> {
         (Signal::HUP, "HUP", Some(Event::Reload)),
         // PHP-FPM's reload.
         (Signal::USR2, "USR2", Some(Event::Reload)),
-        (Signal::USR1, "USR1", Some(Event::ReopenLogs)),
         (Signal::ALARM, "ALRM", None),
         (Signal::VTALARM, "VTALRM", None),
         (Signal::PROF, "PROF", None),
         (Signal::IO, "IO", None),
         (Signal::POWER, "PWR", None),
+        (Signal::STKFLT, "STKFLT", None),
         // A file that has reached RLIMIT_FSIZE: the write fails instead.
         (Signal::XFSZ, "XFSZ", None),
         (Signal::XCPU, "XCPU", None),

@@ -84,7 +84,7 @@ fn leaks(mode: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
+fn nearly_a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
     howdah_tests::time_limit(180, "200 pages in each mode");
     let all: Vec<&Leak> = LEAKS.iter().collect();
     let (top, dir) = application(&[leaking(&all), harmless()].concat());

@@ -98,7 +98,6 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("mime-type", "ini", "default_mimetype", r"ini_set('default_mimetype', 'text/plain');"),
     Leak("user-agent", "ini", "user_agent", r"ini_set('user_agent', App\who());"),
     Leak("separator", "ini", "arg_separator.output", r"ini_set('arg_separator.output', ';');"),
-    Leak("time-limit", "ini", "max_execution_time", r"set_time_limit(123);"),
     Leak("include-path", "ini", "include_path", r"set_include_path('/tmp');"),
     Leak("session-time", "ini", "session.gc_maxlifetime", r"ini_set('session.gc_maxlifetime', '7');"),
     Leak("serialize", "ini", "serialize_precision", r"ini_set('serialize_precision', '3');"),
@@ -121,12 +120,6 @@ pub(crate) const LEAKS: &[Leak] = &[
     // Handlers.
     Leak("error-handler", "handler", "error handler", r"set_error_handler(static fn() => true);"),
     Leak("exception-handler", "handler", "exception handler", r"set_exception_handler(static fn() => null);"),
-    Leak(
-        "entity-loader",
-        "handler",
-        "external entity loader",
-        r"libxml_set_external_entity_loader(static fn() => null);",
-    ),
     Leak("autoloaders", "autoloader", "number of autoloaders", r"spl_autoload_register(static function () {});"),
     Leak("shutdown", "memory", "memory", r"register_shutdown_function(static fn() => 1);"),
     // The process.
@@ -138,7 +131,6 @@ pub(crate) const LEAKS: &[Leak] = &[
         r"setlocale(LC_CTYPE, 'C.UTF-8', 'C.utf8') === 'C' ?: setlocale(LC_ALL, 'C.UTF-8');",
     ),
     Leak("directory", "directory", "current directory", r"chdir('/tmp');"),
-    Leak("umask", "umask", "umask", r"umask(0077);"),
     Leak("environment", "env", "APP_TENANT", r"putenv('APP_TENANT=acme');"),
     Leak("environment-array", "env", "$_ENV[TENANT]", r"$_ENV['TENANT'] = App\who();"),
     Leak("constant", "constant", "TENANT", r"defined('TENANT') || define('TENANT', App\who());"),
@@ -146,24 +138,11 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("descriptors", "resource", "open descriptors", r"App\Bag::$files[] = tmpfile();"),
     Leak("directories", "resource", "stream", r"App\Bag::$files[] = opendir('/');"),
     Leak("wrapper", "wrapper", "stream wrappers", r"@stream_wrapper_unregister('glob');"),
-    Leak(
-        "context",
-        "wrapper",
-        "default stream context",
-        r"stream_context_set_default(['http' => ['header' => 'X-User: ' . App\who()]]);",
-    ),
     // Extensions.
     Leak("mb-encoding", "setting", "mb_internal_encoding()", r"mb_internal_encoding('ISO-8859-1');"),
     Leak("mb-substitute", "setting", "mb_substitute_character()", r"mb_substitute_character(0x3f + 1);"),
     Leak("mb-order", "setting", "mb_detect_order()", r"mb_detect_order(['ISO-8859-1', 'UTF-8']);"),
     Leak("mb-language", "setting", "mb_language()", r"mb_language('ja');"),
-    Leak("libxml-errors", "setting", "libxml_use_internal_errors()", r"libxml_use_internal_errors(true);"),
-    Leak(
-        "libxml-kept",
-        "setting",
-        "errors kept by libxml",
-        r"libxml_use_internal_errors(true); simplexml_load_string('<a');",
-    ),
     Leak("session-name", "setting", "session_name()", r"session_name('OTHER');"),
     Leak("session-cookie", "setting", "session_get_cookie_params()", r"session_set_cookie_params(['lifetime' => 77]);"),
     Leak("session-cache", "setting", "session_cache_limiter()", r"session_cache_limiter('public');"),
@@ -172,7 +151,6 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("mysqli", "setting", "mysqli_report()", r"mysqli_report(MYSQLI_REPORT_OFF);"),
     Leak("intl", "locale", "Locale::getDefault()", r"Locale::setDefault('ja_JP');"),
     Leak("autoload-endings", "setting", "spl_autoload_extensions()", r"spl_autoload_extensions('.class.php');"),
-    Leak("limits", "process", "limits", r"posix_setrlimit(POSIX_RLIMIT_CORE, 0, 0);"),
     // Connections.
     Leak(
         "transaction",

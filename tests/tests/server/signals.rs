@@ -39,7 +39,7 @@ scenario!(
     |s| s.php("hello.php", "echo 'hello';"),
     |site| {
         let signals = [Signal::ALARM, Signal::VTALARM, Signal::PROF, Signal::IO, Signal::POWER, Signal::XCPU];
-        let unheard = [Signal::XFSZ, Signal::WINCH, Signal::PIPE, Signal::URG, Signal::CONT];
+        let unheard = [Signal::XFSZ, Signal::STKFLT, Signal::WINCH, Signal::PIPE, Signal::URG, Signal::CONT];
         for signal in signals.into_iter().chain(unheard) {
             site.howdah().signal(signal);
             assert_eq!(site.get_ok("/hello.php"), "hello", "after {signal:?}");

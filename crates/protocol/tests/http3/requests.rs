@@ -130,6 +130,8 @@ async fn a_response_that_does_not_keep_to_its_length_is_cut() {
         assert!(response(&mut stream).await.is_err(), "{path}");
     }
     assert_eq!(client.get("/").await.1, b"hello", "others do not suffer");
+    let (head, body) = client.get("/corrected").await;
+    assert_eq!((&head.headers()["content-length"], &body[..]), (&"5".parse().unwrap(), &b"hello"[..]));
 }
 
 #[tokio::test]

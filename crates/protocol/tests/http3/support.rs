@@ -110,6 +110,11 @@ impl Handler for Tester {
                 self.0.release.notified().await;
                 Body::full(Bytes::from_static(b"hinted"))
             }
+            "/long" | "/short" => {
+                let (send, parts) = mpsc::unbounded_channel();
+                send.send(Bytes::from_static(b"hello")).unwrap();
+                Body::stream(Box::new(Parts(parts)))
+            }
             "/panic" => panic!("as asked"),
             _ => Body::full(Bytes::from_static(b"hello")),
         };
@@ -121,7 +126,7 @@ impl Handler for Tester {
             told.insert("x-early", early.clone());
         }
         match path.as_str() {
-            "/long" => drop(told.insert("content-length", HeaderValue::from_static("3"))),
+            "/long" | "/corrected" => drop(told.insert("content-length", HeaderValue::from_static("3"))),
             "/short" => drop(told.insert("content-length", HeaderValue::from_static("30"))),
             "/missing" => *response.status_mut() = StatusCode::NOT_FOUND,
             _ => {}

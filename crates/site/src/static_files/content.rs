@@ -155,3 +155,23 @@ impl Content {
 fn header(text: &str) -> Result<HeaderValue, Miss> {
     HeaderValue::from_str(text).map_err(|_| Miss::NotFound)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_from_the_future_is_as_old_as_its_response() {
+        let file = tempfile::tempfile().unwrap();
+        let now = SystemTime::now();
+        for (modified, expected) in
+            [(now + Duration::from_secs(3600), now), (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH)]
+        {
+            file.set_modified(modified).unwrap();
+            let file = OwnedFd::from(file.try_clone().unwrap());
+            let content = Content::load(file, None, HeaderValue::from_static("text/plain")).unwrap();
+            assert_eq!(content.last_modified(now).to_str().unwrap(), httpdate::fmt_http_date(expected));
+        }
+    }
+}
