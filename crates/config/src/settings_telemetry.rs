@@ -17,7 +17,7 @@ settings! {
         /// Make traces and send them.
         ///
         /// Where it is on, the standard's environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin) say what is not
-        /// said here; where it is off, they are for scripts alone.
+        /// said here. Scripts never inherit those that end in `_HEADERS`.
         enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
         /// The collector's address. With `http/protobuf` `/v1/traces` is put behind it, unless it ends so; by default
         /// `http://localhost:4318`, or `http://localhost:4317` with `grpc`.
