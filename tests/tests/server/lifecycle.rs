@@ -3,7 +3,7 @@
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, alive, children, eventually};
 use howdah_tests::site::{free_port, replace_file};
-use howdah_tests::{Conn, Request, Setup, php, scenario};
+use howdah_tests::{Conn, Request, Setup, Site, php, scenario};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,23 +11,28 @@ fn output_text(output: &std::process::Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-scenario!(
-    sigterm_finishes_what_runs,
-    howdah_only = "the end of howdah is judged",
-    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
-    |site| {
-        let gate = site.gate("g");
-        let mut conn = site.conn();
-        conn.send(Request::get("/hold.php").bytes());
-        let held = gate.wait();
-        site.howdah().signal(Signal::TERM);
-        let target = site.target().clone();
-        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
-        held.release();
-        assert_eq!(conn.response("GET").expect(200).text(), "finished");
-        assert_eq!(site.howdah_mut().wait(), Some(0));
-    },
-);
+/// What [`finishes_what_runs`] needs.
+pub(super) fn holding(setup: Setup) -> Setup {
+    setup.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';")
+}
+
+/// After this signal the server takes no new connections, finishes the request that runs, and ends.
+pub(super) fn finishes_what_runs(site: &mut Site, signal: Signal) {
+    let gate = site.gate("g");
+    let mut conn = site.conn();
+    conn.send(Request::get("/hold.php").bytes());
+    let held = gate.wait();
+    site.howdah().signal(signal);
+    let target = site.target().clone();
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+    held.release();
+    assert_eq!(conn.response("GET").expect(200).text(), "finished");
+    assert_eq!(site.howdah_mut().wait(), Some(0));
+}
+
+scenario!(sigterm_finishes_what_runs, howdah_only = "the end of howdah is judged", holding, |site| {
+    finishes_what_runs(site, Signal::TERM);
+});
 
 scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah is judged", |s| s, |site| {
     let idle = site.conn();

@@ -1,25 +1,15 @@
 //! Every signal that somebody may send to the server has an effect on purpose, and never its default action.
 
+use super::lifecycle::{finishes_what_runs, holding};
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Request, scenario};
+use howdah_tests::scenario;
 use rustix::process::Signal;
 
 scenario!(
     quit_finishes_what_runs_as_phpfpm_and_nginx_do,
     howdah_only = "the end of howdah is judged",
-    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
-    |site| {
-        let gate = site.gate("g");
-        let mut conn = site.conn();
-        conn.send(Request::get("/hold.php").bytes());
-        let held = gate.wait();
-        site.howdah().signal(Signal::QUIT);
-        let target = site.target().clone();
-        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
-        held.release();
-        assert_eq!(conn.response("GET").expect(200).text(), "finished");
-        assert_eq!(site.howdah_mut().wait(), Some(0));
-    },
+    holding,
+    |site| finishes_what_runs(site, Signal::QUIT),
 );
 
 scenario!(
