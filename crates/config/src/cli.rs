@@ -1,5 +1,6 @@
 //! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
 
+mod check;
 mod dev;
 mod explain;
 mod octane;
@@ -227,7 +228,7 @@ impl Cli {
             Some(("dev", matches)) => dev::dev(matches),
             Some(("mails", matches)) => dev::mails(matches),
             Some(("sendmail", matches)) => dev::sendmail(matches),
-            Some(("check", matches)) => Command::Check(check_flags(matches)),
+            Some(("check", matches)) => Command::Check(check::flags(matches)),
             Some(("explain", matches)) => explain::explain(matches),
             Some(("status", matches)) => {
                 let (json, watch) = (matches.get_flag("json"), matches.get_flag("watch"));
@@ -583,17 +584,6 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
     }
     if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
         flags.set("tls.auto", if how == "auto" { "true" } else { "false" });
-    }
-    flags
-}
-
-/// A file in the place of the directory is the configuration, as other servers' commands have it.
-fn check_flags(matches: &ArgMatches) -> ServeFlags {
-    let mut flags = serve_flags(matches);
-    let file = flags.values.get(ROOT).and_then(|roots| roots.first()).map(PathBuf::from).filter(|path| path.is_file());
-    if let Some(file) = file.filter(|_| flags.config.is_none()) {
-        flags.values.remove(ROOT);
-        flags.config = Some(file);
     }
     flags
 }
