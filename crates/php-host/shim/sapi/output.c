@@ -102,10 +102,10 @@ static void send_reason(unsigned status, const sapi_headers_struct *headers) {
     if (blank == NULL || leading_status(blank, blank + strlen(blank)) != status) {
         return;
     }
-    char text[256] = "Status:";
-    size_t length = strnlen(blank, sizeof text - 8);
-    memcpy(text + 7, blank, length);
-    howdah_rs_head_line(text, 7 + length);
+    char *text;
+    size_t length = spprintf(&text, 0, "Status:%s", blank);
+    howdah_rs_head_line(text, length);
+    efree(text);
 }
 
 /* An interim head (1xx) announces another one. */
