@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build dist \
-	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
+	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 \
 	install uninstall deb lint format generate bench fuzz clean
 
@@ -83,6 +83,12 @@ test-h3: setup-test build ## The server's scenarios of classic mode again, over 
 test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name N=200
 	@[ -n "$(SCENARIO)" ] || { echo "make test-stress SCENARIO=name [N=200]: name a scenario or a part of its name" >&2; exit 2; }
 	HOWDAH_TEST_STRESS=$(or $(N),200) $(SCENARIOS) --test scenarios -- $(SCENARIO)
+
+# The programs that tests of PHP start could start them again, without end: run.py lets none, and limits the processes.
+test-php-src: build ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
+	scripts/php-src.sh $(TARGET_DIR)/php-src
+	timeout 3600 python3 tests/php-src/run.py --howdah $(TARGET_DIR)/release/howdah --source $(TARGET_DIR)/php-src \
+		--ini /etc/php/$$($(PHP_CONFIG) --version | cut -d. -f1,2)/embed --filter "$(FILTER)"
 
 test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
