@@ -85,10 +85,19 @@ fn of_plain(root: &str) -> String {
 
 /// What is the same for all.
 fn rest() -> String {
-    "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
-     # acme.names for certificates.\n\
-     listen = [\"127.0.0.1:8080\"]\n"
-        .to_owned()
+    let listen = "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
+         # acme.names for certificates.\n\
+         listen = [\"127.0.0.1:8080\"]\n";
+    [listen, user()].concat()
+}
+
+/// `serve` as root needs a user, unless the environment has settled it. Debian has this one in every installation.
+fn user() -> &'static str {
+    let settled = |name| std::env::var_os(name).is_some_and(|value| value != "false");
+    if !rustix::process::geteuid().is_root() || settled("HOWDAH_USER") || settled("HOWDAH_ALLOW_ROOT") {
+        return "";
+    }
+    "\n# Started by root, the server becomes this user, and PHP runs as it too.\nuser = \"www-data\"\n"
 }
 
 const LOG: &str = "\n[log]\naccess = \"stdout\"\n";

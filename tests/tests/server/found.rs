@@ -5,6 +5,7 @@ use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::{Conn, Request, Target};
 use rustix::process::Signal;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -157,6 +158,23 @@ fn what_init_writes_serves_the_same() {
     let (output, _, error) = run(top.path(), &dir, &["init"]);
     assert!(!output.status.success() && error.contains("is there already"), "{error}");
     assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), "root = \"public\"\n");
+}
+
+#[test]
+fn init_as_root_names_the_user_that_serve_needs() {
+    let (top, dir) = project("laravel/framework", "v11.33.2");
+    let init = |allowed: &str| {
+        let output = howdah(top.path(), &dir, &["init", "--print"]).env("HOWDAH_ALLOW_ROOT", allowed).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert_eq!(init("false").contains("\nuser = \"www-data\"\n"), is_root);
+    assert!(!init("true").contains("user ="));
+    // As somebody types it: no environment, and no more than the file.
+    fs::write(dir.join("howdah.toml"), init("false")).unwrap();
+    let output = howdah(top.path(), &dir, &["check"]).env_remove("HOWDAH_ALLOW_ROOT").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("started as root"), "{said}");
 }
 
 #[test]
