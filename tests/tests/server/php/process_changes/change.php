@@ -9,6 +9,8 @@ echo json_encode(match ($_GET['what']) {
     'posix_setgid' => posix_setgid(posix_getegid()),
     'posix_seteuid' => posix_seteuid(posix_geteuid()),
     'posix_setegid' => posix_setegid(posix_getegid()),
+    'posix_initgroups' => posix_initgroups('nobody', 12345),
+    'pcntl_unshare' => pcntl_unshare(CLONE_NEWUTS),
     'pcntl_signal' => pcntl_signal(SIGUSR1, fn () => null) && pcntl_signal(SIGPIPE, SIG_DFL),
     'pcntl_sigprocmask' => pcntl_sigprocmask(SIG_BLOCK, [SIGUSR2]),
     'pcntl_alarm' => pcntl_alarm(600) === 0,
