@@ -3,7 +3,7 @@
 use crate::output::{self, complain};
 use anyhow::{Context, Result, bail};
 use howdah_config::cli::DoctorFlags;
-use howdah_config::{Loaded, ServeFlags, SiteSettings};
+use howdah_config::{Loaded, ServeFlags, Settings, SiteSettings};
 use howdah_doctor::{Mode, Options, Report};
 use howdah_observe::escape;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
         application: name(&loaded, &project),
         settings: loaded.show(),
         project,
+        users: users(&loaded.settings),
         list,
         pages: usize::try_from(flags.pages)?,
         visitors: usize::try_from(flags.visitors)?,
@@ -72,6 +73,17 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
         write(&path, &howdah_doctor::page(&report))?;
     }
     Ok(report)
+}
+
+/// The users that the doctor's servers and their PHP become; only root can make them.
+fn users(settings: &Settings) -> Vec<u32> {
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    let pools = settings.pools.iter().map(|pool| settings.account_of(pool));
+    // The server itself reports a user that does not exist.
+    let accounts = pools.chain([settings.account()]).filter_map(|account| account.ok().flatten());
+    accounts.map(|account| account.uid).filter(|uid| *uid != 0).collect()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

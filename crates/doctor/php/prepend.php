@@ -4,7 +4,7 @@
 
 if (!class_exists('Howdah\Doctor\Probe', false)) {
     require __DIR__ . '/probe.php';
-    Howdah\Doctor\Probe::install(__DIR__ . '/report.jsonl');
+    Howdah\Doctor\Probe::install(__DIR__ . '/../report/report.jsonl');
     // The server's own is switched off; `Howdah\handle_request()` is the same.
     if (!function_exists('frankenphp_handle_request')) {
         function frankenphp_handle_request(callable $callback): bool

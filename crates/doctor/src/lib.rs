@@ -12,6 +12,7 @@
 //! Of the other crates of the project it knows `compare` alone, which says whether two responses differ: servers are processes of the `howdah` program, whose settings it is given as text.
 #![forbid(unsafe_code)]
 
+mod access;
 mod alone;
 mod client;
 mod cost;

@@ -1,9 +1,9 @@
 //! The doctor's own directory, and the copy of an application that writes into its own: one with a database of SQLite.
 
+use crate::access;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +12,11 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Larger applications are not copied.
 const MOST: u64 = 4 << 30;
+
+/// The directories in a server's own with the doctor's PHP files, and for what these files write. A sandbox reaches nothing else
+/// of it.
+pub(crate) const PHP: &str = "php";
+pub(crate) const REPORTS: &str = "report";
 
 /// What is there of a directory.
 #[derive(Debug, Default)]
@@ -25,20 +30,29 @@ struct Content {
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     project: PathBuf,
+    /// The users of the servers and their PHP, other than the doctor's own.
+    users: Vec<u32>,
     copy: Option<PathBuf>,
     databases: Vec<PathBuf>,
 }
 
 impl Place {
     /// A place for this application: a copy of it is made if it has a database of SQLite.
-    pub(crate) fn new(project: &Path) -> Result<Self> {
+    ///
+    /// The application may hold secrets that only a directory around it closes to others, so nobody but the doctor's user and
+    /// these users can enter.
+    pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
-        // Started as root, PHP may run as another user, which must get through.
-        let mode = if may_change_user(dir.path())? { 0o711 } else { 0o700 };
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode))?;
+        access::only_for(dir.path(), users, access::ENTER)?;
         let mut content = Content::default();
         look(project, &mut content, 0)?;
-        let mut place = Self { dir, project: project.to_owned(), copy: None, databases: content.databases };
+        let mut place = Self {
+            dir,
+            project: project.to_owned(),
+            users: users.to_owned(),
+            copy: None,
+            databases: content.databases,
+        };
         if !place.databases.is_empty() {
             if content.bytes > MOST {
                 bail!("{} has a database of SQLite, and is too large to be copied", project.display());
@@ -57,8 +71,17 @@ impl Place {
     /// A directory in this one for a server.
     pub(crate) fn room(&self, name: &str) -> Result<PathBuf> {
         let room = self.dir.path().join(name);
-        fs::create_dir_all(&room)?;
+        fs::create_dir_all(room.join(PHP))?;
+        fs::create_dir_all(room.join(REPORTS))?;
         Ok(room)
+    }
+
+    /// An empty file in a server's directory for the probe to write to.
+    pub(crate) fn report(&self, room: &Path) -> Result<PathBuf> {
+        let report = room.join(REPORTS).join("report.jsonl");
+        fs::File::create(&report)?;
+        access::only_for(&report, &self.users, access::READ_AND_WRITE)?;
+        Ok(report)
     }
 
     /// Where the servers find the application.
@@ -101,11 +124,6 @@ impl Place {
         }
         Ok(())
     }
-}
-
-/// Whether the servers can run PHP as another user: `own`, a path that this process has made, is root's.
-pub(crate) fn may_change_user(own: &Path) -> Result<bool> {
-    Ok(fs::metadata(own)?.uid() == 0)
 }
 
 /// Looks for databases, and how much there is in all.

@@ -33,6 +33,8 @@ pub struct Options {
     pub settings: String,
     /// Its directory, with all that it writes to.
     pub project: PathBuf,
+    /// Users other than the doctor's own that the server and its pools become.
+    pub users: Vec<u32>,
     /// A list of pages or an access log; none to follow links.
     pub list: Option<PathBuf>,
     /// At most so many pages.
@@ -70,7 +72,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let client = Client::new()?;
     let settings = Settings::read(&options.settings)?;
     let host = settings.host();
-    let place = Place::new(&options.project)?;
+    let place = Place::new(&options.project, &options.users)?;
     let run = Run { options, settings, place, client: &client, host };
     let mut classic = run.start(Mode::Classic, "classic", false)?;
     let pages = run.find_pages(&mut classic)?;
@@ -94,8 +96,9 @@ impl<'a> Run<'a> {
         let room = self.place.room(name)?;
         let port = free_port()?;
         let config = self.settings.write(&Wanted { mode, port, room: &room, probed, learnt }, &self.place)?;
+        let report = self.place.report(&room)?;
         let server = Server::start(&self.options.program, &config, port)?;
-        Subject::new(mode, server, self.client, &self.host, &room, self.place.application())
+        Ok(Subject::new(mode, server, self.client, &self.host, report, self.place.application()))
     }
 
     fn find_pages(&self, classic: &mut Subject<'_>) -> Result<Vec<Page>> {

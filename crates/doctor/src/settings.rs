@@ -1,7 +1,7 @@
 //! The settings of the doctor's servers: the application's own, except what concerns addresses, limits and the mode.
 
 use crate::mode::Mode;
-use crate::place::Place;
+use crate::place::{PHP, Place, REPORTS};
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -107,7 +107,7 @@ impl Settings {
             admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []\nadmin_json = false
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nstart_workers = 0\nspare_workers = 0\nmax_requests = 0
             recipe = 'none'\ncompare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
-            php.cgroup = ''\nphp.cgroup_limits = {}\nsandbox.profile = 'off'\ncompression.enabled = false\ntelemetry.enabled = false
+            php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.enabled = false
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
         merge(&mut table, quiet.parse().context("the doctor's settings")?);
@@ -117,9 +117,10 @@ impl Settings {
         merge(&mut table, own);
         self.choose_mode(&mut table, wanted, place)?;
         if wanted.probed {
-            probe(&mut table, wanted.room)?;
+            probe(&mut table, &wanted.room.join(PHP))?;
         }
         let mut value = Value::Table(table);
+        open_sandboxes(&mut value, wanted.room);
         each_text(&mut value, &|text| place.moved(text));
         let path = wanted.room.join("howdah.toml");
         let text = toml::to_string(&value)?;
@@ -150,12 +151,12 @@ impl Settings {
         let own_boot = self.boot().filter(|_| wanted.mode == Mode::Snapshot && self.script().is_none());
         if let (Some(boot), true) = (own_boot, wanted.probed) {
             let text = format!("<?php\n\nrequire '{}';\n", quoted(&place.moved(boot)));
-            write_boot(table, "boot", &looking_back(&text), wanted.room)?;
+            write_boot(table, "boot", &looking_back(&text), &wanted.room.join(PHP))?;
         } else if wanted.mode == Mode::Classic {
             table.insert("script".to_owned(), "".into());
             table.insert("boot".to_owned(), "".into());
         } else if let Boot::Recipe(name) = self.boots(wanted.mode) {
-            self.write_recipe(table, name, wanted.room, place)?;
+            self.write_recipe(table, name, &wanted.room.join(PHP), place)?;
             if wanted.mode == Mode::Snapshot && !wanted.learnt.is_empty() {
                 let own = table.get("warmup").and_then(Value::as_array).cloned().unwrap_or_default();
                 let learnt = wanted.learnt.iter().map(|path| Value::String(path.clone()));
@@ -168,7 +169,7 @@ impl Settings {
                 Mode::Snapshot => ("boot", boot_file(&self.autoloader(), place)),
                 _ => ("script", self.loop_script(place)),
             };
-            write_boot(table, key, &text, wanted.room)?;
+            write_boot(table, key, &text, &wanted.room.join(PHP))?;
         }
         Ok(())
     }
@@ -275,6 +276,26 @@ fn merge(table: &mut Table, over: Table) {
             (_, value) => drop(table.insert(key, value)),
         }
     }
+}
+
+/// Lets sandboxed workers read the doctor's PHP files and write the probe's report. A pool without such a list of its own
+/// gets that of all pools.
+fn open_sandboxes(value: &mut Value, room: &Path) {
+    let children: Vec<&mut Value> = match value {
+        Value::Table(table) => {
+            if let Some(Value::Table(sandbox)) = table.get_mut("sandbox") {
+                for (key, dir) in [("read", PHP), ("write", REPORTS)] {
+                    if let Some(Value::Array(paths)) = sandbox.get_mut(key) {
+                        paths.push(room.join(dir).to_string_lossy().into_owned().into());
+                    }
+                }
+            }
+            table.iter_mut().map(|(_, child)| child).collect()
+        }
+        Value::Array(items) => items.iter_mut().collect(),
+        _ => return,
+    };
+    children.into_iter().for_each(|child| open_sandboxes(child, room));
 }
 
 fn each_text(value: &mut Value, change: &impl Fn(&str) -> String) {

@@ -3,7 +3,6 @@
 use crate::client::{Client, Request, Response};
 use crate::mode::Mode;
 use crate::pages::Page;
-use crate::place::may_change_user;
 use crate::server::Server;
 use crate::state::Record;
 use crate::visitor::Visitor;
@@ -11,7 +10,6 @@ use anyhow::{Context, Result};
 use howdah_compare::Words;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How the probe looks at a request.
@@ -46,15 +44,10 @@ impl<'a> Subject<'a> {
         server: Server,
         client: &'a Client,
         host: &str,
-        room: &Path,
+        report: PathBuf,
         project: &Path,
-    ) -> Result<Self> {
-        let report = room.join("report.jsonl");
-        // Started as root, PHP may run as another user.
-        let file = File::create(&report)?;
-        let access = if may_change_user(&report)? { 0o666 } else { 0o600 };
-        file.set_permissions(std::fs::Permissions::from_mode(access))?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             mode,
             server,
             client,
@@ -64,7 +57,7 @@ impl<'a> Subject<'a> {
             one_kernel: false,
             read: 0,
             requests: 0,
-        })
+        }
     }
 
     /// Whether a file is the application's, and no library's or what was generated.

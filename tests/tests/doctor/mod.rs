@@ -1,5 +1,6 @@
 //! `howdah doctor`: applications that leak on purpose, one that does not, who is blamed, and what a run ends with.
 
+mod access;
 mod frameworks;
 mod table;
 
