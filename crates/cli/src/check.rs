@@ -52,7 +52,8 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     match checks::check(loaded, Store::new(), Depth::WithPhp) {
         Ok(checked) => {
             if wrong.is_empty() {
-                found.print(&format!("{}{}", checked.hosts, sandbox::reports(settings)));
+                let users = identity::report(settings);
+                found.print(&format!("{}{}{users}", checked.hosts, sandbox::reports(settings)));
             }
             found.warnings.extend(checked.warnings);
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);

@@ -25,6 +25,24 @@ pub(crate) fn account(settings: &Settings) -> Result<Option<Account>, String> {
     Ok(account.filter(|account| account.uid != 0))
 }
 
+/// A comment for `howdah check`: which pools' scripts run as the server's user, and what they can do to it.
+pub(crate) fn report(settings: &Settings) -> String {
+    let own = geteuid().as_raw();
+    let uid = |account: Result<Option<Account>, String>| account.ok().flatten().map_or(own, |account| account.uid);
+    let server = uid(account(settings));
+    let shared: Vec<_> = settings.pools.iter().filter(|pool| uid(settings.account_of(pool)) == server).collect();
+    if shared.is_empty() {
+        return String::new();
+    }
+    let pools = shared.iter().map(|pool| &*pool.name).collect::<Vec<_>>().join(", ");
+    format!(
+        "\n# Users: PHP of pool {pools} runs as the server's user {user}\n\
+         #   scripts can signal and stop the server, and read that user's files, private keys included\n\
+         #   to prevent that, start as root and set `user` and `php.user` to different users\n",
+        user = howdah_config::user_name(server)
+    )
+}
+
 /// Log files are opened before the server becomes somebody else, and reopened after.
 pub(crate) fn announce_logs(account: Option<&Account>) {
     if let Some(account) = account {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 /// Every way that a process has to look into another or to act on it. Each is answered with "done" or why not.
@@ -279,8 +279,8 @@ fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let (top, precious) = (directory.path(), directory.path().join("precious"));
     fs::write(&precious, "root's").unwrap();
-    fs::set_permissions(top, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    fs::set_permissions(&precious, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::set_permissions(top, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&precious, PermissionsExt::from_mode(0o600)).unwrap();
     let logs = top.join("logs");
     fs::create_dir(&logs).unwrap();
     assert!(Command::new("chown").arg("daemon").arg(&logs).status().unwrap().success());
@@ -327,10 +327,11 @@ fn root_does_not_serve_without_a_word_about_users() {
     }
     let (code, said) = start_as_root(directory.path(), &["check", root, "--allow-root"]);
     assert!(code == Some(0) && said.contains("allow_root = true"), "{said}");
+    assert!(said.contains("# Users: PHP of pool default runs as the server's user root"), "{said}");
     let (code, said) = start_as_root(directory.path(), &["check", root, "--user", "nobody"]);
     assert!(code == Some(0) && said.contains("user = \"nobody\""), "{said}");
     // Nobody else can become somebody.
-    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let binary = directory.path().join("howdah");
     copy_program(&program(), &binary);
     let output = Command::new("setpriv")
@@ -346,6 +347,29 @@ fn root_does_not_serve_without_a_word_about_users() {
             && said.contains("only root can become www-data; the server was started by daemon"),
         "{said}"
     );
+}
+
+#[test]
+fn check_says_what_scripts_of_the_servers_user_can_do_to_it() {
+    if !can_be_others() {
+        skip!("root", "only root becomes other users");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let root = directory.path().to_str().unwrap();
+    let check = |users: &str| {
+        fs::write(directory.path().join("howdah.toml"), format!("root = {root:?}\n{users}")).unwrap();
+        let (code, said) = start_as_root(directory.path(), &["check"]);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    for users in ["user = \"nobody\"", "user = \"nobody\"\nphp.user = \"nobody\"\n[pool.b]\nuser = \"daemon\""] {
+        let said = check(users);
+        assert!(said.contains("# Users: PHP of pool default runs as the server's user nobody\n"), "{said}");
+        assert!(said.contains("private keys"), "{said}");
+    }
+    let said = check("user = \"nobody\"\nphp.user = \"www-data\"");
+    assert!(!said.contains("# Users:"), "{said}");
 }
 
 #[test]
