@@ -6,9 +6,8 @@ use howdah_protocol::http3;
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_tls::names::covers;
-use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, ServerConfig, Store, server_config};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, Reader, ServerConfig, Store, server_config};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -159,10 +158,13 @@ impl Tls {
         warnings.extend(self.uncovered.iter().cloned());
         if let Some(account) = account {
             let paths = self.files.certificates().flat_map(|(pair, _)| [&pair.certificate, &pair.key]);
-            let closed: Vec<&PathBuf> = paths.filter(|path| !is_readable(path, account)).collect();
+            let groups: Vec<u32> = account.groups.iter().copied().chain([account.gid]).collect();
+            let reader = Reader { uid: Some(account.uid), groups: &groups };
+            let closed: Vec<&PathBuf> = paths.filter(|path| !reader.can_read(path)).collect();
             warnings.extend(closed.into_iter().map(|path| {
                 format!(
-                    "{} can be read by root, but not by {}: a new certificate there is taken only at a restart",
+                    "{} can be read by root, but not by {} (see the modes of the file and of its directories): a renewed \
+                     certificate is served only after a restart",
                     path.display(),
                     account.name
                 )
@@ -228,18 +230,5 @@ impl Tls {
             }
             _ => None,
         }
-    }
-}
-
-/// Whether a user could read a file, as far as its own permissions tell.
-fn is_readable(path: &Path, account: &Account) -> bool {
-    let Ok(meta) = std::fs::metadata(path) else { return false };
-    let may = |bit: u32| meta.mode() & bit != 0;
-    if meta.uid() == account.uid {
-        may(0o400)
-    } else if meta.gid() == account.gid || account.groups.contains(&meta.gid()) {
-        may(0o040)
-    } else {
-        may(0o004)
     }
 }

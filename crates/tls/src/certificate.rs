@@ -9,7 +9,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -197,14 +196,6 @@ impl Certificate {
         }
         concerns
     }
-}
-
-/// Whether others than its owner and its group can read a file of a key.
-///
-/// # Errors
-/// The system's error.
-pub fn is_open_to_all(key: &Path) -> io::Result<bool> {
-    Ok(std::fs::metadata(key)?.mode() & 0o007 != 0)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {

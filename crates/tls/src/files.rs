@@ -3,7 +3,8 @@
 //!
 //! Tools write the two files of a pair one after the other, or move a link. Until both fit, the old pair stays.
 
-use crate::certificate::{Certificate, CertificateError, is_open_to_all};
+use crate::access::Reader;
+use crate::certificate::{Certificate, CertificateError};
 use crate::store::Store;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ struct Loaded {
     pair: Pair,
     certificate: Certificate,
     seen: Seen,
+    /// Why the certificate is still the one that was loaded earlier.
+    unreadable: Option<Arc<str>>,
 }
 
 /// By what a file's exchange shows: device, inode, size, and when content and inode last changed.
@@ -62,9 +65,12 @@ impl Files {
             // Before they are read: what changes meanwhile is read again.
             let seen = seen(&pair);
             match Certificate::from_files(&pair.certificate, &pair.key) {
-                Ok(certificate) => loaded.push(Loaded { pair, certificate, seen }),
+                Ok(certificate) => loaded.push(Loaded { pair, certificate, seen, unreadable: None }),
                 Err(error) => match before.and_then(|before| before.stands_in(&pair)) {
-                    Some(kept) => loaded.push(Loaded { pair, ..kept.clone() }),
+                    Some(kept) => {
+                        let unreadable = Some(error.to_string().into());
+                        loaded.push(Loaded { pair, unreadable, ..kept.clone() });
+                    }
                     None => errors.push(error),
                 },
             }
@@ -95,7 +101,15 @@ impl Files {
     /// What is not right with pairs that are served all the same.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.loaded.iter().flat_map(|loaded| warnings(&loaded.pair, &loaded.certificate)).collect()
+        let unreadable = self.loaded.iter().filter_map(|loaded| {
+            let (why, path) = (loaded.unreadable.as_ref()?, loaded.pair.certificate.display());
+            Some(format!(
+                "the certificate {path} was not loaded again: {why}; the one that was loaded earlier is still served: let \
+                 the server's user read the files, or restart the server after each renewal"
+            ))
+        });
+        let others = self.loaded.iter().flat_map(|loaded| warnings(&loaded.pair, &loaded.certificate));
+        unreadable.chain(others).collect()
     }
 
     /// Hands the certificates to the store.
@@ -119,11 +133,22 @@ impl Files {
         }
     }
 
+    /// Root may have loaded files that the server's user cannot even see now. That is no change.
+    fn forget_hidden(&mut self) {
+        for loaded in &mut self.loaded {
+            let now = seen(&loaded.pair);
+            for (seen, now) in loaded.seen.iter_mut().zip(now).filter(|(_, now)| now.is_none()) {
+                *seen = now;
+            }
+        }
+    }
+
     /// Looks every few seconds, for ever; beside the thread that asks for it, for a file system may hang.
     pub async fn watch(mut self, store: Arc<Store>) {
         if self.loaded.is_empty() {
             return;
         }
+        self.forget_hidden();
         loop {
             tokio::time::sleep(LOOK).await;
             let store = store.clone();
@@ -152,7 +177,7 @@ impl Loaded {
                 for warning in warnings(&self.pair, &new) {
                     tracing::warn!(target: "howdah::tls", "{warning}");
                 }
-                self.certificate = new;
+                (self.certificate, self.unreadable) = (new, None);
                 true
             }
             Err(error) => {
@@ -170,7 +195,7 @@ fn warnings(pair: &Pair, certificate: &Certificate) -> Vec<String> {
     let concerns = certificate.concerns(SystemTime::now()).into_iter();
     let mut warnings: Vec<String> =
         concerns.map(|concern| format!("the certificate {} {concern}", pair.certificate.display())).collect();
-    if is_open_to_all(&pair.key).unwrap_or(false) {
+    if Reader::OTHERS.may(&pair.key, 0o7) {
         let key = pair.key.display();
         warnings.push(format!("every user of this machine can read the key {key} (`chmod o= {key}`)"));
     }

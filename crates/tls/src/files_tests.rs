@@ -103,5 +103,23 @@ fn a_key_that_everybody_can_read_is_told() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).unwrap();
     assert!(scene.files.warnings().is_empty());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(scene.files.warnings().is_empty(), "its directory is closed");
+    std::fs::set_permissions(scene.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(scene.files.warnings()[0].contains("every user of this machine can read the key"));
+}
+
+#[test]
+fn files_that_the_servers_user_cannot_see_have_not_changed() {
+    let mut scene = scene();
+    let key = scene.dir.path().join("key.pem");
+    let hidden = scene.dir.path().join("hidden");
+    std::fs::rename(&key, &hidden).unwrap();
+    scene.files.forget_hidden();
+    assert_eq!(scene.files.loaded[0].seen, seen(&scene.files.loaded[0].pair));
+    let before = scene.served();
+    assert_eq!(scene.look(), before);
+    std::fs::rename(&hidden, &key).unwrap();
+    let new = make(&["a.example"]);
+    new.write(scene.dir.path());
+    assert_eq!(scene.look(), der(&new));
 }

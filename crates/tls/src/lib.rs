@@ -9,6 +9,7 @@
 //! that were started as programs and share none of it.
 #![forbid(unsafe_code)]
 
+mod access;
 pub mod acme;
 pub mod certificate;
 mod client_ca;
@@ -26,6 +27,7 @@ pub mod store;
 #[cfg(test)]
 mod testing;
 
+pub use access::Reader;
 pub use certificate::{Certificate, CertificateError, Concern};
 pub use client_ca::ClientAuth;
 pub use files::{Files, Pair};

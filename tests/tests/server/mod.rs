@@ -87,6 +87,7 @@ mod tls;
 mod tls_files;
 mod tls_scanned;
 mod tls_sites;
+mod tls_unreadable;
 mod tls_wire;
 mod top;
 mod traces;
