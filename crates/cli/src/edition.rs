@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
-use howdah_protocol::{Handler, Request, Response};
+use howdah_protocol::{Handler, Rejected, Request, Response};
 use howdah_proxy::Group;
 use howdah_site::{Service, Sites};
 use std::convert::Infallible;
@@ -137,5 +137,9 @@ impl Handler for OnThread {
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
         self.current.load().services[self.number].trusts(peer)
+    }
+
+    fn rejected(&self, rejected: &Rejected<'_>) {
+        self.current.load().services[self.number].rejected(rejected);
     }
 }

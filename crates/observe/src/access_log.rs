@@ -72,6 +72,8 @@ pub struct AccessEntry<'a> {
     pub host: Option<&'a [u8]>,
     /// The trace that it belongs to; none where traces are not made.
     pub trace: Option<&'a str>,
+    /// Why it was refused before it was parsed: `target` is the line that came in, and nothing else is known.
+    pub refused: Option<&'a str>,
 }
 
 /// The access log of a server. Dropping it writes what waits.
@@ -195,6 +197,7 @@ impl AccessEntry<'_> {
             ("queue_us", self.queue_us.map(|micros| micros.to_string())),
             ("php_us", self.php_us.map(|micros| micros.to_string())),
             ("trace_id", self.trace.map(str::to_owned)),
+            ("refused", self.refused.map(str::to_owned)),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -216,11 +219,15 @@ impl AccessEntry<'_> {
             None => line.push(b'-'),
         }
         let _ = write!(line, " [{}] \"", Combined(Moment::from(self.time)));
-        escape::combined(line, self.method.as_bytes());
-        line.push(b' ');
+        if self.refused.is_none() {
+            escape::combined(line, self.method.as_bytes());
+            line.push(b' ');
+        }
         escape::combined(line, self.target);
-        line.push(b' ');
-        escape::combined(line, self.proto.as_bytes());
+        if self.refused.is_none() {
+            line.push(b' ');
+            escape::combined(line, self.proto.as_bytes());
+        }
         let _ = write!(line, "\" {} {} \"", self.status, self.bytes);
         escape::combined(line, self.referer.unwrap_or(b"-"));
         line.extend_from_slice(b"\" \"");
@@ -248,6 +255,10 @@ impl AccessEntry<'_> {
             line.extend_from_slice(b" trace=");
             field(line, trace.as_bytes());
         }
+        if let Some(reason) = self.refused {
+            line.extend_from_slice(b" refused=");
+            field(line, reason.as_bytes());
+        }
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -256,11 +267,12 @@ impl AccessEntry<'_> {
             Some(remote) => write!(line, "\"{}\"", remote.to_canonical()),
             None => write!(line, "\"unix\""),
         };
+        let is_parsed = self.refused.is_none();
         let texts: [(&str, Option<&[u8]>); 8] = [
             ("user", self.user),
-            ("method", Some(self.method.as_bytes())),
+            ("method", is_parsed.then_some(self.method.as_bytes())),
             ("target", Some(self.target)),
-            ("proto", Some(self.proto.as_bytes())),
+            ("proto", is_parsed.then_some(self.proto.as_bytes())),
             ("referer", self.referer),
             ("user_agent", self.user_agent),
             ("request_id", Some(self.request_id.as_bytes())),
@@ -293,6 +305,9 @@ impl AccessEntry<'_> {
         }
         if let Some(trace) = self.trace {
             json_text(line, "trace_id", Some(trace.as_bytes()));
+        }
+        if let Some(reason) = self.refused {
+            json_text(line, "refused", Some(reason.as_bytes()));
         }
         line.push(b'}');
     }

@@ -28,6 +28,7 @@ fn entry() -> AccessEntry<'static> {
         site: Some("shop"),
         host: Some(b"Shop.example:81"),
         trace: None,
+        refused: None,
     }
 }
 
@@ -40,6 +41,17 @@ fn line(entry: &AccessEntry<'_>, format: AccessFormat) -> String {
 fn log(path: &Path, metrics: &Arc<Metrics>) -> AccessLog {
     let settings = LogSettings { access: AccessTarget::File(path.to_owned()), ..LogSettings::default() };
     AccessLog::open(&settings, Arc::clone(metrics)).unwrap().unwrap()
+}
+
+#[test]
+fn a_refused_request_has_its_line_and_its_reason() {
+    let refused = AccessEntry { method: "-", target: b"a\"b\x16", status: 400, refused: Some("malformed"), ..entry() };
+    let combined = line(&refused, AccessFormat::Combined);
+    let begins =
+        combined.contains(r#"] "a\x22b\x16" 400 1024 "-" "#) || combined.contains(r#"] "a\"b\x16" 400 1024 "-" "#);
+    assert!(begins && combined.ends_with(" refused=malformed\n"), "{combined}");
+    let json = line(&refused, AccessFormat::Json);
+    assert!(json.contains("\"method\":null,") && json.ends_with(",\"refused\":\"malformed\"}\n"), "{json}");
 }
 
 #[test]

@@ -94,6 +94,8 @@ pub struct Metrics {
     pub requests: Requests,
     /// Requests for hosts that no site is for.
     pub unknown_hosts: Counter,
+    /// Requests refused before they were parsed, by reason.
+    pub rejected: Labelled,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,
     /// Connections closed for others.

@@ -4,10 +4,12 @@ use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::handshake::{Handshake, Shaken};
+use crate::rejection::{self, Rejection};
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
 use crate::{http1, http2, http3};
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::pin::pin;
@@ -80,7 +82,10 @@ pub(crate) async fn drive_tls<H: Handler>(
     let Some(result) = shaking.await.flatten() else { return };
     match handshake.finish(result, &connection) {
         Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
-        Shaken::Refused(stream) => {
+        Shaken::Refused { stream, is_http } => {
+            if is_http {
+                rejection::report(&*handler, &connection, Rejection::HttpToTls, StatusCode::BAD_REQUEST, b"");
+            }
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
         }
@@ -98,7 +103,7 @@ fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
 async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
     let state = &connection.state;
     let ended = if is_h2 {
-        let mut driven = http2::Driven::new(handler, connection.clone(), socket, ahead.freeze());
+        let mut driven = http2::Driven::new(handler.clone(), connection.clone(), socket, ahead.freeze());
         let mut finishing = false;
         let serving = supervise(state, |cx, verdict| {
             if !finishing && matches!(verdict, Verdict::LastResponse | Verdict::Finish | Verdict::Idle) {
@@ -107,7 +112,15 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
             }
             driven.poll(cx)
         });
-        serving.await.map(|ended| ended.map_err(|error| error.to_string()))
+        let ended = serving.await;
+        // Found here, and not told by the client: what it sent breaks the protocol's rules.
+        if let Some(Err(error)) = &ended
+            && error.is_library()
+            && error.reason() != Some(h2::Reason::NO_ERROR)
+        {
+            rejection::report(&*handler, &connection, Rejection::Http2, StatusCode::BAD_REQUEST, b"");
+        }
+        ended.map(|ended| ended.map_err(|error| error.to_string()))
     } else {
         let mut serving = pin!(http1::serve(&*handler, &connection, socket, ahead));
         let served = supervise(state, |cx, _| serving.as_mut().poll(cx));

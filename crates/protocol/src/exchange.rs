@@ -27,6 +27,7 @@
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::informational::Informational;
+use crate::rejection::Rejected;
 use crate::target::Target;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
@@ -45,6 +46,9 @@ pub trait Handler: Send + Sync + 'static {
     /// Whether what this peer says about others (a proxy, about its clients) is believed; asked once for each connection. `None`:
     /// it is connected over a Unix socket.
     fn trusts(&self, peer: Option<IpAddr>) -> bool;
+
+    /// Called for each request that the connection refuses because it is none.
+    fn rejected(&self, _: &Rejected<'_>) {}
 }
 
 /// A request, complete but for its body.

@@ -33,7 +33,11 @@ pub(crate) enum Shaken {
     Over,
     /// The client has been told why not. What else it sends is to be read and forgotten: a close with bytes unread would take
     /// back what it was told.
-    Refused(TcpStream),
+    Refused {
+        stream: TcpStream,
+        /// The client speaks HTTP.
+        is_http: bool,
+    },
 }
 
 impl Handshake {
@@ -76,10 +80,11 @@ impl Handshake {
                 return Shaken::Over;
             }
             let stream = socket.into_stream();
-            if speaks_http(opening.first) {
+            let is_http = speaks_http(opening.first);
+            if is_http {
                 let _ = stream.try_write(RESPONSE_400);
             }
-            return Shaken::Refused(stream);
+            return Shaken::Refused { stream, is_http };
         }
         let session = Session::of(socket.session());
         let is_challenge = socket.session().alpn_protocol() == Some(ACME_TLS);

@@ -7,7 +7,7 @@
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
 //! its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2` or `http3`. What they use stands
 //! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`,
-//! `multiplexed`, `panics`.
+//! `multiplexed`, `panics`, `rejection`.
 //!
 //! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
@@ -36,6 +36,7 @@ mod multiplexed;
 pub mod outbound;
 pub mod panics;
 pub mod peer;
+mod rejection;
 mod socket;
 pub mod state;
 pub mod stream;
@@ -53,6 +54,7 @@ pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use outbound::Outbound;
 pub use peer::Peer;
+pub use rejection::{Rejected, Rejection};
 pub use stream::{Chunk, ChunkStream, Stream};
 pub use target::Target;
 pub use upgrade::{Upgrade, Upgraded};

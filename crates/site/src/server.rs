@@ -3,10 +3,12 @@
 use crate::challenges::Challenges;
 use crate::compress::Cache;
 use crate::passwords::Passwords;
+use crate::phase::access_log;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
+use howdah_protocol::{Rejected, Rejection};
 use howdah_telemetry::Telemetry;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -58,6 +60,8 @@ pub struct Server {
     pub passwords: Passwords,
     /// Lines about hosts that are no site's.
     unknown_hosts: Quiet,
+    /// Lines about clients that do not speak what is spoken here.
+    other_protocols: Quiet,
     /// Lines about requests that waited for a worker in vain.
     pub(crate) waited_in_vain: Quiet,
 }
@@ -89,6 +93,7 @@ impl Server {
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
             unknown_hosts: Quiet::new(QUIET),
+            other_protocols: Quiet::new(QUIET),
             waited_in_vain: Quiet::new(OVERLOAD_QUIET),
             settings,
         }
@@ -123,6 +128,32 @@ impl Server {
 
     pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
         self.telemetry.get()
+    }
+
+    /// Logs a request that was refused before it was parsed. What hints at wrong settings is in the error log now and then.
+    pub(crate) fn note_rejected(&self, rejected: &Rejected<'_>) {
+        if let Some(log) = &self.access_log {
+            access_log::record_rejected(log, rejected);
+        }
+        let hint = match rejected.rejection {
+            Rejection::ProxyProtocol => {
+                "the load balancer sends the PROXY protocol, which is not supported: turn it off there"
+            }
+            Rejection::Tls => {
+                "TLS on a port that speaks plain HTTP: the address of a listener with TLS begins with https://"
+            }
+            Rejection::HttpToTls => "plain HTTP on a port that speaks TLS",
+            _ => return,
+        };
+        let Some(others) = self.other_protocols.speaks() else { return };
+        let (client, status) = (&*rejected.connection.peer.addr_text, rejected.status.as_u16());
+        match rejected.rejection {
+            // Anybody can knock at the wrong port; a balancer is the operator's own.
+            Rejection::ProxyProtocol => {
+                tracing::warn!(target: "howdah::request", client, status, others, "request refused: {hint}");
+            }
+            _ => tracing::info!(target: "howdah::request", client, status, others, "request refused: {hint}"),
+        }
     }
 
     /// Counts a request for a host that is no site's, and says so in the log now and then.

@@ -18,7 +18,7 @@ use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::UnknownHost;
 use howdah_observe::Front;
-use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
+use howdah_protocol::{Body, Handler, Head, Rejected, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -71,6 +71,10 @@ impl<U: Upstream> Handler for Service<U> {
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
         forwarded::trusts(&self.sites.server.settings.http.trusted_proxies, peer)
+    }
+
+    fn rejected(&self, rejected: &Rejected<'_>) {
+        self.sites.server.note_rejected(rejected);
     }
 }
 

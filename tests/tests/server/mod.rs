@@ -57,6 +57,7 @@ mod proxy_upgrade;
 mod raw_targets;
 mod recipes;
 mod recipes_of_sites;
+mod refused_requests;
 mod releases;
 mod reload;
 mod request_end;

@@ -34,6 +34,7 @@ impl Metrics {
                 page.durations(&[], &self.durations(), &exemplars);
             }
             Id::UnknownHosts => page.sample(&[], self.unknown_hosts.get()),
+            Id::Rejected => self.rejected.all().iter().for_each(|(reason, count)| page.sample(&[reason], *count)),
             Id::BytesSent => page.sample(&[], self.bytes_sent()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),

@@ -64,6 +64,8 @@ metrics! {
     SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "The same bytes by site and route.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
         "Requests refused because no site is for their host.";
+    Rejected "howdah_rejected_requests_total" Counter ["reason"]
+        "Requests refused because what came in is no request, by reason. They are not among the requests answered.";
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";

@@ -42,6 +42,8 @@ pub(super) enum Next {
     Request(Parsed),
     /// What has come in is none.
     Refused(StatusCode),
+    /// Its header was not complete in time, and the client has been told so.
+    TimedOut,
     /// There will be none.
     End,
 }
@@ -94,6 +96,11 @@ impl Io {
         }
     }
 
+    /// The bytes that have come in and belong to no request so far.
+    pub(super) fn unparsed(&self) -> &[u8] {
+        &self.input
+    }
+
     /// The next request on the connection.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
         if !self.input.is_empty()
@@ -107,7 +114,7 @@ impl Io {
                 Verdict::HeaderTimeout => {
                     // One try: whoever does not even take these bytes gets none.
                     let _ = self.socket.try_write(RESPONSE_408);
-                    return Poll::Ready(Ok(Next::End));
+                    return Poll::Ready(Ok(Next::TimedOut));
                 }
                 Verdict::Drop => return Poll::Ready(Ok(Next::End)),
             }

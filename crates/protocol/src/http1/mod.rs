@@ -18,6 +18,7 @@ use crate::exchange::{Handler, Request, RequestBody, Response};
 use crate::files::{FileBody, Piece};
 use crate::informational::Informational;
 use crate::panics;
+use crate::rejection::{self, Rejection};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream::Stream;
@@ -25,7 +26,7 @@ use crate::talk;
 use crate::upgrade::Upgraded;
 use bytes::BytesMut;
 use head_out::{Asked, Framing};
-use http::{Method, Version};
+use http::{Method, StatusCode, Version};
 use io::{Incoming, Io, Next, lock};
 use std::future::poll_fn;
 use std::io::Result;
@@ -74,8 +75,18 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         let parsed = match poll_fn(|cx| lock(io).poll_next(cx)).await? {
             Next::Request(parsed) => parsed,
             Next::Refused(status) => {
+                let rejection = match status {
+                    StatusCode::BAD_REQUEST => Rejection::of(lock(io).unparsed()),
+                    _ => Rejection::HeaderTooLarge,
+                };
+                rejection::report(handler, connection, rejection, status, lock(io).unparsed());
                 lock(io).out.put(|out| head_out::write_refusal(out, status));
                 return close(io, true).await;
+            }
+            Next::TimedOut => {
+                let (rejection, status) = (Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT);
+                rejection::report(handler, connection, rejection, status, lock(io).unparsed());
+                return Ok(());
             }
             Next::End => return Ok(()),
         };

@@ -1,5 +1,7 @@
 //! The numbers by which HTTP/3 says why a stream or a connection ends (RFC 9114 8.1, RFC 9204 6).
 
+use crate::rejection::Rejection;
+use http::StatusCode;
 use quinn::VarInt;
 
 /// A reason, as it goes over the wire.
@@ -40,6 +42,21 @@ pub(super) enum Fault {
     Stream(Code, &'static str),
     /// The client has ended the stream or the connection itself.
     Gone,
+}
+
+/// Why a stream whose head is not there in time ends.
+pub(super) const HEAD_TOO_SLOW: &str = "a head takes too long";
+
+impl Fault {
+    /// The reason and the status for logs and counters, if the client broke a rule.
+    pub(super) fn rejection(&self) -> Option<(Rejection, StatusCode)> {
+        match self {
+            Self::Stream(_, HEAD_TOO_SLOW) => Some((Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT)),
+            // There is no room, or the client has changed its mind.
+            Self::Stream(Code::EXCESSIVE_LOAD | Code::REQUEST_CANCELLED, _) | Self::Gone => None,
+            Self::Connection(..) | Self::Stream(..) => Some((Rejection::Http3, StatusCode::BAD_REQUEST)),
+        }
+    }
 }
 
 impl std::fmt::Display for Fault {

@@ -34,6 +34,7 @@ pub use shared_socket::{Predecessor, QuicHandle};
 use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::multiplexed::STREAMS;
+use crate::rejection;
 use code::{Code, Fault};
 use control::{Control, Once};
 use howdah_budget::Share;
@@ -176,9 +177,12 @@ impl<H: Handler> Driven<H> {
     }
 
     fn other(&mut self, receive: RecvStream, once: &Arc<Once>) {
-        let (link, once) = (self.link.clone(), once.clone());
+        let (link, once, handler) = (self.link.clone(), once.clone(), self.handler.clone());
         self.others.spawn(async move {
             if let Err(fault) = control::listen(Incoming::new(receive), &once).await {
+                if let Some((rejection, status)) = fault.rejection() {
+                    rejection::report(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
+                }
                 if fault != Fault::Gone {
                     tracing::debug!(target: "howdah::conn", %fault, "a connection has ended");
                 }

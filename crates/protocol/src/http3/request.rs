@@ -1,7 +1,7 @@
 //! One request stream: reads the head, has the request handled and sends the response.
 
 use super::body::{Slot, Upload};
-use super::code::{Code, Fault};
+use super::code::{self, Code, Fault};
 use super::frames::{Frames, kind, put_frame};
 use super::head;
 use super::link::Link;
@@ -13,6 +13,7 @@ use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Head, Request, RequestBody, Response};
 use crate::informational::Informational;
 use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep, request_body};
+use crate::rejection::{self, Rejection};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::future::poll_fn;
@@ -31,6 +32,16 @@ enum Opening {
     Refused(StatusCode),
 }
 
+impl Opening {
+    fn rejection(&self) -> Option<(Rejection, StatusCode)> {
+        match self {
+            Self::Head(_) => None,
+            Self::Refused(StatusCode::TOO_EARLY) => Some((Rejection::EarlyData, StatusCode::TOO_EARLY)),
+            Self::Refused(status) => Some((Rejection::HeaderTooLarge, *status)),
+        }
+    }
+}
+
 /// Serves the request of one stream.
 pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
     let early = incoming.came_early() && !link.is_established();
@@ -38,8 +49,11 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
     let patience = Duration::from_millis(link.connection.timeouts().header);
     let opening = match tokio::time::timeout(patience, open(&mut frames, &link, early)).await {
         Ok(opening) => opening,
-        Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a head takes too long")),
+        Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, code::HEAD_TOO_SLOW)),
     };
+    if let Some((rejection, status)) = opening.as_ref().map_or_else(Fault::rejection, Opening::rejection) {
+        rejection::report(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
+    }
     let result = match opening {
         Ok(Opening::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
         Ok(Opening::Refused(status)) => {

@@ -1,0 +1,108 @@
+//! Requests that are refused before a handler sees them, because what came in is no request: why, for logs and counters.
+
+use crate::connection::Connection;
+use crate::exchange::Handler;
+use http::StatusCode;
+
+/// Maximum number of bytes of a request line that are reported.
+const MAX_LINE: usize = 256;
+
+/// What a load balancer sends before a connection's first byte (`send-proxy` of HAProxy), in its two versions.
+const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejection {
+    /// What came in is not HTTP/1.
+    Malformed,
+    /// The header is longer than the connection reads.
+    HeaderTooLarge,
+    /// The header was not complete in time.
+    HeaderTimeout,
+    /// The client speaks the PROXY protocol.
+    ProxyProtocol,
+    /// The client speaks TLS on a port without.
+    Tls,
+    /// The client speaks HTTP on a port with TLS.
+    HttpToTls,
+    /// The client broke the rules of HTTP/2.
+    Http2,
+    /// The client broke the rules of HTTP/3.
+    Http3,
+    /// A request in early data that may not be repeated.
+    EarlyData,
+}
+
+impl Rejection {
+    /// Why these bytes are not the beginning of a request in HTTP/1.
+    pub(crate) fn of(input: &[u8]) -> Self {
+        if PROXY_PROTOCOL.iter().any(|header| input.starts_with(header)) {
+            return Self::ProxyProtocol;
+        }
+        // A record of a handshake, of any version (RFC 8446 5.1).
+        if input.starts_with(&[0x16, 0x03]) { Self::Tls } else { Self::Malformed }
+    }
+
+    /// The reason in logs and metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::HeaderTooLarge => "header_too_large",
+            Self::HeaderTimeout => "header_timeout",
+            Self::ProxyProtocol => "proxy_protocol",
+            Self::Tls => "tls",
+            Self::HttpToTls => "http_to_tls",
+            Self::Http2 => "http2",
+            Self::Http3 => "http3",
+            Self::EarlyData => "early_data",
+        }
+    }
+}
+
+/// A request that was refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Rejected<'a> {
+    /// The connection that it came over.
+    pub connection: &'a Connection,
+    /// Why.
+    pub rejection: Rejection,
+    /// The status of the response, or the one that fits where the protocol has only error codes.
+    pub status: StatusCode,
+    /// The first line that came in, or the beginning of it.
+    pub line: &'a [u8],
+}
+
+/// Counts a request that is refused, and reports it to the handler. `input` is what has come in of it.
+pub(crate) fn report(
+    handler: &impl Handler,
+    connection: &Connection,
+    rejection: Rejection,
+    status: StatusCode,
+    input: &[u8],
+) {
+    connection.shared.metrics.rejected.inc(rejection.label());
+    let line = input.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = &line[..line.len().min(MAX_LINE)];
+    handler.rejected(&Rejected { connection, rejection, status, line });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_protocols_are_told_apart_by_their_first_bytes() {
+        for (input, rejection) in [
+            (&b"garbage\r\n"[..], Rejection::Malformed),
+            (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n", Rejection::ProxyProtocol),
+            (b"\r\n\r\n\0\r\nQUIT\n\x21\x11", Rejection::ProxyProtocol),
+            (b"PROXYED / HTTP/1.1\r\n", Rejection::Malformed),
+            (b"\x16\x03\x01\x02\0", Rejection::Tls),
+            (b"\x16\x04", Rejection::Malformed),
+        ] {
+            assert_eq!(Rejection::of(input), rejection, "{input:?}");
+        }
+    }
+}

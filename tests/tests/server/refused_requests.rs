@@ -1,0 +1,87 @@
+//! Requests that are refused before they are parsed: each has its line in the access log and is counted by reason.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, Site, scenario};
+
+fn access_log(site: &Site) -> String {
+    std::fs::read_to_string(site.place().top.join("access.log")).unwrap_or_default()
+}
+
+fn is_counted(site: &Site, reason: &str, times: u32) -> bool {
+    let metrics = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).expect(200).text();
+    metrics.contains(&format!("howdah_rejected_requests_total{{reason=\"{reason}\"}} {times}\n"))
+}
+
+/// Waits for the line of a refused request, which begins as tools that ban clients expect it.
+fn wait_for_line(site: &Site, request: &str, status: u16, reason: &str) {
+    let found = eventually(PATIENCE, || {
+        access_log(site).lines().any(|line| {
+            line.starts_with("127.0.0.1 - - [")
+                && line.contains(&format!("] \"{request}\" {status} 0 \"-\" \"-\" "))
+                && line.ends_with(&format!(" refused={reason}"))
+        })
+    });
+    assert!(found, "{request:?} {status} {reason}:\n{}", access_log(site));
+}
+
+scenario!(
+    requests_refused_before_they_are_parsed_are_logged_and_counted,
+    howdah_only = "the reference's log is its own",
+    |s| s
+        .never_https()
+        .setting("log.access", "\"@TOP@/access.log\"")
+        .setting("http.header_timeout", "\"300ms\"")
+        .expect_log("the load balancer sends the PROXY protocol"),
+    |site| {
+        let long = format!("GET /long HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(200));
+        for (sent, logged, status, reason, times) in [
+            ("garbage\r\n\r\n", "garbage", 400, "malformed", 1),
+            ("GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", "GET /a b HTTP/1.1", 400, "malformed", 2),
+            (&*long, "GET /long HTTP/1.1", 431, "header_too_large", 1),
+            (
+                "PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                "PROXY TCP4 192.0.2.1 192.0.2.2 1 80",
+                400,
+                "proxy_protocol",
+                1,
+            ),
+            ("\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", "-", 400, "proxy_protocol", 2),
+            ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n", "\\x16\\x03\\x01\\x02\\x00\\x01\\x00\\x01", 400, "tls", 1),
+            ("GET /slow HTTP/1.1\r\n", "GET /slow HTTP/1.1", 408, "header_timeout", 1),
+        ] {
+            let mut conn = site.conn();
+            conn.send(sent);
+            assert_eq!(conn.response("GET").status, status, "{sent:?}");
+            assert!(is_counted(site, reason, times), "{sent:?}");
+            wait_for_line(site, logged, status, reason);
+        }
+        let _ = site.wait_for_log(&["the load balancer sends the PROXY protocol", "127.0.0.1"]);
+        // A frame that only a response may have: the connection ends.
+        let mut conn = site.conn();
+        conn.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x05\x04\0\0\0\x01x");
+        let _ = conn.read_rest();
+        assert!(eventually(PATIENCE, || is_counted(site, "http2", 1)), "{}", access_log(site));
+        wait_for_line(site, "-", 400, "http2");
+        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
+        let _ = eventually(PATIENCE, || access_log(site).contains("/ready.txt"));
+        let served =
+            access_log(site).lines().filter(|line| line.contains("/ready.txt")).all(|line| !line.contains("refused="));
+        assert!(served, "{}", access_log(site));
+    },
+);
+
+scenario!(
+    plain_http_on_a_port_with_tls_is_logged_and_counted,
+    howdah_only = "the harness configures the reference without TLS",
+    |s| s.https().setting("log.access", "\"@TOP@/access.log\""),
+    |site| {
+        use std::io::{Read as _, Write as _};
+        let mut plain = std::net::TcpStream::connect(("127.0.0.1", site.port())).unwrap();
+        plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut response = String::new();
+        plain.read_to_string(&mut response).unwrap();
+        assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+        assert!(eventually(PATIENCE, || is_counted(site, "http_to_tls", 1)));
+        wait_for_line(site, "-", 400, "http_to_tls");
+    },
+);
