@@ -2,9 +2,9 @@
 
 use crate::certificate_wanted;
 use crate::connection::Connection;
-use crate::exchange::Handler;
+use crate::exchange::{Handler, report_rejected};
 use crate::handshake::{Handshake, Shaken};
-use crate::rejection::{self, Rejection};
+use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
 use crate::{http1, http2, http3};
@@ -84,7 +84,7 @@ pub(crate) async fn drive_tls<H: Handler>(
         Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
         Shaken::Refused { stream, is_http } => {
             if is_http {
-                rejection::report(&*handler, &connection, Rejection::HttpToTls, StatusCode::BAD_REQUEST, b"");
+                report_rejected(&*handler, &connection, Rejection::HttpToTls, StatusCode::BAD_REQUEST, b"");
             }
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
@@ -118,7 +118,7 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
             && error.is_library()
             && error.reason() != Some(h2::Reason::NO_ERROR)
         {
-            rejection::report(&*handler, &connection, Rejection::Http2, StatusCode::BAD_REQUEST, b"");
+            report_rejected(&*handler, &connection, Rejection::Http2, StatusCode::BAD_REQUEST, b"");
         }
         ended.map(|ended| ended.map_err(|error| error.to_string()))
     } else {

@@ -27,10 +27,10 @@
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::informational::Informational;
-use crate::rejection::Rejected;
+use crate::rejection::{Rejected, Rejection};
 use crate::target::Target;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Version, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -49,6 +49,24 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Called for each request that the connection refuses because it is none.
     fn rejected(&self, _: &Rejected<'_>) {}
+}
+
+/// Maximum number of bytes of a request line that are reported.
+const MAX_LINE: usize = 256;
+
+/// Counts a request that is refused, and reports it to the handler. `input` is what has come in of it.
+pub(crate) fn report_rejected(
+    handler: &impl Handler,
+    connection: &Connection,
+    rejection: Rejection,
+    status: StatusCode,
+    input: &[u8],
+) {
+    connection.shared.metrics.rejected.inc(rejection.label());
+    let line = input.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = &line[..line.len().min(MAX_LINE)];
+    handler.rejected(&Rejected { connection, rejection, status, line });
 }
 
 /// A request, complete but for its body.

@@ -1,11 +1,7 @@
 //! Requests that are refused before a handler sees them, because what came in is no request: why, for logs and counters.
 
 use crate::connection::Connection;
-use crate::exchange::Handler;
 use http::StatusCode;
-
-/// Maximum number of bytes of a request line that are reported.
-const MAX_LINE: usize = 256;
 
 /// What a load balancer sends before a connection's first byte (`send-proxy` of HAProxy), in its two versions.
 const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
@@ -71,21 +67,6 @@ pub struct Rejected<'a> {
     pub status: StatusCode,
     /// The first line that came in, or the beginning of it.
     pub line: &'a [u8],
-}
-
-/// Counts a request that is refused, and reports it to the handler. `input` is what has come in of it.
-pub(crate) fn report(
-    handler: &impl Handler,
-    connection: &Connection,
-    rejection: Rejection,
-    status: StatusCode,
-    input: &[u8],
-) {
-    connection.shared.metrics.rejected.inc(rejection.label());
-    let line = input.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let line = &line[..line.len().min(MAX_LINE)];
-    handler.rejected(&Rejected { connection, rejection, status, line });
 }
 
 #[cfg(test)]

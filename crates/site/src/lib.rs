@@ -34,6 +34,7 @@ pub mod passwords;
 mod path_parts;
 pub mod phase;
 pub mod refusal;
+mod rejected;
 mod releases;
 pub mod request_id;
 pub(crate) mod request_path;

@@ -3,7 +3,7 @@
 use crate::challenges::Challenges;
 use crate::compress::Cache;
 use crate::passwords::Passwords;
-use crate::phase::access_log;
+use crate::rejected;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
@@ -131,11 +131,11 @@ impl Server {
     }
 
     /// Logs a request that was refused before it was parsed. What hints at wrong settings is in the error log now and then.
-    pub(crate) fn note_rejected(&self, rejected: &Rejected<'_>) {
+    pub(crate) fn note_rejected(&self, request: &Rejected<'_>) {
         if let Some(log) = &self.access_log {
-            access_log::record_rejected(log, rejected);
+            rejected::record(log, request);
         }
-        let hint = match rejected.rejection {
+        let hint = match request.rejection {
             Rejection::ProxyProtocol => {
                 "the load balancer sends the PROXY protocol, which is not supported: turn it off there"
             }
@@ -146,8 +146,8 @@ impl Server {
             _ => return,
         };
         let Some(others) = self.other_protocols.speaks() else { return };
-        let (client, status) = (&*rejected.connection.peer.addr_text, rejected.status.as_u16());
-        match rejected.rejection {
+        let (client, status) = (&*request.connection.peer.addr_text, request.status.as_u16());
+        match request.rejection {
             // Anybody can knock at the wrong port; a balancer is the operator's own.
             Rejection::ProxyProtocol => {
                 tracing::warn!(target: "howdah::request", client, status, others, "request refused: {hint}");

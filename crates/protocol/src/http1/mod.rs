@@ -14,11 +14,11 @@ mod upgraded;
 
 use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::{Connection, InFlight};
-use crate::exchange::{Handler, Request, RequestBody, Response};
+use crate::exchange::{Handler, Request, RequestBody, Response, report_rejected};
 use crate::files::{FileBody, Piece};
 use crate::informational::Informational;
 use crate::panics;
-use crate::rejection::{self, Rejection};
+use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream::Stream;
@@ -79,13 +79,13 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
                     StatusCode::BAD_REQUEST => Rejection::of(lock(io).unparsed()),
                     _ => Rejection::HeaderTooLarge,
                 };
-                rejection::report(handler, connection, rejection, status, lock(io).unparsed());
+                report_rejected(handler, connection, rejection, status, lock(io).unparsed());
                 lock(io).out.put(|out| head_out::write_refusal(out, status));
                 return close(io, true).await;
             }
             Next::TimedOut => {
                 let (rejection, status) = (Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT);
-                rejection::report(handler, connection, rejection, status, lock(io).unparsed());
+                report_rejected(handler, connection, rejection, status, lock(io).unparsed());
                 return Ok(());
             }
             Next::End => return Ok(()),

@@ -32,9 +32,8 @@ pub(crate) use endpoint::{Endpoint, Guest};
 pub use shared_socket::{Predecessor, QuicHandle};
 
 use crate::connection::Connection;
-use crate::exchange::Handler;
+use crate::exchange::{Handler, report_rejected};
 use crate::multiplexed::STREAMS;
-use crate::rejection;
 use code::{Code, Fault};
 use control::{Control, Once};
 use howdah_budget::Share;
@@ -181,7 +180,7 @@ impl<H: Handler> Driven<H> {
         self.others.spawn(async move {
             if let Err(fault) = control::listen(Incoming::new(receive), &once).await {
                 if let Some((rejection, status)) = fault.rejection() {
-                    rejection::report(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
+                    report_rejected(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
                 }
                 if fault != Fault::Gone {
                     tracing::debug!(target: "howdah::conn", %fault, "a connection has ended");

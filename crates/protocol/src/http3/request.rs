@@ -10,10 +10,10 @@ use super::respond::Respond;
 use super::streams::{Incoming, Outgoing};
 use crate::body::Body;
 use crate::connection::{Connection, InFlight};
-use crate::exchange::{Handler, Head, Request, RequestBody, Response};
+use crate::exchange::{Handler, Head, Request, RequestBody, Response, report_rejected};
 use crate::informational::Informational;
 use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep, request_body};
-use crate::rejection::{self, Rejection};
+use crate::rejection::Rejection;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::future::poll_fn;
@@ -52,7 +52,7 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
         Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, code::HEAD_TOO_SLOW)),
     };
     if let Some((rejection, status)) = opening.as_ref().map_or_else(Fault::rejection, Opening::rejection) {
-        rejection::report(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
+        report_rejected(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
     }
     let result = match opening {
         Ok(Opening::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,

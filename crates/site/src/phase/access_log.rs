@@ -3,13 +3,10 @@
 use crate::exchange::Exchange;
 use crate::forwarded;
 use crate::phase::traces;
-use crate::request_id;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use howdah_observe::{AccessEntry, AccessLog};
-use howdah_protocol::Rejected;
+use howdah_observe::AccessEntry;
 use http::{HeaderMap, Version, header};
-use std::time::SystemTime;
 
 /// However an exchange ends, it is dropped once.
 impl Drop for Exchange {
@@ -65,34 +62,6 @@ fn record(exchange: &Exchange) {
         host: forwarded::host(head, &client),
         trace: trace.as_deref(),
         refused: None,
-    });
-}
-
-/// Writes the line of a request that was refused before it was parsed, which belongs to no site.
-pub(crate) fn record_rejected(log: &AccessLog, rejected: &Rejected<'_>) {
-    log.log(&AccessEntry {
-        time: SystemTime::now(),
-        remote: rejected.connection.peer.addr,
-        user: None,
-        method: "-",
-        target: if rejected.line.is_empty() { b"-" } else { rejected.line },
-        proto: "-",
-        status: rejected.status.as_u16(),
-        bytes: 0,
-        referer: None,
-        user_agent: None,
-        request_id: &request_id::next().to_string(),
-        pool: None,
-        worker: None,
-        queue_us: None,
-        php_us: None,
-        memory: None,
-        total_us: 0,
-        compression: None,
-        site: None,
-        host: None,
-        trace: None,
-        refused: Some(rejected.rejection.label()),
     });
 }
 
