@@ -80,9 +80,12 @@ test-h2: setup-test build ## The server's scenarios of classic mode again, over 
 test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name N=200
-	@[ -n "$(SCENARIO)" ] || { echo "make test-stress SCENARIO=name [N=200]: name a scenario or a part of its name" >&2; exit 2; }
-	HOWDAH_TEST_STRESS=$(or $(N),200) $(SCENARIOS) --test scenarios -- $(SCENARIO)
+# What depends most on who comes first.
+TIMED := server::lifecycle server::reload server::upgrade server::storms server::slow_clients server::half_closed \
+	server::time_limits server::stuck_ server::request_end server::crash
+
+test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name (or those that depend on time) N=200 (10)
+	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(or $(SCENARIO),$(TIMED))
 
 # The programs that tests of PHP start could start them again, without end: run.py lets none, and limits the processes.
 test-php-src: build ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
