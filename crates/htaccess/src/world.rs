@@ -2,7 +2,8 @@
 //! be tried without one.
 
 use http::HeaderMap;
-use std::net::IpAddr;
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::SystemTime;
 
 /// A request as it came.
@@ -50,6 +51,12 @@ impl Facts<'_> {
             _ => host.len(),
         };
         if end == 0 { self.server_addr } else { &host[..end] }
+    }
+
+    /// The same as it stands in addresses: an IPv6 address in brackets.
+    pub(crate) fn host_name(&self) -> Cow<'_, str> {
+        let name = self.server_name();
+        if name.parse::<Ipv6Addr>().is_ok() { Cow::Owned(format!("[{name}]")) } else { Cow::Borrowed(name) }
     }
 
     pub(crate) fn scheme(&self) -> &'static str {

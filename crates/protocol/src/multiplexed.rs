@@ -46,9 +46,31 @@ pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &Head
     if bodiless { None } else { announced(headers) }
 }
 
-/// The length of a body by its head.
+/// The length of a body by its head: `None` where that is no number, or there are two that differ.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    let mut fields = headers.get_all(header::CONTENT_LENGTH).iter().map(|value| number(value.as_bytes()));
+    let length = fields.next()??;
+    fields.all(|other| other == Some(length)).then_some(length)
+}
+
+/// A number of nothing but digits (RFC 9110 8.6).
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, &digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Why a body is not sent as it came.
+pub(crate) const TOO_LONG: &str = "the body is longer than its Content-Length";
+pub(crate) const TOO_SHORT: &str = "the body is shorter than its Content-Length";
+
+/// Logs a response whose body has another length than its head has said. The script has to be changed.
+pub(crate) fn warn_of_length(why: &str) {
+    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
 }
 
 /// The body of a request whose client waits for `100 Continue` before it sends it (RFC 9110 section 10.1.1): says so when the
@@ -162,15 +184,15 @@ impl<'a> Outgoing<'a> {
                     *left = rest;
                     return part;
                 }
-                None => "the body is longer than its Content-Length",
+                None => TOO_LONG,
             },
-            (None, Some(left)) if *left > 0 => "the body is shorter than its Content-Length",
+            (None, Some(left)) if *left > 0 => TOO_SHORT,
             _ => {
                 self.delivery.complete |= part.is_none();
                 return part;
             }
         };
-        tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
+        warn_of_length(why);
         Some(Err(std::io::Error::other(why)))
     }
 
@@ -297,6 +319,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_length_is_one_number_of_digits() {
+        for (fields, expected) in [
+            (&["4"][..], Some(4)),
+            (&["4", "4"], Some(4)),
+            (&["4", "5"], None),
+            (&["4", "x"], None),
+            (&["+4"], None),
+            (&[""], None),
+            (&["18446744073709551616"], None),
+            (&[], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for field in fields {
+                headers.append(header::CONTENT_LENGTH, HeaderValue::from_static(field));
+            }
+            assert_eq!(announced(&headers), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
     fn a_length_that_is_not_the_bodys_is_corrected_where_it_is_known() {
         for (method, status, told, body, expected) in [
             (Method::GET, 200, None, "four", Some("4")),
@@ -306,6 +348,7 @@ mod tests {
             (Method::GET, 200, Some("0"), "four", Some("4")),
             (Method::GET, 200, Some("4"), "", Some("0")),
             (Method::GET, 200, Some("four"), "four", Some("4")),
+            (Method::HEAD, 200, Some("+4"), "", None),
             (Method::GET, 200, None, "", None),
             (Method::HEAD, 200, Some("4"), "", Some("4")),
             (Method::GET, 304, Some("4"), "", Some("4")),

@@ -30,7 +30,7 @@ pub(crate) fn has_scheme(text: &[u8]) -> Option<usize> {
 
 /// The address of a path on the host that was asked for.
 pub(crate) fn qualified(facts: &Facts<'_>, path: &[u8]) -> Vec<u8> {
-    let mut made = format!("{}://{}", facts.scheme(), facts.server_name()).into_bytes();
+    let mut made = format!("{}://{}", facts.scheme(), facts.host_name()).into_bytes();
     let usual = if facts.https { "443" } else { "80" };
     if facts.server_port != usual && !facts.server_port.is_empty() {
         made.extend_from_slice(format!(":{}", facts.server_port).as_bytes());
@@ -54,7 +54,7 @@ pub(crate) fn own_path(facts: &Facts<'_>, address: &[u8]) -> Option<Vec<u8>> {
         Some(at) if !authority[at..].contains(']') => (&authority[..at], &authority[at + 1..]),
         _ => (authority, usual),
     };
-    let ours = name.eq_ignore_ascii_case(facts.server_name()) && port == facts.server_port;
+    let ours = name.eq_ignore_ascii_case(&facts.host_name()) && port == facts.server_port;
     ours.then(|| if path.is_empty() { b"/".to_vec() } else { path.to_vec() })
 }
 
@@ -78,4 +78,43 @@ pub(crate) fn escape_address(address: &[u8]) -> Vec<u8> {
     let mut made = address[..host].to_vec();
     made.extend_from_slice(&escape_path(&address[host..]));
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+    use std::time::SystemTime;
+
+    #[test]
+    fn a_redirect_without_a_host_names_the_address_in_its_form_for_links() {
+        for (host, server_addr, expected) in [
+            ("", "::1", "http://[::1]:8080/a"),
+            ("[::2]:8080", "::1", "http://[::2]:8080/a"),
+            ("", "127.0.0.1", "http://127.0.0.1:8080/a"),
+            ("a.example:8080", "::1", "http://a.example:8080/a"),
+        ] {
+            let headers = HeaderMap::new();
+            let facts = Facts {
+                method: "GET",
+                target: b"/a",
+                path: b"/a",
+                query: None,
+                protocol: "HTTP/1.0",
+                https: false,
+                host,
+                server_addr,
+                server_port: "8080",
+                remote: None,
+                remote_port: "",
+                headers: &headers,
+                root: b"/",
+                software: "",
+                time: SystemTime::UNIX_EPOCH,
+            };
+            let made = qualified(&facts, b"/a");
+            assert_eq!(String::from_utf8_lossy(&made), expected, "{host}");
+            assert_eq!(own_path(&facts, &made).as_deref(), Some(&b"/a"[..]), "{host}");
+        }
+    }
 }

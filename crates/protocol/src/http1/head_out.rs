@@ -1,6 +1,7 @@
 //! A response's head in HTTP/1: the status line, the handler's fields, and those that are the connection's business.
 
 use crate::exchange::Reason;
+use crate::multiplexed::announced;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version, header};
 use std::cell::RefCell;
@@ -107,11 +108,6 @@ impl Asked {
 /// Whether the handler wants the connection to end.
 pub(super) fn closes(headers: &HeaderMap) -> bool {
     headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
-}
-
-/// The length of its body that a response announces itself.
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// The response to what is no request that a handler could be given.

@@ -17,6 +17,7 @@ use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Request, RequestBody, Response, report_rejected};
 use crate::files::{FileBody, Piece};
 use crate::informational::Informational;
+use crate::multiplexed::{TOO_LONG, TOO_SHORT, warn_of_length};
 use crate::panics;
 use crate::rejection::Rejection;
 use crate::socket::Socket;
@@ -243,8 +244,13 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
     loop {
         let next = poll_fn(|cx| poll_part(io, &mut stream, cx)).await?;
         let Some(mut data) = next else { break };
+        let mut is_cut = false;
         if let Some(left) = &mut left {
             // What is more than was announced is not sent.
+            is_cut = data.len() as u64 > *left;
+            if is_cut {
+                warn_of_length(TOO_LONG);
+            }
             data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= data.len() as u64;
         }
@@ -268,11 +274,17 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
             flush(io).await?;
         }
         if left == Some(0) && stream.remaining().is_none_or(|remaining| remaining == 0) {
+            // The client has all that it waits for; what is there already is looked at only for the log.
+            let more = poll_fn(|cx| Poll::Ready(poll_part(io, &mut stream, cx))).await;
+            if !is_cut && matches!(more, Poll::Ready(Ok(Some(_)))) {
+                warn_of_length(TOO_LONG);
+            }
             return Ok(());
         }
     }
     if left.is_some_and(|left| left > 0) {
-        return Err(std::io::Error::other("the body is shorter than its Content-Length"));
+        warn_of_length(TOO_SHORT);
+        return Err(std::io::Error::other(TOO_SHORT));
     }
     if framing == Framing::Chunked {
         lock(io).out.put(|out| out.extend_from_slice(b"0\r\n\r\n"));

@@ -6,6 +6,7 @@
 
 use crate::exchange::Head;
 use crate::hop_by_hop;
+use crate::multiplexed::number;
 use crate::target::Target;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -211,17 +212,6 @@ impl Meaning {
             (false, Some(length)) => Ok(Framing::Length(length)),
         }
     }
-}
-
-/// Nothing but digits, and not too many.
-fn number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u64, |number, &digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
 }
 
 /// The characters of a method (RFC 9110 5.6.2).
