@@ -260,7 +260,7 @@ settings! {
         /// The longest time that PHP may take to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests for the snapshot before a worker takes work.
-        warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
+        warmup: Vec<String> = "[]" flag("warmup") example(r#"["/", "/login"]"#);
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.
         warmup_check: bool = "true" example("false");
