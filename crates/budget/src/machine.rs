@@ -145,9 +145,16 @@ pub fn temp_dir(
 /// with what the kernel has for it.
 #[must_use]
 pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
-    let by_descriptors = descriptors.saturating_sub(kept) / 2;
+    let by_descriptors = (descriptors.saturating_sub(kept) / 2).max(descriptors / 4);
     let by_memory = memory / 4 / (32 * 1024);
-    usize::try_from(by_descriptors.min(by_memory).max(64)).unwrap_or(usize::MAX)
+    usize::try_from(by_descriptors.min(by_memory.max(64)).max(1)).unwrap_or(usize::MAX)
+}
+
+/// Maximum number of connections that leaves descriptors for the requests on them: those that the server needs itself are
+/// kept, but no more than half of all.
+#[must_use]
+pub fn most_connections(descriptors: u64, kept: u64) -> usize {
+    usize::try_from(descriptors - kept.min(descriptors / 2)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -259,6 +266,9 @@ mod tests {
         assert_eq!(default_spool(10 << 30, false), 2560 * MIB);
         assert_eq!(default_connections(1024, 400, 512 * MIB), 312);
         assert_eq!(default_connections(1 << 20, 1400, 512 * MIB), 4096);
+        assert_eq!(default_connections(1 << 20, 1400, MIB), 64);
+        assert_eq!((default_connections(128, 400, 512 * MIB), most_connections(128, 400)), (32, 64));
+        assert_eq!(most_connections(1024, 400), 624);
     }
 
     #[test]

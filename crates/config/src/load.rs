@@ -44,6 +44,8 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
     /// The application that was found in the directory, where there is no such file.
     pub found: Option<Application>,
+    /// Values that the machine has changed.
+    pub(crate) adjusted: Vec<String>,
 }
 
 /// Loads the settings of `howdah serve` with these flags.
@@ -84,8 +86,8 @@ pub fn load_as_far_as_possible(
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
-    let (origins, errors) = (source.origins, in_order(source.errors, &files));
-    Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found }, errors))
+    let (origins, adjusted, errors) = (source.origins, source.warnings, in_order(source.errors, &files));
+    Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found, adjusted }, errors))
 }
 
 /// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
@@ -246,8 +248,37 @@ const DESCRIPTORS_OF_SITE: u64 = 2;
 /// Descriptors for logs, listeners, zygotes, runtimes and the admin endpoint.
 const DESCRIPTORS_OF_SERVER: u64 = 256;
 
+/// Takes no more connections than there are descriptors for, less those that the requests on them need.
+fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
+    const REMEDY: &str = "raise the limit (`LimitNOFILE=` of systemd, `ulimit -Hn`)";
+    // The server raises its limit to this when it starts.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let descriptors = limit.maximum.unwrap_or(u64::MAX);
+    let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
+    let sites = settings.sites.len() as u64 * DESCRIPTORS_OF_SITE;
+    let kept =
+        DESCRIPTORS_OF_SERVER + sites + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
+    let most = machine::most_connections(descriptors, kept);
+    let wanted = &mut settings.http.max_connections;
+    if source.origins.of("http.max_connections") == Origin::Default {
+        *wanted = machine::default_connections(descriptors, kept, machine::memory());
+        if descriptors <= kept {
+            source.warnings.push(format!(
+                "http.max_connections is {wanted}: the process may have only {descriptors} descriptors; {REMEDY}"
+            ));
+        }
+    } else if *wanted == 0 {
+        *wanted = most;
+    } else if *wanted > most {
+        source.warnings.push(format!(
+            "http.max_connections = {wanted} needs more than {descriptors} descriptors; {most} are used; {REMEDY}"
+        ));
+        *wanted = most;
+    }
+}
+
 /// What depends on the machine's memory, disk and descriptors.
-fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
+fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     let http = &mut settings.http;
     if http.temp_dir.is_none() {
         let named = source.around.env.get("TMPDIR").map(PathBuf::from);
@@ -260,15 +291,8 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
         let (dir, stat) = found;
         http.spool = ByteSize(machine::default_spool(stat.f_bavail.saturating_mul(stat.f_frsize), is_memory(dir)));
     }
-    if source.origins.of("http.max_connections") == Origin::Default {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
-        let sites = settings.sites.len() as u64 * DESCRIPTORS_OF_SITE;
-        let kept =
-            DESCRIPTORS_OF_SERVER + sites + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
-        // The server raises its limit to this when it starts.
-        http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
-    }
+    limit_connections(settings, source);
+    let http = &settings.http;
     // Sites have taken these over before they were known.
     for site in &mut settings.sites {
         site.http.temp_dir.clone_from(&http.temp_dir);

@@ -77,8 +77,9 @@ settings! {
             example(r#"["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"]"#);
         /// Speak HTTP/2 without TLS too, to clients that begin with it; there is no upgrade from HTTP/1.1.
         h2: bool = "true" example("false");
-        /// The largest number of open connections; 0 for no limit. When it is reached, those that wait for their next request are
-        /// closed for new ones, the oldest first, and then those that are slow with their header.
+        /// The largest number of open connections; 0 for as many as there are descriptors for, less those that the requests on them
+        /// need. It is never more than that. When it is reached, those that wait for their next request are closed for new ones, the
+        /// oldest first, and then those that are slow with their header.
         max_connections: usize = "half the descriptors that the process may have (`ulimit -Hn`) and the server does not need, at most one for each 128K of memory"
             auto(default_connections) example("10000");
         /// The value of the `Server` field; `""` for none.

@@ -51,6 +51,7 @@ pub(crate) struct Source<'a> {
     pub(crate) around: &'a Surroundings,
     pub(crate) origins: Origins,
     pub(crate) errors: Vec<ConfigError>,
+    pub(crate) warnings: Vec<String>,
     /// The section that is read, where it is stronger than the rest.
     own: Option<Own<'a>>,
     /// Whether only that section counts.
@@ -71,7 +72,7 @@ impl<'a> Source<'a> {
         around: &'a Surroundings,
         errors: Vec<ConfigError>,
     ) -> Self {
-        Self { file, flags, around, origins: Origins::default(), errors, own: None, alone: false }
+        Self { file, flags, around, origins: Origins::default(), errors, warnings: Vec::new(), own: None, alone: false }
     }
 
     /// Reads with a section of a file over all other sources, as `[pool.NAME]` is.

@@ -13,7 +13,7 @@ impl Loaded {
     /// One line for each thing that should be looked at.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = self.adjusted.clone();
         self.private_files_below_the_root(&mut found);
         self.missing_php(&mut found);
         self.warm_ups_that_do_nothing(&mut found);

@@ -66,6 +66,16 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// A file could not be made, written or read. Without a descriptor for it, the client should try again.
+    #[must_use]
+    pub fn storage(what: &str, error: &std::io::Error) -> Self {
+        let is_out = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
+        let is_out = error.raw_os_error().is_some_and(|code| is_out.contains(&code));
+        Self::with(if is_out { FaultKind::OverBudget } else { FaultKind::Storage }, format!("{what}: {error}"))
+    }
+}
+
 impl FaultKind {
     /// The one table: side, HTTP status, `Retry-After` in seconds (if clients should retry), metric label.
     const fn row(self) -> (Side, u16, Option<u32>, &'static str) {

@@ -318,7 +318,7 @@ impl Inner {
             Ok(true) => self.flush_after_spill |= flush,
             Ok(false) => return Err(data),
             Err(error) => {
-                self.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill a response to disk: {error}")));
+                self.fault = Some(Fault::storage("cannot spill a response to disk", &error));
                 self.ended = true;
             }
         }
@@ -394,10 +394,7 @@ impl Inner {
                 let flush = spill.left() == 0 && std::mem::take(&mut self.flush_after_spill);
                 Some(Ok(Chunk { data, flush }))
             }
-            Err(error) => {
-                let text = format!("cannot read a spilled response back: {error}");
-                Some(Err(Fault::with(FaultKind::Storage, text)))
-            }
+            Err(error) => Some(Err(Fault::storage("cannot read a spilled response back", &error))),
         }
     }
 }

@@ -338,6 +338,7 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
             StatusCode::OK
         }
         Route::NotFound => StatusCode::NOT_FOUND,
+        Route::Unknown => StatusCode::SERVICE_UNAVAILABLE,
         Route::Forbidden => StatusCode::FORBIDDEN,
         Route::Invalid(_) => StatusCode::BAD_REQUEST,
     };

@@ -93,7 +93,7 @@ impl Https {
 }
 
 /// The address that the client came to, as a host; none on a Unix socket.
-fn address(peer: &Peer) -> Option<String> {
+pub(crate) fn address(peer: &Peer) -> Option<String> {
     peer.addr?;
     let address = &*peer.server_addr;
     Some(address.parse::<Ipv6Addr>().map_or_else(|_| address.to_owned(), |address| format!("[{address}]")))

@@ -228,6 +228,7 @@ impl<U: Upstream> Service<U> {
             }
             // A file that comes and goes within one request.
             Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
+            Route::Unknown => Err(Refusal::over_budget()),
             Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
             Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
         }

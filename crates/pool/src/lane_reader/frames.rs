@@ -89,7 +89,7 @@ impl LaneReader {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
             _ => {}
         }
-        sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
+        sink.fail(Fault::storage("cannot hand a body over", &error));
         // The worker waits for a response.
         control.send_no_body(number).map_err(|error| format!("cannot be told that there is no body: {error}"))?;
         if self.open.are_multiplexed() {

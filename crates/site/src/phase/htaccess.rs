@@ -177,6 +177,7 @@ async fn target<U: Upstream>(
             let target = proxied(exchange, path);
             Ok((proxy::run(upstream, exchange, found.proxy, target, body).await?, Maker::Script))
         }
+        Route::Unknown => Err(Refusal::over_budget()),
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
         // Lists and slashes are settled by the files themselves.
         Route::NotFound | Route::AddSlash(_) | Route::Listing(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),

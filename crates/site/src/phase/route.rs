@@ -26,7 +26,7 @@ use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, scr
 use crate::request_path::{decode, encode, normalise};
 use crate::ruled::{Lookup, join};
 use crate::site::{ProxyRoute, Site};
-use crate::static_files::real_path_of;
+use crate::static_files::{is_out_of_descriptors, real_path_of};
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -59,6 +59,8 @@ pub enum Route {
     Proxy(ProxyRoute),
     /// Nothing.
     NotFound,
+    /// There was no descriptor left to find out.
+    Unknown,
     /// Something that is there and is not given out: PHP source under another name.
     Forbidden,
     /// A path that cannot name anything, with what is wrong with it.
@@ -135,8 +137,8 @@ impl RouteCache {
         }
         let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
-        // What is in a directory is looked at each time.
-        if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_)) {
+        // What is in a directory is looked at each time, and what could not be found out.
+        if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_) | Route::Unknown) {
             if self.count >= MOST_KEPT {
                 self.sites.clear();
                 self.count = 0;
@@ -283,6 +285,18 @@ enum Reach {
     Refused,
     /// Nothing is there any more.
     Gone,
+    /// There was no descriptor left to find out.
+    Unknown,
+}
+
+impl Reach {
+    fn missed(error: &io::Error, path: &Path) -> Self {
+        if is_out_of_descriptors(error) {
+            tracing::error!(target: "howdah::request", path = %path.display(), %error, "cannot look a file up: 503");
+            return Self::Unknown;
+        }
+        Self::Gone
+    }
 }
 
 /// Looks for one request's response below the root.
@@ -339,17 +353,24 @@ impl<'a> Finder<'a> {
 
     /// Where a path leads, if the policy on links allows that it be reached. A link that is not followed is told.
     fn reach(&self, path: &[u8]) -> Reach {
-        let Some(resolved) = real_path_of(&self.full(path)) else { return Reach::Gone };
+        let full = self.full(path);
+        let resolved = match real_path_of(&full) {
+            Ok(resolved) => resolved,
+            Err(error) => return Reach::missed(&error, &full),
+        };
         let links = self.site.static_files.links();
         let (base, rest) = self.lookup.base(self.site, path);
         let mount = &path[..path.len() - rest.len()];
         if links.policy() == Symlinks::Always {
             let other = resolved != join(base, rest);
-            let real = other.then(|| real_path_of(base)).flatten().and_then(|root| below(&root, mount, &resolved));
+            let real = other.then(|| real_path_of(base).ok()).flatten().and_then(|root| below(&root, mount, &resolved));
             return Reach::At(resolved, real.filter(|real| real != path));
         }
         // The root is resolved each time: a deployment may have moved it.
-        let Some(root) = real_path_of(base) else { return Reach::Gone };
+        let root = match real_path_of(base) {
+            Ok(root) => root,
+            Err(error) => return Reach::missed(&error, base),
+        };
         let rest = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
         if links.allow(&root, rest, &resolved) {
             let real = below(&root, mount, &resolved).filter(|real| real != path);
@@ -373,6 +394,7 @@ impl<'a> Finder<'a> {
         let (resolved, real) = match self.reach(path) {
             Reach::At(resolved, real) => (resolved, real),
             Reach::Refused => return Some(Route::NotFound),
+            Reach::Unknown => return Some(Route::Unknown),
             Reach::Gone => return None,
         };
         let withheld = &self.site.withheld;
@@ -402,6 +424,9 @@ impl<'a> Finder<'a> {
             if let Some(Kind::File) = self.kind(&candidate)
                 && let Some(route) = self.file(&candidate)
             {
+                if route == Route::Unknown {
+                    return Some(route);
+                }
                 if route == Route::NotFound {
                     refused = true;
                     continue;
@@ -416,8 +441,12 @@ impl<'a> Finder<'a> {
             return Some(Route::NotFound);
         }
         candidate.truncate(start);
-        let listed = self.lookup.listing && matches!(self.reach(path), Reach::At(..));
-        listed.then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
+        let reached = if self.lookup.listing { self.reach(path) } else { Reach::Gone };
+        if matches!(reached, Reach::Unknown) {
+            return Some(Route::Unknown);
+        }
+        matches!(reached, Reach::At(..))
+            .then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
     }
 
     /// The directory of a rule's `root`; an `alias` leaves the site's root as it is, as in Apache.
@@ -430,6 +459,7 @@ impl<'a> Finder<'a> {
         let real = match self.reach(name) {
             Reach::At(_, real) => real,
             Reach::Refused => return Some(Route::NotFound),
+            Reach::Unknown => return Some(Route::Unknown),
             Reach::Gone => return None,
         };
         let filename = self.full(name).into_os_string().into_vec();

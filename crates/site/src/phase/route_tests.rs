@@ -97,6 +97,7 @@ impl Tree {
             Route::Proxy(to) => format!("proxy {} by route {}", to.proxy, to.route),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
+            Route::Unknown => "503".to_owned(),
             Route::Invalid(_) => "400".to_owned(),
         }
     }

@@ -5,7 +5,7 @@
 //! could make leads nowhere outside, but to where all is public anyway, as rules say (`links`). A link that is not followed
 //! is 404, and is named in the log once.
 
-use super::real_path::real_path_of;
+use super::real_path::{is_out_of_descriptors, real_path_of};
 use howdah_config::{StaticSettings, Symlinks};
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
@@ -150,7 +150,10 @@ fn walk(root: &Path, below: &Path) -> Option<Way> {
         }
         way.roots &= meta.uid() == 0;
         let target = std::fs::read_link(&next).ok()?;
-        if way.leaves.is_none() && real_path_of(&next).is_some_and(|real| !real.starts_with(root)) {
+        // What cannot be followed now may lead anywhere.
+        let leaves =
+            || real_path_of(&next).map_or_else(|why| is_out_of_descriptors(&why), |real| !real.starts_with(root));
+        if way.leaves.is_none() && leaves() {
             way.leaves = Some(next.clone());
         }
         way.last = Some(next);

@@ -48,7 +48,7 @@ use coding::Coding;
 use content::{Content, Stamp};
 pub use links::Links;
 use media_type::MediaTypes;
-pub(crate) use real_path::real_path_of;
+pub(crate) use real_path::{is_out_of_descriptors, real_path_of};
 use root::Root;
 
 use crate::refusal::Refusal;

@@ -1,5 +1,6 @@
 //! Where a path or a descriptor really leads, with all links resolved.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,18 @@ use rustix::io::Errno;
 pub(super) const DELETED: &[u8] = b" (deleted)";
 
 /// Where a path leads, all links resolved: the kernel walks it once, where the C library would look at each part of it.
-pub(crate) fn real_path_of(path: &Path) -> Option<PathBuf> {
-    let target = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+pub(crate) fn real_path_of(path: &Path) -> io::Result<PathBuf> {
+    let target = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     match real_path(target.as_fd()) {
-        Ok(real) if real.is_absolute() && !real.as_os_str().as_bytes().ends_with(DELETED) => Some(real),
+        Ok(real) if real.is_absolute() && !real.as_os_str().as_bytes().ends_with(DELETED) => Ok(real),
         // Without /proc; or a name that only looks so.
-        _ => std::fs::canonicalize(path).ok(),
+        _ => std::fs::canonicalize(path),
     }
+}
+
+/// Whether there was no descriptor left, which says nothing about the file.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Where a descriptor leads, by the kernel's own word.

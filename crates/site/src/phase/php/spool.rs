@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use crate::phase::limits;
 use crate::refusal::Refusal;
 use crate::site::Site;
+use crate::static_files::is_out_of_descriptors;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budgets, Charge, Share};
 use howdah_pool::RequestBody;
@@ -85,6 +86,10 @@ impl SpoolError {
             }
             Self::NoRoom => {
                 tracing::warn!(target: "howdah::request", %id, "not answered: no room for the body in `http.memory` or `http.spool`");
+                Refusal::over_budget()
+            }
+            Self::Storage(error) if is_out_of_descriptors(&error) => {
+                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the body: 503");
                 Refusal::over_budget()
             }
             Self::Storage(error) => {

@@ -12,6 +12,7 @@ pub(crate) mod served;
 
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
+use crate::https;
 use crate::path_parts;
 use crate::phase::route::Route;
 use crate::refusal::Refusal;
@@ -52,31 +53,34 @@ pub(crate) async fn run(site: &Site, exchange: &mut Exchange) -> Result<Step, Re
 /// What rules say of a request that nobody has sent, and why: for `howdah explain`.
 pub(crate) fn explain(site: &Site, head: &Head, peer: &Peer, trace: &mut impl Trace) -> Option<Box<Outcome>> {
     let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
-    say(site, head, &client, client.ip, trace)
+    say((site, peer), head, &client, client.ip, trace)
 }
 
 /// What rules say of a request; none also for a path that names nothing, which the route refuses.
 fn evaluate(site: &Site, exchange: &Exchange) -> Option<Box<Outcome>> {
     let head = &exchange.head;
-    let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
-    say(site, head, &client, exchange.remote, &mut NoTrace)
+    let peer = &exchange.connection.peer;
+    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
+    say((site, peer), head, &client, exchange.remote, &mut NoTrace)
 }
 
 fn say(
-    site: &Site,
+    to: (&Site, &Peer),
     head: &Head,
     client: &Client<'_>,
     address: Option<IpAddr>,
     trace: &mut impl Trace,
 ) -> Option<Box<Outcome>> {
     let path = plain_path(head.target.path()).ok()?;
-    with_request(head, client, address, &path, head.target.query(), |request| {
+    let site = to.0;
+    with_request(to, head, client, address, &path, head.target.query(), |request| {
         site.settings.rules.evaluate(request, &SiteFiles(site), trace)
     })
 }
 
 /// Calls `then` with a request as rules see it.
 fn with_request<T>(
+    (site, peer): (&Site, &Peer),
     head: &Head,
     client: &Client<'_>,
     address: Option<IpAddr>,
@@ -85,7 +89,15 @@ fn with_request<T>(
     then: impl FnOnce(&Request<'_>) -> T,
 ) -> T {
     let mut room: HostRoom = [0; _];
-    let host = forwarded::host(head, client).and_then(|host| normal_host(host, &mut room)).unwrap_or_default();
+    let own;
+    let host = match forwarded::host(head, client).and_then(|host| normal_host(host, &mut room)) {
+        Some(host) => host,
+        // HTTP/1.0 needs no `Host`: the site's own name, or the address that was connected to, as in nginx.
+        None => {
+            own = site.settings.server_name.clone().or_else(|| https::address(peer)).unwrap_or_default();
+            own.as_bytes()
+        }
+    };
     then(&Request {
         method: &head.method,
         https: client.https,

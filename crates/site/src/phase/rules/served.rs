@@ -41,9 +41,15 @@ pub(crate) fn judge(site: &Site, exchange: &Exchange, served: Served<'_>) -> Opt
     let (head, settings) = (&exchange.head, &site.server.settings.http);
     with_names(site, head.target.path(), first, served, |names, path| {
         let client = forwarded::client(&exchange.connection.peer, &head.headers, settings);
-        with_request(head, &client, exchange.remote, path, exchange.query(), |request| {
-            site.settings.rules.judge(request, names, first, &SiteFiles(site), &mut NoTrace)
-        })
+        with_request(
+            (site, &exchange.connection.peer),
+            head,
+            &client,
+            exchange.remote,
+            path,
+            exchange.query(),
+            |request| site.settings.rules.judge(request, names, first, &SiteFiles(site), &mut NoTrace),
+        )
     })
 }
 
@@ -59,9 +65,15 @@ pub(crate) fn explain(
     let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
     let query = first.and_then(|first| first.query.as_ref()).map(Option::as_deref);
     with_names(site, head.target.path(), first, served, |names, path| {
-        with_request(head, &client, client.ip, path, query.unwrap_or_else(|| head.target.query()), |request| {
-            site.settings.rules.judge(request, names, first, &SiteFiles(site), trace)
-        })
+        with_request(
+            (site, peer),
+            head,
+            &client,
+            client.ip,
+            path,
+            query.unwrap_or_else(|| head.target.query()),
+            |request| site.settings.rules.judge(request, names, first, &SiteFiles(site), trace),
+        )
     })
 }
 
@@ -99,7 +111,7 @@ fn with_names<T>(
         Route::Script(script) => (&*script.name, script.real.as_deref(), Some(script)),
         Route::File(file) => (&*file.name, file.real.as_deref(), None),
         Route::Listing(_) | Route::Proxy(_) => (path, None, None),
-        Route::AddSlash(_) | Route::NotFound | Route::Forbidden | Route::Invalid(_) => return None,
+        Route::AddSlash(_) | Route::NotFound | Route::Unknown | Route::Forbidden | Route::Invalid(_) => return None,
     };
     // Rules before a rewrite were asked about the path before it, and those behind it about the one after.
     let rewritten = first.is_some_and(|first| first.path.is_some()) || path != &*asked;

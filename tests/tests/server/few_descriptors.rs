@@ -1,0 +1,81 @@
+//! A server that has few descriptors, or none left: requests that have begun are served, and nothing that is there is "not found".
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, Site, Target, howdah, scenario};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use std::process::{Command, Stdio};
+
+/// Leaves the server with this many descriptors beyond those that it has open.
+fn limit(site: &Site, maximum: u64) {
+    let pid = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap());
+    let limit = Rlimit { current: Some(maximum), ..getrlimit(Resource::Nofile) };
+    prlimit(pid, Resource::Nofile, limit).unwrap();
+}
+
+scenario!(
+    a_server_without_descriptors_says_503_and_never_404,
+    howdah_only = "the limit of the reference's processes is its own",
+    |s| s
+        .setting("front_controller", "\"front.php\"")
+        .php("front.php", "echo 'front ', strlen(file_get_contents('php://input'));")
+        .allow_log("Too many open files"),
+    |site| {
+        let body = "x".repeat(100_000);
+        let mut conn = site.conn();
+        let mut status =
+            |path: &str, body: &str| conn.exchange(&Request::new("POST", path).body(body.to_owned())).status;
+        assert_eq!(status("/some/page", &body), 200);
+        limit(site, 3);
+        for path in ["/some/other/page", "/front.php"] {
+            assert!(matches!(status(path, ""), 200 | 503), "{path}");
+        }
+        assert_eq!(status("/a/third/page", ""), 503);
+        assert_eq!(status("/some/page", &body), 503);
+        let _ = site.wait_for_log(&["Too many open files"]);
+        limit(site, 1024);
+        let request = Request::new("POST", "/a/third/page").body(body.clone());
+        assert!(eventually(PATIENCE, || site.send(&request).status == 200));
+    },
+);
+
+#[test]
+fn with_128_descriptors_requests_on_open_connections_are_served() {
+    let top = tempfile::tempdir().unwrap();
+    std::fs::write(top.path().join("index.php"), "<?php echo strlen(file_get_contents('php://input'));").unwrap();
+    let socket = top.path().join("s");
+    let mut server = Command::new("sh")
+        .args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\""])
+        .arg(howdah::program())
+        .args(["serve", "--allow-root", "--workers", "2", "--threads", "1"])
+        .arg(top.path())
+        .arg(format!("--listen=unix:{}", socket.display()))
+        .arg(format!("--admin=unix:{}", top.path().join("admin").display()))
+        .current_dir(top.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(top.path().join("log")).unwrap())
+        .spawn()
+        .unwrap();
+    let target = Target::Unix(socket);
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_ok()));
+    let asked = |conn: &mut Conn, n: usize| {
+        let request = Request::new("POST", &format!("/page/{n}")).body("x".repeat(100_000));
+        conn.exchange(&request).expect(200).text()
+    };
+    let mut idle = Vec::new();
+    for n in 0..200 {
+        let mut conn = Conn::open(&target);
+        if n % 10 == 0 {
+            assert_eq!(asked(&mut conn, n), "100000");
+        }
+        idle.push(conn);
+    }
+    for (n, conn) in idle.iter_mut().enumerate().rev().take(5) {
+        assert_eq!(asked(conn, 1000 + n), "100000");
+    }
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    let _ = server.wait();
+    let log = std::fs::read_to_string(top.path().join("log")).unwrap();
+    assert!(log.contains("http.max_connections is 32: the process may have only 128 descriptors"), "{log}");
+    assert!(!log.contains("Too many open files"), "{log}");
+}
