@@ -1,8 +1,10 @@
 //! What this process gives up before PHP starts, in the one order that works. Workers and the template are forked from
 //! the zygote afterwards and inherit all of it.
 //!
-//! 0. a session of its own: no terminal's Ctrl-C, which only the server is to hear, or running calls die; and no SIGCONT to
-//!    processes of other users, which the kernel allows within a session;
+//! 0. a process group of its own, without a terminal: Ctrl-C is for the server alone, or running requests die, and scripts
+//!    neither read what is typed nor type themselves. It stays in the server's session: the kernel shares processors out
+//!    between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes the processor from
+//!    them at each response (a fifth of the requests of a short script);
 //! 1. `oom_score_adj`, whose file belongs to root as soon as the process is not dumpable;
 //! 2. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
 //! 3. limits and the nice value, which only root may widen;
@@ -18,6 +20,7 @@ use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, getrlimit, set_dumpable_behavior, setrlimit};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Ceiling of the nice value by which root lets it be lowered again: down to 0 (setrlimit(2), `RLIMIT_NICE`).
@@ -25,8 +28,7 @@ const NICE_CEILING: i64 = 20;
 
 /// Takes all steps. The error says which one failed; the process must not go on then.
 pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
-    // It fails only where somebody has made this process the leader of a group already.
-    let _ = rustix::process::setsid();
+    leave_terminal();
     if wanted.oom_score_adj != 0 {
         let written = std::fs::write("/proc/self/oom_score_adj", wanted.oom_score_adj.to_string());
         written.map_err(step("set oom_score_adj"))?;
@@ -46,6 +48,16 @@ pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
         rustix::thread::set_no_new_privs(true).map_err(step("set no_new_privs"))?;
     }
     if wanted.dumpable { dumpable(DumpableBehavior::Dumpable) } else { dumpable(DumpableBehavior::NotDumpable) }
+}
+
+fn leave_terminal() {
+    // It fails only for the leader of a session, whose group is its own already.
+    let _ = rustix::process::setpgid(None, None);
+    // No terminal: nothing to leave. Of a process that leads no session, TIOCNOTTY takes the terminal from it alone
+    // (ioctl_tty(2)).
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return };
+    // SAFETY: the request takes no argument.
+    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
 }
 
 fn step<E: std::fmt::Display>(what: &str) -> impl FnOnce(E) -> String {

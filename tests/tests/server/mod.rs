@@ -84,6 +84,7 @@ mod step_debugging;
 mod storms;
 mod stuck_logs;
 mod stuck_zygote;
+mod terminal;
 mod time_limits;
 mod tls;
 mod tls_files;

@@ -59,7 +59,7 @@ function attack(int $pid): array {
     $result['kcmp'] = attack_result($c->syscall($kcmp, $pid, getmypid(), 2, 0, 0));
     $result['ptrace attach'] = attack_result($c->ptrace(16, $pid, null, null));
     $result['signal'] = posix_kill($pid, 0) ? 'done' : posix_strerror(posix_get_last_error());
-    $result['pidfd signal'] = attack_result($c->syscall(424, $pidfd, SIGCONT, null, 0));
+    $result['pidfd signal'] = attack_result($c->syscall(424, $pidfd, 0, null, 0));
     $result['priority'] = attack_result($c->setpriority(0, $pid, $c->getpriority(0, $pid)));
     return $result;
 }
