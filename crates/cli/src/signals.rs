@@ -57,11 +57,13 @@ pub(crate) struct Signals(Vec<(unix::Signal, &'static str, Option<Event>)>);
 impl Signals {
     /// Must be called within the runtime. From now on no signal of the table has its default action.
     pub(crate) fn new() -> Result<Self> {
-        let listen = |(number, name, event)| {
-            let signal = unix::signal(SignalKind::from_raw(number));
-            Ok((signal.with_context(|| format!("cannot listen for the signal {name}"))?, name, event))
+        let listen = |(number, name, event): (_, _, Option<Event>)| match unix::signal(SignalKind::from_raw(number)) {
+            Ok(signal) => Some(Ok((signal, name, event))),
+            // A signal to ignore that nobody may catch: tracers and emulated kernels keep some for themselves.
+            Err(_) if event.is_none() => None,
+            Err(error) => Some(Err(error).with_context(|| format!("cannot listen for the signal {name}"))),
         };
-        Ok(Self(table().into_iter().map(listen).collect::<Result<_>>()?))
+        Ok(Self(table().into_iter().filter_map(listen).collect::<Result<_>>()?))
     }
 
     /// Waits for a signal that asks for something.
