@@ -4,9 +4,9 @@
 //! **A new request** goes to an idle worker, but for one case: if requests of its route are short (`estimate`), and
 //! those that lie in a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A
 //! worker that runs one short request after the other has warm caches and is not woken for each of them, which is worth
-//! more than a second worker. Where all workers are busy, a request is put behind one that will be done within `AHEAD`,
-//! so that its worker need not wait for the server between two requests; all others wait in the queue (`queue`), which
-//! is fair and bounded by time.
+//! more than a second worker. All others wait in the queue (`queue`), which is fair and bounded by time. (Putting longer
+//! ones behind busy workers as well pays nowhere: the worker then keeps the processor that its server needs to send the
+//! response, and the timer that watches over them costs more than waking it.)
 //!
 //! What requests take is known by script and route (`estimate`), and what a worker runs now, and since when, by the
 //! time stamp that it writes into its lane. So nothing is put behind a request that is not expected to end soon, or has
@@ -48,18 +48,12 @@ mod serial;
 /// when all processors are busy. Less spreads short requests over workers that then take the processors from each
 /// other: with 100, hello at 8 connections on two cores is 5 % slower.
 const PATIENCE: u64 = 300;
-/// Behind a request that ends within this time another one may lie while no worker is idle. Microseconds.
-const AHEAD: u64 = 2_000;
 /// Short requests that a lane holds at most.
 const MOST: usize = 8;
-/// Requests of any length that a lane holds at most: one that runs, one that is next.
-const NEXT: usize = 2;
 /// Time after which a request goes to another worker if the multiplexed one that was sent it has not taken it.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
 /// When lanes are looked at after a request was laid behind others.
 pub(crate) const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
-/// The soonest that a lane is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
 const DOUBT_AGAIN: Duration = Duration::from_millis(10);
@@ -212,8 +206,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives the request to a lane of its own, or to one that is free soon if no worker is idle; returns it if there is
-    /// none.
+    /// Gives the request to a lane of its own; returns it if there is none.
     fn place(&mut self, mut pending: Box<Pending>, io_thread: usize, now: Instant) -> Option<Box<Pending>> {
         if !self.shares.may_run(&pending, &self.lanes) {
             return Some(pending);
@@ -225,30 +218,21 @@ impl Scheduler {
         while let Some(index) = self.pick_idle(io_thread, gives_way) {
             pending = self.send(index, pending, now)?;
         }
-        // What waits in the queue was here before.
-        if self.queue.is_empty()
-            && let Some(index) = self.pick_soon_free(&pending, io_thread, now)
-        {
-            pending = self.send_behind(index, pending, now)?;
-        }
         Some(pending)
     }
 
-    /// A worker behind whose requests this one will not wait for long, although others are idle.
+    /// A worker behind whose requests this one will not wait for long, whether or not others are idle.
     fn pick_behind_short(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
-        if !pending.expected.is_short() || self.idle.is_empty() || !self.shares.may_run(pending, &self.lanes) {
+        // What waits in the queue was here before; with a multiplexed worker idle, the lane that has fewest is better.
+        let passed = !self.queue.is_empty() || self.multiplexed && self.idle.is_empty();
+        if !pending.expected.is_short() || passed || !self.shares.may_run(pending, &self.lanes) {
             return None;
         }
         let has_place = |lane: &Lane| {
             lane.home == io_thread
-                && lane.state.is_serving()
-                && (1..MOST).contains(&lane.in_flight.len())
-                && lane.in_flight.are_short()
                 && match lane.kind {
-                    LaneKind::Serial(_) => lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE),
-                    LaneKind::Multiplexed(_) => {
-                        lane.has_place() && lane.in_flight.front_age(now).as_micros() < u128::from(AHEAD)
-                    }
+                    LaneKind::Serial(_) => serial::has_place_behind(lane, now),
+                    LaneKind::Multiplexed(_) => multiplexed::has_place_behind(lane, now),
                 }
         };
         self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
@@ -288,10 +272,10 @@ impl Scheduler {
     /// `None`: nothing waits behind anything any more.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
         let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
-        let (idle, untaken) = (!self.idle.is_empty(), self.untaken);
+        let untaken = self.untaken;
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.home % watches == io_thread) {
             let look = match lane.kind {
-                LaneKind::Serial(_) => serial::spread(lane, now, idle, &mut moved),
+                LaneKind::Serial(_) => serial::spread(lane, now, &mut moved),
                 LaneKind::Multiplexed(_) => multiplexed::spread(lane, now, untaken, &mut moved),
             };
             looks.extend(look);
@@ -398,7 +382,8 @@ impl Scheduler {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
             let free = lane.in_flight.is_empty();
             let has_place = match lane.kind {
-                LaneKind::Serial(_) => serial::has_place(lane, !self.queue.is_empty(), now),
+                LaneKind::Serial(_) if free => lane.state.is_serving(),
+                LaneKind::Serial(_) => !self.queue.is_empty() && serial::has_place_behind(lane, now),
                 LaneKind::Multiplexed(_) => lane.has_place(),
             };
             if !has_place {
@@ -406,7 +391,9 @@ impl Scheduler {
             }
             // A multiplexed worker that computes nothing may be kept for requests that do not.
             let kept = lane.in_flight.computing() == 0 && self.are_kept_together(now);
-            let may_go = |pending: &Pending| !(kept && pending.expected.computes());
+            let behind = !free && !self.multiplexed;
+            let may_go =
+                |pending: &Pending| !(kept && pending.expected.computes() || behind && !pending.expected.is_short());
             let (shares, lanes) = (&self.shares, &self.lanes);
             let next = self.queue.pop(now, |pending| may_go(pending) && shares.may_run(pending, lanes));
             self.queue.refuse_late();

@@ -5,11 +5,22 @@
 //! others come, those that compute share half of the workers, if these are as many as there are processors: then it
 //! costs them nothing.
 
-use super::{Scheduler, UNTAKEN};
+use super::{MOST, Scheduler, UNTAKEN};
 use crate::estimate::Expected;
 use crate::lane::Lane;
 use crate::pending::Pending;
 use std::time::{Duration, Instant};
+
+/// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
+const FRESH: u128 = 2_000;
+
+/// True if a short request may lie behind those of this lane.
+pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
+    lane.has_place()
+        && (1..MOST).contains(&lane.in_flight.len())
+        && lane.in_flight.are_short()
+        && lane.in_flight.front_age(now).as_micros() < FRESH
+}
 
 impl Scheduler {
     /// Gives the request to the lane that has fewest; returns it if there is none with room.

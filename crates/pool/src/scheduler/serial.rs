@@ -1,6 +1,7 @@
-//! Lanes of workers that run one request at a time: which of them a request may lie in, and for how long.
+//! Lanes of workers that run one request at a time: which idle worker gets a request, and how long one may lie behind
+//! another.
 
-use super::{AHEAD, LOOK_AGAIN, MOST, NEXT, PATIENCE, Scheduler};
+use super::{MOST, PATIENCE, Scheduler};
 use crate::lane::Lane;
 use crate::pending::Pending;
 use std::time::{Duration, Instant};
@@ -34,50 +35,26 @@ impl Scheduler {
         let lanes = self.lanes.iter().flatten();
         (lanes.clone().filter(|lane| lane.gives_way()).count(), lanes.count())
     }
-
-    /// The busy worker that will be free first, if that is soon.
-    pub(super) fn pick_soon_free(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
-        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            let lane = lane.as_ref().filter(|lane| lane.state.is_serving())?;
-            let wait = lane.expected_wait(now).filter(|&wait| wait <= AHEAD)?;
-            let has_place = lane.in_flight.len() < depth(lane, pending.expected.is_short());
-            has_place.then_some((lane.home != io_thread, wait, index))
-        });
-        candidates.min().map(|(_, _, index)| index)
-    }
 }
 
-/// True if such a lane may be given a request now. Behind another one it is laid only where some wait in the queue.
-pub(super) fn has_place(lane: &Lane, some_wait: bool, now: Instant) -> bool {
-    let is_soon_free = || lane.expected_wait(now).is_some_and(|wait| wait <= AHEAD);
-    let room = lane.in_flight.len() < depth(lane, true);
-    lane.state.is_serving() && (lane.in_flight.is_empty() || room && some_wait && is_soon_free())
-}
-
-/// Requests that a lane may hold, with one more that is short or not.
-fn depth(lane: &Lane, short: bool) -> usize {
-    if short && lane.in_flight.are_short() { MOST } else { NEXT }
+/// True if a short request may lie behind those of this lane.
+pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
+    lane.state.is_serving()
+        && (1..MOST).contains(&lane.in_flight.len())
+        && lane.in_flight.are_short()
+        && lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE)
 }
 
 /// Takes requests back that would wait for longer than they were expected to when they were laid there. When to look again.
-pub(super) fn spread(
-    lane: &mut Lane,
-    now: Instant,
-    idle: bool,
-    moved: &mut Vec<(Box<Pending>, usize)>,
-) -> Option<Duration> {
+pub(super) fn spread(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Pending>, usize)>) -> Option<Duration> {
     if lane.in_flight.len() < 2 {
         return None;
     }
     // Twice the time for which requests are laid there: moving a request costs something too.
-    let look = match lane.expected_wait(now) {
-        Some(wait) if idle && wait <= 2 * PATIENCE => Duration::from_micros(PATIENCE),
-        Some(wait) if !idle && wait <= 2 * AHEAD => Duration::from_micros(wait.min(1_000)),
-        _ => {
-            let home = lane.home;
-            moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|pending| (pending, home)));
-            return None;
-        }
-    };
-    lane.holds_waiting_request().then_some(look.max(LOOK_AGAIN))
+    if lane.expected_wait(now).is_none_or(|wait| wait > 2 * PATIENCE) {
+        let home = lane.home;
+        moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|pending| (pending, home)));
+        return None;
+    }
+    lane.holds_waiting_request().then_some(Duration::from_micros(PATIENCE))
 }
