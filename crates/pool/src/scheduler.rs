@@ -52,8 +52,8 @@ const PATIENCE: u64 = 300;
 const MOST: usize = 8;
 /// Time after which a request goes to another worker if the multiplexed one that was sent it has not taken it.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
-/// When lanes are looked at after a request was laid behind others.
-pub(crate) const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
+/// When lanes of serial workers are looked at after a request was laid behind others.
+const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
 
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
 const DOUBT_AGAIN: Duration = Duration::from_millis(10);
@@ -243,6 +243,7 @@ impl Scheduler {
         let rest = self.send(index, pending, now);
         if rest.is_none()
             && let Some(lane) = self.lanes.get(index).and_then(Option::as_ref)
+            && lane.in_flight.len() > 1
         {
             self.watch_over(lane.home);
         }
@@ -255,6 +256,11 @@ impl Scheduler {
         if !std::mem::replace(&mut watch.running, true) {
             watch.notify.notify_one();
         }
+    }
+
+    /// How long after a request was laid behind others `spread` is to be called.
+    pub(crate) const fn first_look(&self) -> Duration {
+        if self.multiplexed { multiplexed::LOOK } else { FIRST_LOOK }
     }
 
     /// Who is told that `spread` is to be called for an I/O thread.
@@ -295,7 +301,7 @@ impl Scheduler {
         // What was moved may lie behind others again, and then it is as new.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
-            looks.push(FIRST_LOOK);
+            looks.push(self.first_look());
         }
         let again = looks.into_iter().min();
         self.watches[io_thread].running = again.is_some();

@@ -6,7 +6,6 @@
 
 use crate::descriptor::{self, SharedFd};
 use crate::panics;
-use crate::scheduler::FIRST_LOOK;
 use crate::shared::Shared;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io;
@@ -19,20 +18,24 @@ use tokio::sync::Notify;
 /// Starts a watch on each I/O thread.
 pub(crate) fn start(pool: &Arc<Shared>) {
     for io_thread in 0..pool.io_threads().len() {
-        let (looked_after, notify) = (Arc::downgrade(pool), pool.lock().watch(io_thread));
+        let looked_after = Arc::downgrade(pool);
+        let (notify, first_look) = {
+            let scheduler = pool.lock();
+            (scheduler.watch(io_thread), scheduler.first_look())
+        };
         pool.io_threads().runtime(io_thread).spawn(async move {
-            let watch = || run(looked_after.clone(), io_thread, notify.clone());
+            let watch = || run(looked_after.clone(), io_thread, notify.clone(), first_look);
             panics::kept_running("the watch over waiting requests", watch).await;
         });
     }
 }
 
 /// Runs until the pool is gone.
-async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>) {
+async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>, first_look: Duration) {
     let mut timer = Timer::new();
     loop {
         notify.notified().await;
-        let mut look = Some(FIRST_LOOK);
+        let mut look = Some(first_look);
         while let Some(pause) = look {
             timer.sleep(pause).await;
             let Some(pool) = pool.upgrade() else { return };

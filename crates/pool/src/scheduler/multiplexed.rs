@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
 const FRESH: u128 = 2_000;
 
+/// How often lanes are looked at in which requests wait to be taken.
+pub(super) const LOOK: Duration = Duration::from_micros(UNTAKEN.as_micros() as u64 / 2);
+
 /// True if a short request may lie behind those of this lane.
 pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
     lane.has_place()
@@ -117,7 +120,7 @@ pub(super) fn spread(
     moved: &mut Vec<(Box<Pending>, usize)>,
 ) -> Option<Duration> {
     take_back_untaken(lane, now, patience, moved);
-    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(UNTAKEN / 2)
+    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(LOOK)
 }
 
 /// Takes back what lies in the lane of a worker that has taken none for so long: one of its requests computes.
