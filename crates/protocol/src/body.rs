@@ -1,7 +1,7 @@
 //! The body of a response: nothing, bytes at hand, memory held elsewhere, files, or a stream.
 
 use crate::connection::Connection;
-use crate::files::FileBody;
+use crate::files::{FileBody, FileIdentity};
 use crate::stream::Stream;
 use crate::upgrade::Upgrade;
 use bytes::Bytes;
@@ -217,6 +217,15 @@ impl Body {
         match &self.kind {
             Kind::Empty => Some(&NOTHING),
             Kind::Whole(Whole::Memory(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The file that the body is the whole of, if that is known.
+    #[must_use]
+    pub fn file(&self) -> Option<&FileIdentity> {
+        match &self.kind {
+            Kind::Files(files) => files.identity(),
             _ => None,
         }
     }

@@ -24,7 +24,11 @@ pub struct FileBody {
     /// Never contains an empty piece.
     pieces: VecDeque<Piece>,
     remaining: u64,
+    identity: Option<FileIdentity>,
 }
+
+/// What names a file in one state of its content: of equal ones the bytes are equal.
+pub type FileIdentity = [u8; 16];
 
 /// A piece of such a body.
 #[derive(Debug)]
@@ -55,6 +59,17 @@ impl FileBody {
             Some(Piece::Memory(bytes)) if self.pieces.len() == 1 => Some(bytes),
             _ => None,
         }
+    }
+
+    /// The body is the whole of one file, as this names it.
+    pub fn identify(&mut self, identity: FileIdentity) {
+        self.identity = Some(identity);
+    }
+
+    /// The file that the body is the whole of, if that is known.
+    #[must_use]
+    pub fn identity(&self) -> Option<&FileIdentity> {
+        self.identity.as_ref()
     }
 
     /// How many bytes are left.

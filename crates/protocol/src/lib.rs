@@ -49,7 +49,7 @@ pub mod upgrade;
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{BodyError, BodySource, Handler, Head, Offer, Reason, Request, RequestBody, Response};
-pub use files::FileBody;
+pub use files::{FileBody, FileIdentity};
 pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use outbound::Outbound;

@@ -1,6 +1,10 @@
 //! Compression on the way out: negotiated, reversible, never twice, and honest in its headers.
 
-use howdah_tests::{Request, Response, Site, php, script_scenario};
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Request, Response, Site, php, scenario, script_scenario};
+use std::fs::{self, File};
+use std::io::Write;
+use std::time::{Duration, SystemTime};
 
 fn ask(site: &Site, target: &str, accept: &str) -> Response {
     site.send(&Request::get(target).header("Accept-Encoding", accept))
@@ -249,3 +253,52 @@ script_scenario!(
         }
     },
 );
+
+/// A file is found by its identity before it is read; what has the same name and length later is another one.
+scenario!(
+    repeated_files_come_encoded_from_memory_and_stay_right_when_they_change,
+    howdah_only = "Howdah keeps compressed files for reuse",
+    |s| s.file("page.html", page()).file("noise.html", noise(40_000)),
+    |site| {
+        let path = |name: &str| site.place().root.join(name);
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        let asked = ["gzip", "br", "gzip", "zstd", "gzip", "br", "gzip", "zstd", "br", "gzip", "identity"];
+        let check = |name: &str, bytes: &[u8]| {
+            for coding in asked {
+                let response = ask(site, &format!("/{name}"), coding).expect(200);
+                assert!(response.decoded() == bytes, "{name} {coding}");
+                assert!(response.varies_on("accept-encoding"), "{name} {coding}");
+                let encoded = response.header("content-encoding");
+                assert_eq!(encoded, (name == "page.html" && coding != "identity").then_some(coding), "{name}");
+                assert_eq!(response.header("etag").unwrap().starts_with("W/"), encoded.is_some(), "{name} {coding}");
+            }
+        };
+        // Only a file that has not been written to for two seconds is looked up by its identity.
+        let settled = SystemTime::now() + Duration::from_millis(2_100);
+        assert!(eventually(PATIENCE, || SystemTime::now() > settled));
+        for name in ["page.html", "noise.html"] {
+            let mut bytes = fs::read(path(name)).unwrap();
+            check(name, &bytes);
+            check(name, &bytes);
+            // In place, of the same length, with the times that it had: only `ctime` tells.
+            bytes[1_000] ^= 1;
+            let mut file = File::options().write(true).open(path(name)).unwrap();
+            file.write_all(&bytes).unwrap();
+            file.set_modified(old).unwrap();
+            assert!(eventually(PATIENCE, || ask(site, &format!("/{name}"), "gzip").decoded() == bytes), "{name}");
+            check(name, &bytes);
+        }
+    },
+);
+
+/// Bytes that no coding makes shorter (xorshift).
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}

@@ -11,7 +11,7 @@ use super::stream::{AtHand, Encoded, StreamEncoder};
 use super::{Coding, negotiate, sample};
 use bytes::Bytes;
 use howdah_config::{Algorithm, CompressionSettings};
-use howdah_protocol::Whole as WholeBody;
+use howdah_protocol::{FileIdentity, Whole as WholeBody};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use std::sync::Arc;
@@ -112,6 +112,17 @@ pub enum Whole {
     Slices(Box<Encoded>),
 }
 
+/// What is known of a file before it is read.
+#[derive(Debug)]
+pub enum Known {
+    /// Its bytes encoded; the header fields are set to fit.
+    Encoded(Bytes, Encoding),
+    /// It goes out as it is.
+    Plain,
+    /// Nothing; what becomes of it can be noted there.
+    Nothing(Option<Admission>),
+}
+
 impl Compressor {
     /// Compression according to these settings.
     #[must_use]
@@ -163,6 +174,24 @@ impl Compressor {
     #[must_use]
     pub fn cache_stats(&self) -> Stats {
         self.cache.stats()
+    }
+
+    /// Looks for what was noted of a file. It stands in the cache of encoded bodies under the file's identity, as if that
+    /// were its bytes: one budget and one way out for both.
+    #[must_use]
+    pub fn known(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, file: &FileIdentity) -> Known {
+        let Some((coding, _)) = self.candidate(asked, status, headers) else { return Known::Nothing(None) };
+        let found = match self.cache.find(coding, file.as_slice()) {
+            Found::Hit(encoded) => encoded,
+            _ => match self.cache.look_closely(coding, file) {
+                Sighting::Hit(encoded) => encoded,
+                Sighting::Again(admission) => return Known::Nothing(Some(admission)),
+                Sighting::New => return Known::Nothing(None),
+            },
+        };
+        let Some(encoded) = found else { return Known::Plain };
+        policy::mark_encoded(headers, coding.algorithm);
+        Known::Encoded(encoded, Encoding { algorithm: coding.algorithm, how: How::Cached })
     }
 
     /// Encodes a body that is at hand completely, if that is allowed and useful, and sets the header fields to fit.

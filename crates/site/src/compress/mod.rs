@@ -28,8 +28,8 @@ mod bench;
 #[cfg(test)]
 mod decode;
 
-pub use cache::Cache;
-pub use compressor::{Asked, Compressor, Done, Encoding, How, Whole};
+pub use cache::{Admission, Cache};
+pub use compressor::{Asked, Compressor, Done, Encoding, How, Known, Whole};
 pub use encode::ONE_GO;
 pub use stream::{Encoded, StreamEncoder};
 

@@ -1,10 +1,10 @@
 //! Phase "compress": encodes a response's body when the client accepts it and it is worth it.
 //!
-//! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, so
-//! that it can come from the cache of encoded bodies; one that stays as it is keeps its way through `sendfile`. Other
-//! streams are encoded as they come: what is ready of them at this moment is the sample.
+//! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, until
+//! its encoded bytes, or that encoding is useless, are known by the file's identity: then it is neither read nor looked
+//! at any more, and one that stays as it is goes its way through `sendfile`. Other streams are encoded as they come: what is ready of them at this moment is the sample.
 
-use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, ONE_GO, Whole};
+use crate::compress::{Admission, Asked, Compressor, Done, Encoded, Encoding, How, Known, ONE_GO, Whole};
 use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
 use howdah_observe::Metrics;
@@ -31,7 +31,7 @@ pub(crate) fn apply(
 ) -> (Response, Option<&'static str>) {
     let mut asked = compressor.asked(method, request);
     match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
-        Ok(body) => return whole(compressor, metrics, asked, response, body, charge),
+        Ok(body) => return whole(compressor, metrics, &mut asked, response, body, charge),
         Err(body) => *response.body_mut() = body,
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
@@ -40,6 +40,46 @@ pub(crate) fn apply(
         let _ = compressor.stream(&asked, status, response.headers_mut(), None);
         return (response, None);
     }
+    let mut admission = None;
+    if let Some(file) = response.body().file().copied() {
+        let status = response.status();
+        match compressor.known(&asked, status, response.headers_mut(), &file) {
+            Known::Encoded(bytes, encoding) => {
+                metrics.compression_in.add(response.body().length().unwrap_or(0));
+                metrics.compression_out.add(bytes.len() as u64);
+                metrics.compression_cache_hits.inc();
+                *response.body_mut() = Body::full(bytes);
+                return (response, Some(encoding.label()));
+            }
+            Known::Plain => return (response, None),
+            Known::Nothing(place) => admission = place,
+        }
+    }
+    let (response, label) = read(compressor, metrics, &mut asked, response, charge);
+    if let Some(admission) = admission {
+        note(admission, &asked, &response, label);
+    }
+    (response, label)
+}
+
+/// Notes what became of a file, if that is the same the next time.
+fn note(admission: Admission, asked: &Asked, response: &Response, label: Option<&'static str>) {
+    match (label, response.body().as_full()) {
+        (Some(_), Some(encoded)) => admission.complete(encoded.clone()),
+        // Not for want of memory for an encoder.
+        (None, _) if asked.encodes() => admission.useless(),
+        _ => {}
+    }
+}
+
+/// Encodes what has to be read first.
+fn read(
+    compressor: &Compressor,
+    metrics: &Metrics,
+    asked: &mut Asked,
+    mut response: Response,
+    charge: Charge,
+) -> (Response, Option<&'static str>) {
     let mut stream = match std::mem::replace(response.body_mut(), Body::empty()).into_stream() {
         Ok(stream) => stream,
         Err(body) => {
@@ -53,8 +93,8 @@ pub(crate) fn apply(
     match ready {
         Ready { end: true, chunks } => whole(compressor, metrics, asked, response, join(chunks).into(), charge),
         Ready { end: false, chunks } => {
-            let charge = encoder_charge(&mut asked, charge);
-            streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length, charge)
+            let charge = encoder_charge(asked, charge);
+            streamed(compressor, asked, response, Resumed { chunks, rest: stream }, length, charge)
         }
     }
 }
@@ -89,7 +129,7 @@ impl ChunkStream for Charged {
 fn whole(
     compressor: &Compressor,
     metrics: &Metrics,
-    mut asked: Asked,
+    asked: &mut Asked,
     response: Response,
     body: WholeBody,
     mut charge: Charge,
@@ -97,9 +137,9 @@ fn whole(
     let (mut parts, _) = response.into_parts();
     let plain_len = body.len() as u64;
     if body.len() > ONE_GO {
-        charge = encoder_charge(&mut asked, charge);
+        charge = encoder_charge(asked, charge);
     }
-    let Done { body, encoding } = compressor.complete(&asked, parts.status, &mut parts.headers, body);
+    let Done { body, encoding } = compressor.complete(asked, parts.status, &mut parts.headers, body);
     match (&body, encoding.map(|encoding| encoding.how)) {
         (Whole::Bytes(encoded), Some(how)) => {
             metrics.compression_in.add(plain_len);

@@ -1,14 +1,17 @@
 //! One representation of a file: its descriptor, what identifies its state, and the header values made from that.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use howdah_protocol::FileBody;
+use howdah_protocol::{FileBody, FileIdentity};
 use http::HeaderValue;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::{Errno, pread};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Miss;
 use super::coding::Coding;
@@ -16,6 +19,8 @@ use super::range::Span;
 
 /// Files up to this size are kept in memory: below it, copying is cheaper than `sendfile`, and one write takes all.
 pub(super) const SMALL: u64 = 16 << 10;
+/// A file whose last write is so long ago has other times after the next one.
+const SETTLED: Duration = Duration::from_secs(2);
 /// The last second that an HTTP date can express (end of the year 9999).
 const LAST_DATE: i64 = 253_402_300_799;
 
@@ -47,6 +52,24 @@ impl Stamp {
     /// Device and inode.
     pub(super) fn file(&self) -> (u64, u64) {
         (self.device, self.inode)
+    }
+
+    /// The stamp as a short name that nobody can make: hashed with two numbers of this process.
+    fn identity(&self) -> FileIdentity {
+        static SEEDS: LazyLock<[u64; 2]> = LazyLock::new(|| {
+            let random = RandomState::new();
+            [0, 1].map(|which| random.hash_one(which))
+        });
+        let mut bytes = [0; 56];
+        bytes[..8].copy_from_slice(&self.device.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.inode.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&self.size.to_ne_bytes());
+        bytes[24..40].copy_from_slice(&self.modified.to_ne_bytes());
+        bytes[40..].copy_from_slice(&self.changed.to_ne_bytes());
+        let mut identity = [0; 16];
+        identity[..8].copy_from_slice(&xxh3_64_with_seed(&bytes, SEEDS[0]).to_ne_bytes());
+        identity[8..].copy_from_slice(&xxh3_64_with_seed(&bytes, SEEDS[1]).to_ne_bytes());
+        identity
     }
 
     /// Whether the file was written to at most this long ago, or in the future.
@@ -118,6 +141,12 @@ impl Content {
     /// the length announced for it must be right.
     pub(super) fn is_intact(&self) -> bool {
         self.small.is_some() || fstat(&self.file).is_ok_and(|stat| Stamp::of(&stat) == self.stamp)
+    }
+
+    /// What names its bytes, where they are not in memory. A file that was written to a moment ago has none: the next
+    /// write may leave it with the same times (a clock tick).
+    pub(super) fn identity(&self, now: SystemTime) -> Option<FileIdentity> {
+        (self.small.is_none() && !self.stamp.is_younger_than(SETTLED, now)).then(|| self.stamp.identity())
     }
 
     /// Adds a part of it to a body.

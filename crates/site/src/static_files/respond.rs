@@ -48,7 +48,7 @@ pub(super) fn respond(
         Verdict::Proceed { ranges } => {
             let field = headers.get(RANGE).filter(|_| ranges && get);
             match field.map_or(Wanted::All, |field| parse(field, content.stamp.size)) {
-                Wanted::All => whole(content, media_type, get),
+                Wanted::All => whole(content, media_type, get, now),
                 Wanted::Nothing => unsatisfiable(content),
                 Wanted::Parts(parts) => match parts[..] {
                     [part] => single(content, media_type, part),
@@ -102,12 +102,15 @@ fn with_content(status: StatusCode, content: &Content, media_type: &HeaderValue)
     response
 }
 
-fn whole(content: &Arc<Content>, media_type: &HeaderValue, get: bool) -> Response<FileBody> {
+fn whole(content: &Arc<Content>, media_type: &HeaderValue, get: bool, now: SystemTime) -> Response<FileBody> {
     let mut response = with_content(StatusCode::OK, content, media_type);
     response.headers_mut().insert(CONTENT_LENGTH, content.length.clone());
     if get {
         let span = Span { start: 0, end: content.stamp.size };
         content.push_to(response.body_mut(), span);
+        if let Some(identity) = content.identity(now) {
+            response.body_mut().identify(identity);
+        }
     }
     response
 }
