@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build dist \
 	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 \
-	install uninstall deb lint format generate bench fuzz clean
+	install uninstall deb lint format generate bench counts fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -180,6 +180,9 @@ fuzz: setup-build build ## What hostile clients and workers send, mutated, for l
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 	HOWDAH_DIFFERENCE_SEED=any HOWDAH_HTACCESS_CASES=$(or $(HTACCESS_CASES),2000) \
 		$(SCENARIOS) --test scenarios -- --nocapture --ignored server::htaccess_apache
+
+counts: setup-test build ## Count what one request costs (system calls, instructions, allocations) and compare with lab/counts.toml (COUNTS="--update", "--case hello")
+	HOWDAH=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) run --quiet --locked -p howdah-lab -- counts $(COUNTS)
 
 # A suite that misses a goal does not keep the others from being measured.
 bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)

@@ -50,6 +50,8 @@ packages() {
     tested="$tested apache2-utils haproxy"
     # A daemon that takes logs.
     tested="$tested rsyslog"
+    # Count what a request costs.
+    tested="$tested strace valgrind"
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
         build) echo "$base" ;;

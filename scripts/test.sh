@@ -39,6 +39,14 @@ composer_packages() {
     for test in php/*/tests/*.php; do "$php" "$test" || status=1; done
     return $status
 }
+# strace and callgrind want processes that they may trace.
+counts() {
+    if ! strace -f -o /dev/null true 2>/dev/null || [ "$(id -u)" != 0 ]; then
+        scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'
+        return 0
+    fi
+    HOWDAH=$target/release/howdah "$cargo" run --quiet --locked -p howdah-lab -- counts
+}
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
     scripts/unpack-extensions.sh "$target/extensions" && scripts/unpack-prometheus.sh "$target/prometheus"
@@ -57,4 +65,5 @@ step 'import tables' scripts/test-relocations.sh
 step 'scenarios' scenarios
 step 'scenarios over HTTP/2' over_http 2
 step 'scenarios over HTTP/3' over_http 3
+step 'counts' counts
 finish

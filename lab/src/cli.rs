@@ -13,6 +13,7 @@ use crate::cases::mix::Mix;
 use crate::cases::{catalogue, suites};
 use crate::choose;
 use crate::clock;
+use crate::counts;
 use crate::descriptors;
 use crate::goals;
 use crate::guard;
@@ -57,6 +58,8 @@ enum Sub {
     },
     /// Measure
     Run(Box<RunArgs>),
+    /// Count what one request costs: system calls, instructions, allocations; compare with lab/counts.toml
+    Counts(counts::CountsArgs),
     /// Send a mixed load to a server that already runs, and print what came out
     Load(quick::LoadArgs),
     /// Measure what a published comparison measured, with its method, and set both side by side
@@ -167,6 +170,7 @@ pub fn main() -> ExitCode {
         }
         Sub::Doctor { install } => doctor::main(install),
         Sub::Run(args) => run(&args),
+        Sub::Counts(args) => counts::main(&args),
         Sub::Load(args) => quick::main(&args),
         Sub::Choose(args) => choose::main(&args),
         Sub::Site(args) => site::main(&args),

@@ -12,6 +12,7 @@ pub mod certificate;
 pub mod choose;
 pub mod cli;
 pub mod clock;
+pub mod counts;
 pub mod descriptors;
 pub mod doctor;
 pub mod explain;

@@ -1,0 +1,54 @@
+//! One connection that asks for one path again and again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::Case;
+
+/// Under callgrind a request takes a hundred times as long as it does alone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends so many requests, each when the response before it is complete.
+pub(super) fn ask(address: SocketAddr, case: &Case, requests: u32) -> Result<()> {
+    let mut connection = TcpStream::connect(address).context("the server does not listen")?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", case.path, case.fields);
+    let mut buffer = vec![0; 1 << 20];
+    for _ in 0..requests {
+        connection.write_all(request.as_bytes())?;
+        let mut got = 0;
+        let whole = loop {
+            match connection.read(&mut buffer[got..]).context("no response")? {
+                0 => bail!("the connection was closed, or a response is longer than {} bytes", buffer.len()),
+                bytes => got += bytes,
+            }
+            if let Some(whole) = length(&buffer[..got])? {
+                break whole;
+            }
+        };
+        while got < whole {
+            match connection.read(&mut buffer[got..]).context("half a response")? {
+                0 => bail!("the connection was closed within a response"),
+                bytes => got += bytes,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The length of the response that begins so, once its head is there.
+fn length(bytes: &[u8]) -> Result<Option<usize>> {
+    let mut fields = [httparse::EMPTY_HEADER; 32];
+    let mut response = httparse::Response::new(&mut fields);
+    let httparse::Status::Complete(head) = response.parse(bytes)? else { return Ok(None) };
+    if response.code != Some(200) {
+        bail!("status {:?}", response.code);
+    }
+    let field = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case("content-length"));
+    let value = field.and_then(|field| std::str::from_utf8(field.value).ok()).context("a response without a length")?;
+    let body: usize = value.parse().context("Content-Length")?;
+    Ok(Some(head + body))
+}

@@ -1,0 +1,113 @@
+//! The table of what a request may cost: TOML, one `[case."NAME"]` each, with a reason.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{SLACK, TOLERANCE};
+
+/// What one request costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Figures {
+    /// Of the server's process.
+    pub(super) instructions: f64,
+    /// Of the server's heap.
+    pub(super) allocations: f64,
+    pub(super) server_calls: f64,
+    pub(super) php_calls: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    #[serde(flatten)]
+    figures: Figures,
+    /// What the figures consist of, and what changed them last.
+    #[serde(default)]
+    why: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    #[serde(default)]
+    case: BTreeMap<String, Row>,
+}
+
+impl Table {
+    /// Reads a table; one that is not there is empty.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        match fs::read_to_string(path) {
+            Ok(text) => toml::from_str(&text).with_context(|| format!("{}", path.display())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let head = "# What one request costs, at one connection and one worker: `make counts` fails where it costs more.\n\
+                    # Who raises a figure says why. Instructions and allocations are the server's (profile release).\n\n";
+        fs::write(path, format!("{head}{}", toml::to_string(self)?))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    pub(super) fn set(&mut self, case: &str, counted: Figures) {
+        let hundredths = |figure: f64| (figure * 100.0).round() / 100.0;
+        let figures = Figures {
+            instructions: counted.instructions.round(),
+            allocations: hundredths(counted.allocations),
+            server_calls: hundredths(counted.server_calls),
+            php_calls: hundredths(counted.php_calls),
+        };
+        let why = self.case.remove(case).map(|row| row.why).unwrap_or_default();
+        self.case.insert(case.to_owned(), Row { figures, why });
+    }
+
+    /// A line for each figure that is above the table's, or that the table does not have.
+    pub(super) fn above(&self, case: &str, counted: &Figures) -> Vec<String> {
+        let Some(Row { figures, .. }) = self.case.get(case) else { return vec![format!("{case}: not in the table")] };
+        let pairs = [
+            ("instructions", counted.instructions, figures.instructions, 0.0),
+            ("allocations", counted.allocations, figures.allocations, SLACK),
+            ("system calls of the server", counted.server_calls, figures.server_calls, SLACK),
+            ("system calls of PHP", counted.php_calls, figures.php_calls, SLACK),
+        ];
+        let above = pairs.into_iter().filter(|(_, is, may, slack)| *is > may * (1.0 + TOLERANCE) + slack);
+        above.map(|(what, is, may, _)| format!("{case}: {is:.2} {what}, and {may:.2} in the table")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTED: Figures = Figures { instructions: 30_000.4, allocations: 21.0, server_calls: 4.004, php_calls: 2.0 };
+
+    #[test]
+    fn what_costs_more_than_the_table_says_is_named() {
+        let mut table = Table::default();
+        assert_eq!(table.above("hello", &COUNTED), ["hello: not in the table"]);
+        table.set("hello", COUNTED);
+        assert_eq!(table.above("hello", &COUNTED), [""; 0]);
+        let more = Figures { php_calls: 3.0, instructions: 31_000.0, server_calls: 4.5, ..COUNTED };
+        assert_eq!(table.above("hello", &more), ["hello: 3.00 system calls of PHP, and 2.00 in the table"]);
+    }
+
+    #[test]
+    fn a_table_is_read_as_it_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counts.toml");
+        assert!(Table::read(&path).unwrap().case.is_empty());
+        let mut table = Table::default();
+        table.set("hello", COUNTED);
+        table.write(&path).unwrap();
+        let read = Table::read(&path).unwrap();
+        assert_eq!(read.case["hello"].figures.server_calls, 4.0);
+        fs::write(&path, "[case.hello]\ninstructions = 1\n").unwrap();
+        assert!(Table::read(&path).is_err());
+    }
+}
