@@ -7,7 +7,7 @@ target=${1:?a directory is needed}
 [ ! -x "$target/php-cgi" ] || [ ! -f "$target/tree/run-tests.php" ] || exit 0
 here=$(cd "$(dirname "$0")" && pwd)
 version=$("${PHP_CONFIG:-$("$here/php-version.sh" config)}" --version | cut -d. -f1,2)
-. /etc/os-release
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 mkdir -p "$target/lists/partial"
 target=$(cd "$target" && pwd)
 work=$(mktemp -d "$target/unpack.XXXXXX")
@@ -15,13 +15,13 @@ trap 'rm -rf "$work"' EXIT
 mirror=http://deb.debian.org
 signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
 printf 'deb-src %s %s main\n' \
-    "$signed $mirror/debian" "$VERSION_CODENAME" \
-    "$signed $mirror/debian-security" "$VERSION_CODENAME-security" > "$target/sources.list"
+    "$signed $mirror/debian" "$codename" \
+    "$signed $mirror/debian-security" "$codename-security" > "$target/sources.list"
 sources=(-qq -o Dir::Etc::sourcelist="$target/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$target/lists"
     -o APT::Sandbox::User=)
 apt-get "${sources[@]}" update
 # A mirror may lack the archive of an update. Tests of one branch fit all of its releases.
-for source in "php$version" "php$version/$VERSION_CODENAME"; do
+for source in "php$version" "php$version/$codename"; do
     if (cd "$work" && apt-get "${sources[@]}" source --download-only --tar-only "$source"); then
         break
     fi

@@ -231,7 +231,7 @@ script_scenario!(
             }
             while conn.read_some().is_some() {}
             for i in 0..5 {
-                std::fs::remove_file(site.place().top.join(format!("gates/next{i}"))).unwrap();
+                fs::remove_file(site.place().top.join(format!("gates/next{i}"))).unwrap();
             }
         }
     },
@@ -254,7 +254,7 @@ script_scenario!(
     },
 );
 
-/// A file is found by its identity before it is read; what has the same name and length later is another one.
+// A file is found by its identity before it is read; what has the same name and length later is another one.
 scenario!(
     repeated_files_come_encoded_from_memory_and_stay_right_when_they_change,
     howdah_only = "Howdah keeps compressed files for reuse",
