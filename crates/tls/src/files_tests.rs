@@ -100,6 +100,7 @@ fn a_key_that_everybody_can_read_is_told() {
     use std::os::unix::fs::PermissionsExt;
     let scene = scene();
     let key = scene.dir.path().join("key.pem");
+    std::fs::set_permissions(scene.dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).unwrap();
     assert!(scene.files.warnings().is_empty());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();

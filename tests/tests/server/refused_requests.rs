@@ -52,7 +52,8 @@ scenario!(
             let mut conn = site.conn();
             conn.send(sent);
             assert_eq!(conn.response("GET").status, status, "{sent:?}");
-            assert!(is_counted(site, reason, times), "{sent:?}");
+            // Counted once the response is on its way.
+            assert!(eventually(PATIENCE, || is_counted(site, reason, times)), "{sent:?}");
             wait_for_line(site, logged, status, reason);
         }
         let _ = site.wait_for_log(&["the load balancer sends the PROXY protocol", "127.0.0.1"]);
