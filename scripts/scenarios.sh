@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 "$cargo" build --quiet --locked --workspace --bin howdah-test-runner
 runner=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/howdah-test-runner
-exec scripts/skips.sh "$cargo" --config "target.'cfg(unix)'.runner = '$runner'" test --locked --workspace "$@"
+exec scripts/skips.sh "$cargo" --config "target.'cfg(unix)'.runner = '$runner'" test --locked --workspace --no-fail-fast "$@"
