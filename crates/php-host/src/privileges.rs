@@ -4,7 +4,8 @@
 //! 0. a process group of its own, without a terminal: Ctrl-C is for the server alone, or running requests die, and scripts
 //!    neither read what is typed nor type themselves. It stays in the server's session: the kernel shares processors out
 //!    between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes the processor from
-//!    them at each response (a fifth of the requests of a short script);
+//!    them at each response (a fifth of the requests of a short script). So the kernel lets scripts of other users send the
+//!    server SIGCONT (kill(2)), which does nothing to a process that runs;
 //! 1. `oom_score_adj`, whose file belongs to root as soon as the process is not dumpable;
 //! 2. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
 //! 3. limits and the nice value, which only root may widen;

@@ -64,9 +64,7 @@ impl Fault {
     pub fn with(kind: FaultKind, detail: impl Into<Box<str>>) -> Self {
         Self { kind, detail: Some(detail.into()) }
     }
-}
 
-impl Fault {
     /// A file could not be made, written or read. Without a descriptor for it, the client should try again.
     #[must_use]
     pub fn storage(what: &str, error: &std::io::Error) -> Self {
