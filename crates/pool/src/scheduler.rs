@@ -13,7 +13,7 @@
 //! run longer than expected.
 //!
 //! **Expectations fail.** While a request lies behind another, `spread` looks at the lane again when it should have
-//! been begun (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
+//! been begun (`watch` has a fine timer for that), and takes it back if it was not.
 //!
 //! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
 //! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that
