@@ -144,6 +144,11 @@ impl Upstream {
         self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
     }
 
+    /// Waits until the clients have closed the connections that this server has ended: a request sent on one is lost.
+    pub fn wait_until_left(&self) {
+        assert!(eventually(PATIENCE, || !half_closed(self.port.number)), "a client keeps a connection that has ended");
+    }
+
     /// Waits until all its connections have ended.
     pub fn wait_until_alone(&self) {
         assert!(eventually(PATIENCE, || self.shared.open.load(SeqCst) == 0), "connections stay open");
@@ -217,6 +222,18 @@ impl Peer {
             self.buffer.clear();
         }
     }
+}
+
+/// True if a client on this machine keeps a connection to this port of 127.0.0.1 of which the server has ended or is ending
+/// its side (proc(5), /proc/net/tcp; states as in the kernel's `net/tcp_states.h`).
+fn half_closed(port: u16) -> bool {
+    const ENDING: [&str; 2] = ["01", "08"]; // ESTABLISHED, CLOSE_WAIT
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap_or_else(|e| panic!("/proc/net/tcp: {e}"));
+    let server = format!("0100007F:{port:04X}");
+    sockets.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(2);
+        fields.next() == Some(&server) && fields.next().is_some_and(|state| ENDING.contains(&state))
+    })
 }
 
 /// The head of a response that changes to WebSocket, as the head of the request wants it (RFC 6455 4.2.2).

@@ -397,8 +397,11 @@ fn the_audit_says_where_a_call_blocks() {
                 .php("one.php", php!("waits/the_audit_says_where_a_call_blocks.php"))
         },
         |site| {
-            assert_eq!(site.get_ok("/one.php"), "ok");
-            assert_eq!(site.get_ok("/one.php"), "ok");
+            for name in ["first", "second"] {
+                assert_eq!(site.get_ok(&format!("/one.php?name={name}")), "ok");
+                // The worker's lines come in order, behind what it has said before.
+                let _ = site.wait_for_log(&[&format!("the {name} request ends")]);
+            }
             let log = site.log();
             assert_eq!(log.matches("a call may block the process").count(), 1, "{log}");
             assert!(log.contains("/one.php:3"), "{log}");
