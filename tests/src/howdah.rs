@@ -106,9 +106,20 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.is_ok_and(|status| status.success()), "cannot copy {} to {}", from.display(), to.display());
 }
 
+/// The link that the server is started by (`Setup::linked_program`).
+#[must_use]
+pub fn link_to_program(place: &Place) -> PathBuf {
+    place.top.join("howdah")
+}
+
 /// The programs, where the user who starts them can reach them.
 fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
     let original = (program(), php_program());
+    if setup.linked_program {
+        let link = link_to_program(place);
+        std::os::unix::fs::symlink(&original.0, &link).unwrap_or_else(|e| panic!("{}: {e}", link.display()));
+        return (link, original.1);
+    }
     if setup.user.is_none() {
         return original;
     }

@@ -3,6 +3,7 @@
 use crate::modes::{Backend, Scripts};
 use crate::tls;
 use crate::versions::Version;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What a file holds.
@@ -26,7 +27,7 @@ pub struct Setup {
     pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
-    pub(crate) own_env: Vec<(String, String)>,
+    pub(crate) own_env: Vec<(String, OsString)>,
     pub(crate) args: Vec<String>,
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
@@ -46,6 +47,7 @@ pub struct Setup {
     pub(crate) expect_boot_failure: bool,
     pub(crate) expect_exit: Option<i32>,
     pub(crate) user: Option<String>,
+    pub(crate) linked_program: bool,
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
     /// `howdah dev` and not `howdah serve`.
@@ -81,6 +83,7 @@ impl Default for Setup {
             expect_boot_failure: false,
             expect_exit: Some(0),
             user: None,
+            linked_program: false,
             open_to_users: false,
             measures_memory: false,
             lack: None,
@@ -168,8 +171,15 @@ impl Setup {
 
     /// Sets an environment variable of the server itself.
     #[must_use]
-    pub fn own_env(mut self, key: &str, value: &str) -> Self {
-        self.own_env.push((key.to_owned(), value.to_owned()));
+    pub fn own_env(mut self, key: &str, value: impl Into<OsString>) -> Self {
+        self.own_env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Starts the server by a link, `howdah::link_to_program`, which may lead to another program later.
+    #[must_use]
+    pub fn linked_program(mut self) -> Self {
+        self.linked_program = true;
         self
     }
 

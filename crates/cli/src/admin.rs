@@ -281,15 +281,11 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 struct Accepted {
     stream: Box<dyn Stream>,
     refused: bool,
-    /// Root or the server's own user, over the Unix socket.
-    owner: bool,
 }
 
 async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accepted> {
     Ok(match socket {
-        Listening::Tcp(listener) => {
-            Accepted { stream: Box::new(listener.accept().await?.0), refused: false, owner: false }
-        }
+        Listening::Tcp(listener) => Accepted { stream: Box::new(listener.accept().await?.0), refused: false },
         Listening::Unix(listener) => {
             let stream = listener.accept().await?.0;
             let peer = stream.peer_cred()?;
@@ -298,14 +294,13 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
                 let (pid, uid) = (peer.pid().unwrap_or_default(), peer.uid());
                 tracing::warn!(pid, uid, "the admin endpoint refuses {who}");
             }
-            let owner = [0, rustix::process::geteuid().as_raw()].contains(&peer.uid());
-            Accepted { stream: Box::new(stream), refused: admitted.is_err(), owner }
+            Accepted { stream: Box::new(stream), refused: admitted.is_err() }
         }
     })
 }
 
 async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
-    let Accepted { stream, refused, owner } = accepted;
+    let Accepted { stream, refused } = accepted;
     let Until { mut ended, talks } = until;
     let (mut stream, mut first) = (stream, [0]);
     tokio::select! {
@@ -339,7 +334,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
         async move {
             Ok::<_, Infallible>(match refused {
                 true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
-                false => respond(&state, owner, request).await,
+                false => respond(&state, request).await,
             })
         }
     });
@@ -360,7 +355,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
     drop(talks);
 }
 
-async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let pools = state.server.edition().pools.clone();
     // Probes name no host that anybody could know before, and carry no token.
     if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
@@ -426,8 +421,7 @@ async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Resp
             outcome(StatusCode::OK, sent, "stopping")
         }
         (&Method::POST, "/upgrade") => {
-            let query = request.uri().query().unwrap_or_default();
-            let (status, outcome) = admin_upgrade::respond(query, owner, &state.orders).await;
+            let (status, outcome) = admin_upgrade::respond(request.uri().query(), &state.orders).await;
             json(status, &outcome)
         }
         (&Method::POST, RESTORE) => routes::restore(&pools, request.uri().query()),

@@ -1,7 +1,6 @@
 //! `howdah status`, `reload`, `upgrade` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin_guard::ORDER;
-use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::status_text::{plain, plain_lines};
@@ -12,7 +11,6 @@ use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -147,10 +145,9 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
 }
 
 /// `howdah upgrade`: returns when the new process serves, or with the reason why it does not.
-pub(crate) fn upgrade(admin: &AdminAddress, binary: Option<&Path>) -> Result<ExitCode> {
-    let binary = binary.map(std::path::absolute).transpose().context("the program's path makes no sense")?;
+pub(crate) fn upgrade(admin: &AdminAddress) -> Result<ExitCode> {
     // The server gives up in time; how long that is are its settings.
-    order_within(admin, &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)
+    order_within(admin, "/upgrade", LONGEST_UPGRADE)
 }
 
 /// `howdah reload`: what changes goes to standard output, why nothing does to standard error.

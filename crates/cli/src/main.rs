@@ -139,8 +139,8 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,
         },
-        Command::Upgrade { server, binary } => match admin_address(&server) {
-            Ok(addr) => admin_client::upgrade(&addr, binary.as_deref()),
+        Command::Upgrade(server) => match admin_address(&server) {
+            Ok(addr) => admin_client::upgrade(&addr),
             Err(code) => return code,
         },
         Command::Stop(server) => match admin_address(&server) {

@@ -1,6 +1,5 @@
 //! What the admin endpoint asks of the server, which whoever supervises the server does.
 
-use std::path::PathBuf;
 use tokio::sync::oneshot;
 
 /// Who asked for an upgrade, and hears what came of it.
@@ -11,6 +10,6 @@ pub(crate) type Waiter = oneshot::Sender<Result<String, String>>;
 pub(crate) enum Order {
     /// Stop; respond when everything has ended.
     Stop(oneshot::Sender<()>),
-    /// Have another process take this one's place, of another program if one is named; respond with what came of it.
-    Upgrade { binary: Option<PathBuf>, waiter: Waiter },
+    /// Have another process take this one's place; respond with what came of it.
+    Upgrade(Waiter),
 }

@@ -228,9 +228,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
         tokio::select! {
             order = ordered.recv() => match order {
                 Some(Order::Stop(waiter)) => return End::Asked(Some(waiter)),
-                Some(Order::Upgrade { binary, waiter }) => {
-                    upgrade.begin(binary, waiter, upgrades.predecessor.clone(), hand_over);
-                }
+                Some(Order::Upgrade(waiter)) => upgrade.begin(waiter, upgrades.predecessor.clone(), hand_over),
                 None => return End::Asked(None),
             },
             event = signals.next() => match event {

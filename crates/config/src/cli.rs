@@ -119,12 +119,7 @@ pub enum Command {
         reload: ReloadFlags,
     },
     /// Have a new process take the place of a running server.
-    Upgrade {
-        /// Which server.
-        server: ControlFlags,
-        /// Another program.
-        binary: Option<PathBuf>,
-    },
+    Upgrade(ControlFlags),
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -254,10 +249,7 @@ impl Cli {
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
             }
-            Some(("upgrade", matches)) => {
-                let binary = matches.get_one::<PathBuf>("binary").cloned();
-                Command::Upgrade { server: control_flags(matches), binary }
-            }
+            Some(("upgrade", matches)) => Command::Upgrade(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
                 let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
@@ -400,14 +392,7 @@ pub fn definition() -> clap::Command {
                 clap::Command::new("upgrade")
                     .about("Have the program that is installed now take the place of a running server; no request is lost"),
             )
-            .arg(
-                Arg::new("binary")
-                    .long("binary")
-                    .value_name("PATH")
-                    .value_parser(clap::value_parser!(PathBuf))
-                    .help("Another program than the one that the server was started as"),
-            )
-            .after_help("Examples:\n  howdah upgrade --config /etc/howdah/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
+            .after_help("Example:\n  howdah upgrade --config /etc/howdah/howdah.toml"),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))

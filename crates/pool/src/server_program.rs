@@ -50,9 +50,8 @@ impl ServerProgram {
         Ok(Self { binary, name, arguments: arguments.collect() })
     }
 
-    /// The same with another program.
-    #[must_use]
-    pub fn with_binary(&self, binary: PathBuf) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_binary(&self, binary: PathBuf) -> Self {
         Self { binary, ..self.clone() }
     }
 

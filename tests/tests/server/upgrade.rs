@@ -3,7 +3,7 @@
 
 use super::http3::{self, Client};
 use super::users::{number, two_users};
-use howdah_tests::howdah::{copy_program, program};
+use howdah_tests::howdah::{copy_program, link_to_program, program};
 use howdah_tests::process::{self, PATIENCE, alive, eventually};
 use howdah_tests::site::{Port, replace_file};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, repetitions, scenario, script_scenario};
@@ -23,6 +23,13 @@ fn server(site: &Site) -> u32 {
     let output = site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     u32::try_from(status["pid"].as_u64().unwrap()).unwrap()
+}
+
+/// Leads the link that the server was started by to another program.
+fn install(site: &Site, program: &Path) {
+    let (link, new) = (link_to_program(site.place()), site.place().top.join("new-link"));
+    std::os::unix::fs::symlink(program, &new).unwrap();
+    std::fs::rename(new, link).unwrap();
 }
 
 /// Has another process take the server's place, and waits for the end of the one before.
@@ -219,19 +226,19 @@ scenario!(
 );
 
 /// A program that is no server, for the scenarios about failures.
-fn stand_in(site: &Site, script: &str) -> String {
+fn install_stand_in(site: &Site, script: &str) {
     let path = site.place().top.join("stand-in");
     replace_file(&path, format!("#!/bin/sh\n{script}\n"));
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
+    install(site, &path);
 }
 
 fn settings(site: &Site) -> PathBuf {
     site.place().run.join("howdah.toml")
 }
 
-fn refused(site: &Site, arguments: &[&str], why: &str) {
-    let output = site.howdah().command(&[&["upgrade"], arguments].concat());
+fn refused(site: &Site, why: &str) {
+    let output = site.howdah().command(&["upgrade"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains(why) && text(&output).contains("the old process goes on"), "{}", text(&output));
     assert_eq!(server(site), site.howdah().pid());
@@ -241,7 +248,12 @@ fn refused(site: &Site, arguments: &[&str], why: &str) {
 
 /// The server of these scenarios logs each failure.
 fn failing(setup: Setup) -> Setup {
-    setup.workers(1).unix_listener().expect_log("the upgrade has failed").php("hello.php", "echo 'hello';")
+    setup
+        .workers(1)
+        .unix_listener()
+        .linked_program()
+        .expect_log("the upgrade has failed")
+        .php("hello.php", "echo 'hello';")
 }
 
 scenario!(
@@ -253,14 +265,20 @@ scenario!(
         .allow_log("howdah.toml")
         .setting("upgrade_timeout", "\"3s\""),
     |site| {
-        let crash = stand_in(site, "exit 3");
-        refused(site, &["--binary", &crash], "has ended before it was ready: exit status: 3");
-        refused(site, &["--binary", &stand_in(site, "kill -SEGV $$")], "signal: 11");
-        refused(site, &["--binary", "/does/not/exist"], "cannot start /does/not/exist");
-        refused(site, &["--binary", &stand_in(site, "exec sleep 1000")], "was not ready within 3s (`upgrade_timeout`)");
+        for (script, why) in [
+            ("exit 3", "has ended before it was ready: exit status: 3"),
+            ("kill -SEGV $$", "signal: 11"),
+            ("exec sleep 1000", "was not ready within 3s (`upgrade_timeout`)"),
+        ] {
+            install_stand_in(site, script);
+            refused(site, why);
+        }
+        install(site, Path::new("/does/not/exist"));
+        refused(site, &format!("cannot start {}", link_to_program(site.place()).display()));
+        install(site, &program());
         let good = std::fs::read(settings(site)).unwrap();
         replace_file(&settings(site), [&good[..], b"grace = \"a while\"\n"].concat());
-        refused(site, &[], "grace: expected a duration");
+        refused(site, "grace: expected a duration");
         replace_file(&settings(site), &good);
     },
 );
@@ -270,9 +288,9 @@ scenario!(
     howdah_only = "upgrade is Howdah's command",
     |s| failing(s).setting("upgrade_timeout", "\"5s\""),
     |site| {
-        let slow = stand_in(site, "exec sleep 1000");
+        install_stand_in(site, "exec sleep 1000");
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| site.howdah().command(&["upgrade", "--binary", &slow]));
+            let first = scope.spawn(|| site.howdah().command(&["upgrade"]));
             let _ = site.wait_for_log(&["an upgrade begins"]);
             let second = site.howdah().command(&["upgrade"]);
             assert_eq!(second.status.code(), Some(1));
@@ -282,6 +300,7 @@ scenario!(
             let reload = reload.join().unwrap();
             assert!(reload.status.success(), "it comes when the upgrade has failed: {}", text(&reload));
         });
+        install(site, &program());
         upgrade(site);
         site.howdah_mut().follow();
     },
@@ -290,14 +309,14 @@ scenario!(
 scenario!(
     the_program_that_is_installed_now_takes_over,
     howdah_only = "upgrade is Howdah's command",
-    |s| s.workers(1).php("hello.php", "echo 'hello';"),
+    |s| s.workers(1).linked_program().php("hello.php", "echo 'hello';"),
     |site| {
         let directory = site.place().top.join("release");
         std::fs::create_dir(&directory).unwrap();
         let next = directory.join("howdah");
         copy_program(&program(), &next);
-        let output = site.howdah().command(&["upgrade", "--binary", next.to_str().unwrap()]);
-        assert!(output.status.success(), "{}", text(&output));
+        install(site, &next);
+        upgrade(site);
         site.howdah_mut().follow();
         let running = |site: &Site| std::fs::read_link(format!("/proc/{}/exe", site.howdah().pid())).unwrap();
         assert_eq!(running(site), next);
@@ -309,6 +328,23 @@ scenario!(
         upgrade(site);
         site.howdah_mut().follow();
         assert_eq!(running(site), next);
+    },
+);
+
+scenario!(
+    no_order_names_the_program_that_is_started,
+    howdah_only = "upgrade is Howdah's command",
+    |s| s.workers(1).php("hello.php", "echo 'hello';"),
+    |site| {
+        let mark = site.place().top.join("started");
+        let other = site.place().top.join("other");
+        replace_file(&other, format!("#!/bin/sh\n: > {}\n", mark.display()));
+        std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let order = Request::new("POST", &format!("/upgrade?binary={}", other.display())).header("X-Howdah", "1");
+        let refused = Conn::open(&site.howdah().admin()).exchange(&order).expect(400).text();
+        assert!(refused.contains("no parameters"), "{refused}");
+        assert!(!mark.exists(), "{} was started", other.display());
+        assert_eq!(server(site), site.howdah().pid());
     },
 );
 
@@ -348,10 +384,6 @@ scenario!(
             let unix = Conn::open(&site.unix()).exchange(&Request::get("/who.php")).expect(200).text();
             assert_eq!((site.get_ok("/who.php"), unix), (www.clone(), www.clone()));
         }
-        // The server is not trusted with what root starts.
-        let other = site.howdah().command(&["upgrade", "--binary", "/bin/true"]);
-        assert!(text(&other).contains("starts nothing but"), "{}", text(&other));
-        assert_eq!(other.status.code(), Some(1));
         let good = std::fs::read(settings(site)).unwrap();
         replace_file(&settings(site), [&good[..], b"grace = \"a while\"\n"].concat());
         let failed = site.howdah().command(&["upgrade"]);
@@ -382,7 +414,7 @@ scenario!(
     |site| {
         let more = site.place().run.join("conf.d/40-new.toml");
         std::fs::write(&more, BROKEN).unwrap();
-        refused(site, &[], "pool new.example: ");
+        refused(site, "pool new.example: ");
         std::fs::remove_file(&more).unwrap();
         upgrade(site);
         site.howdah_mut().follow();

@@ -2,7 +2,6 @@
 
 use super::{HandOver, Replaced, TakeOver};
 use crate::orders::Waiter;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
@@ -25,13 +24,7 @@ pub(crate) struct UnderWay(Option<(Running, Waiter)>);
 
 impl UnderWay {
     /// Begins an upgrade, or says why there can be none now.
-    pub(crate) fn begin(
-        &mut self,
-        binary: Option<PathBuf>,
-        waiter: Waiter,
-        before: Option<TakeOver>,
-        hand_over: impl FnOnce() -> HandOver,
-    ) {
+    pub(crate) fn begin(&mut self, waiter: Waiter, before: Option<TakeOver>, hand_over: impl FnOnce() -> HandOver) {
         let why = if self.0.is_some() {
             Some("an upgrade is under way already".to_owned())
         } else if std::process::id() == 1 {
@@ -47,19 +40,7 @@ impl UnderWay {
             let _ = waiter.send(Err(why));
             return;
         }
-        let mut hand_over = hand_over();
-        if let Some(binary) = binary {
-            if hand_over.launcher.is_there() {
-                let fixed = hand_over.program.binary().display();
-                let why = format!(
-                    "a server that root has started starts nothing but {fixed}; install the new program there and leave \
-                     --binary out"
-                );
-                let _ = waiter.send(Err(why));
-                return;
-            }
-            hand_over.program = hand_over.program.with_binary(binary);
-        }
+        let hand_over = hand_over();
         let running = async move {
             alone(before).await.map_err(NotReplaced::Refused)?;
             hand_over.run().await.map_err(NotReplaced::Failed)
