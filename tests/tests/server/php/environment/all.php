@@ -1,5 +1,5 @@
 <?php
-$texts = [json_encode(getenv()), json_encode($_ENV), json_encode($_SERVER)];
+$texts = array_map(fn ($all) => json_encode($all, JSON_INVALID_UTF8_SUBSTITUTE), [getenv(), $_ENV, $_SERVER]);
 foreach (['self', posix_getppid()] as $process) {
     $texts[] = str_replace("\0", "\n", (string) @file_get_contents("/proc/$process/environ"));
 }
