@@ -233,6 +233,7 @@ function serve(string $base): void
         $request = Request::capture();
         $response = $kernel->handle($request);
         $answered = [$request, $response];
+        \Howdah\route((string) $request->route()?->uri());
         $response->send();
     };
     while (\frankenphp_handle_request($handle)) {

@@ -280,6 +280,7 @@ function declare_classes(): void
             $response = $this->application->handle($request);
             // Only a request that was answered is terminated.
             [$this->request, $this->response] = [$request, $response];
+            \Howdah\route((string) $request->attributes->get('_route'));
             $response->send();
         }
 

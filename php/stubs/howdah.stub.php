@@ -130,6 +130,12 @@ namespace Howdah {
     /** @return string "classic", "worker", "snapshot" or "async" */
     function mode(): string {}
 
+    /**
+     * Tells the server which route of the application responds to this request, before the response begins. The warm-up of
+     * snapshot mode learns one path for each route.
+     */
+    function route(string $name): void {}
+
     /** @return string the request's id as in the logs, 16 hexadecimal digits; "" outside of a request */
     function request_id(): string {}
 

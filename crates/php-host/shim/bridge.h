@@ -213,6 +213,9 @@ size_t howdah_rs_read_body(char *buffer, size_t size);
 // before the real one.
 void howdah_rs_head_begin(unsigned int status, bool interim);
 
+// The application has found the route that responds to the request; its head will tell the server.
+void howdah_rs_route(const char *name, size_t length);
+
 // Adds a line "Name: value" to the head, without a line end.
 void howdah_rs_head_line(const char *line, size_t length);
 

@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 18bc1b1b6f54b5c6c6d19c25fcb8b475020e9359 */
+ * Stub hash: 010a5823d775d10f831575555b992909786fc01f */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -64,6 +64,10 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_mode, 0, 0, IS_STRING, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_route, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
 #define arginfo_Howdah_request_id arginfo_Howdah_mode
 
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_Coroutine_start, 0, 1, Howdah\\Coroutine, 0)
@@ -124,6 +128,7 @@ ZEND_FUNCTION(Howdah_after_warmup);
 ZEND_FUNCTION(Howdah_boot_again);
 ZEND_FUNCTION(Howdah_redefine);
 ZEND_FUNCTION(Howdah_mode);
+ZEND_FUNCTION(Howdah_route);
 ZEND_FUNCTION(Howdah_request_id);
 ZEND_METHOD(Howdah_Coroutine, start);
 ZEND_METHOD(Howdah_Coroutine, current);
@@ -163,6 +168,7 @@ static const zend_function_entry ext_functions[] = {
 	ZEND_NS_FALIAS("Howdah", boot_again, Howdah_boot_again, arginfo_Howdah_boot_again)
 	ZEND_NS_FALIAS("Howdah", redefine, Howdah_redefine, arginfo_Howdah_redefine)
 	ZEND_NS_FALIAS("Howdah", mode, Howdah_mode, arginfo_Howdah_mode)
+	ZEND_NS_FALIAS("Howdah", route, Howdah_route, arginfo_Howdah_route)
 	ZEND_NS_FALIAS("Howdah", request_id, Howdah_request_id, arginfo_Howdah_request_id)
 	ZEND_FE_END
 };

@@ -32,6 +32,9 @@
 // In `Cancel`: the request has run past the pool's deadline.
 #define CANCEL_DEADLINE 2
 
+// In `Head`: begins a line that is no header. PHP sends no header with this byte.
+#define ROUTE_LINE 0
+
 // Connection pools that a worker can tell about. Beyond that, none is told about.
 #define POOL_SLOTS 21
 

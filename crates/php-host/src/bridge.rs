@@ -280,6 +280,17 @@ extern "C" fn howdah_rs_head_begin(status: c_uint, interim: bool) {
     host.interim = interim;
     host.head.clear();
     host.head.extend_from_slice(&(status as u16).to_ne_bytes());
+    if let Some(current) = host.current.as_ref().filter(|_| !interim) {
+        current.add_route(&mut host.head);
+    }
+}
+
+/// The application has found the route that responds to the request; its head will tell the server.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_route(name: *const c_char, length: usize) {
+    let Some(current) = host().and_then(|host| host.current.as_mut()) else { return };
+    // SAFETY: C's promise in bridge.h.
+    current.set_route(unsafe { bytes(name, length) });
 }
 
 /// Adds a line "Name: value" to the head, without a line end.

@@ -2,10 +2,13 @@
 
 use crate::priority;
 use howdah_transport::awaited_bodies::TakenRequest;
-use howdah_transport::wire::{REQUEST_MEASURE, WireRequest};
+use howdah_transport::wire::{REQUEST_MEASURE, ROUTE_LINE, WireRequest};
 use howdah_transport::worker_end::{body_kind, request_parts};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+/// Longest name of a route that is reported.
+const LONGEST_ROUTE: usize = 120;
 
 /// How a request's body is read.
 enum Body {
@@ -34,6 +37,16 @@ impl Used {
     }
 }
 
+/// The name of a route, in place: it is set in the course of a request, and memory of that time may be restored.
+struct Route {
+    name: [u8; LONGEST_ROUTE],
+    length: usize,
+}
+
+impl Route {
+    const NONE: Self = Self { name: [0; LONGEST_ROUTE], length: 0 };
+}
+
 /// A request that is not done.
 pub(crate) struct OpenRequest {
     body: Body,
@@ -45,6 +58,8 @@ pub(crate) struct OpenRequest {
     pub(crate) ended: bool,
     /// Nobody wants the response any more.
     pub(crate) cancelled: bool,
+    /// The name of the application's route, if that has been reported.
+    route: Route,
     /// The request itself, where it does not lie in the ring.
     memory: Option<TakenRequest>,
 }
@@ -59,6 +74,7 @@ impl OpenRequest {
             head_sent: false,
             ended: false,
             cancelled: false,
+            route: Route::NONE,
             memory: None,
         }
     }
@@ -78,11 +94,31 @@ impl OpenRequest {
         self.head_sent = false;
         self.ended = false;
         self.cancelled = false;
+        self.route.length = 0;
         self.body = match (body, body_kind(parts.head.flags)) {
             (Some(fd), _) => Body::File { fd, read: 0 },
             (None, (true, _)) => Body::Inline { data: parts.body, len: parts.head.body_len as usize, read: 0 },
             (None, _) => Body::Empty,
         };
+    }
+
+    /// The application has found the route that responds. Longer names are left out.
+    pub(crate) fn set_route(&mut self, name: &[u8]) {
+        self.route.length = 0;
+        if let Some(place) = self.route.name.get_mut(..name.len()) {
+            place.copy_from_slice(name);
+            self.route.length = name.len();
+        }
+    }
+
+    /// Adds its name to the response's head, if there is one.
+    pub(crate) fn add_route(&self, head: &mut Vec<u8>) {
+        let name = self.route.name.get(..self.route.length).unwrap_or_default();
+        if !name.is_empty() {
+            head.extend_from_slice(&(name.len() as u32 + 1).to_ne_bytes());
+            head.push(ROUTE_LINE);
+            head.extend_from_slice(name);
+        }
     }
 
     /// Takes a request in memory of its own.

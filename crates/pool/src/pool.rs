@@ -155,7 +155,9 @@ impl Pool {
         let result = std::future::poll_fn(|cx| ResponseBody::poll_response(&mut receiver, cx)).await;
         match (&result, target) {
             (Err(fault), _) => self.shared.metrics().faults.inc(fault.kind.label()),
-            (Ok(response), Some(target)) if response.status == 200 => self.shared.learned.note(&target),
+            (Ok(response), Some(target)) if response.status == 200 => {
+                self.shared.learned.note(&target, response.route.as_deref());
+            }
             (Ok(_), _) => {}
         }
         result

@@ -1,6 +1,7 @@
 //! The head of a response, as a worker sends it: collected from its frames, limited, and split into lines.
 
 use bytes::Bytes;
+use howdah_transport::wire::ROUTE_LINE;
 use zerocopy::FromBytes;
 
 /// Longest head of a response, over all its frames.
@@ -14,8 +15,8 @@ pub(crate) type HeaderLines = Vec<(Bytes, Bytes)>;
 /// What a complete head turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResponseHead {
-    /// Status and lines.
-    Good(u16, HeaderLines),
+    /// Status and lines, and the route that the application has reported.
+    Good(u16, HeaderLines, Option<Bytes>),
     /// A script may send as much, but nobody gets it.
     TooLong,
     /// No honest worker writes this.
@@ -51,15 +52,19 @@ impl HeadParts {
     }
 }
 
-/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped.
+/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped. One
+/// that begins with `ROUTE_LINE`, which PHP allows in no header, has the route.
 fn parse(bytes: &Bytes) -> Option<ResponseHead> {
     let (status, mut lines) = u16::read_from_prefix(bytes).ok()?;
     let mut headers = Vec::with_capacity(8);
+    let mut route = None;
     while !lines.is_empty() {
         let (len, rest) = u32::read_from_prefix(lines).ok()?;
         let (len, start) = (len as usize, bytes.len() - rest.len());
         let line = rest.get(..len)?;
-        if let Some(colon) = line.iter().position(|&b| b == b':') {
+        if line.first() == Some(&ROUTE_LINE) {
+            route = Some(bytes.slice(start + 1..start + len));
+        } else if let Some(colon) = line.iter().position(|&b| b == b':') {
             if headers.len() == MAX_LINES {
                 return Some(ResponseHead::TooLong);
             }
@@ -68,7 +73,7 @@ fn parse(bytes: &Bytes) -> Option<ResponseHead> {
         }
         lines = &rest[len..];
     }
-    Some(ResponseHead::Good(status, headers))
+    Some(ResponseHead::Good(status, headers, route))
 }
 
 #[cfg(test)]
@@ -90,12 +95,15 @@ mod tests {
 
     #[test]
     fn a_head_is_split_into_names_and_values() {
-        let bytes = head(201, &[b"A: b", b"X-Y:z", b"no colon", b"E:"]);
+        let bytes = head(201, &[b"A: b", b"X-Y:z", b"no colon", b"\0a:b", b"E:"]);
         for cut in 0..bytes.len() {
             let mut parts = HeadParts::default();
             assert_eq!(parts.add(bytes[..cut].to_vec(), true), None);
-            let Some(ResponseHead::Good(201, lines)) = parts.add(bytes[cut..].to_vec(), false) else { panic!("{cut}") };
+            let Some(ResponseHead::Good(201, lines, route)) = parts.add(bytes[cut..].to_vec(), false) else {
+                panic!("{cut}")
+            };
             let lines: Vec<(&[u8], &[u8])> = lines.iter().map(|(n, v)| (n.as_ref(), v.as_ref())).collect();
+            assert_eq!(route.as_deref(), Some(&b"a:b"[..]));
             assert_eq!(lines, [(&b"A"[..], &b"b"[..]), (b"X-Y", b"z"), (b"E", b"")]);
         }
     }
@@ -112,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_head_with_too_many_lines_or_bytes_is_nobodys() {
-        assert!(matches!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES])), ResponseHead::Good(200, _)));
+        assert!(matches!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES])), ResponseHead::Good(200, _, None)));
         assert_eq!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES + 1])), ResponseHead::TooLong);
         let mut parts = HeadParts::default();
         assert_eq!(parts.add(vec![b'x'; MAX_HEAD], true), None);
@@ -120,7 +128,7 @@ mod tests {
         assert!(parts.bytes.capacity() == 0, "nothing of it is kept");
         assert_eq!(parts.add(vec![b'x'; 1], false), Some(ResponseHead::TooLong));
         assert!(
-            matches!(parts.add(head(200, &[]), false), Some(ResponseHead::Good(200, _))),
+            matches!(parts.add(head(200, &[]), false), Some(ResponseHead::Good(200, _, None))),
             "the next one counts anew"
         );
     }

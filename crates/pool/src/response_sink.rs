@@ -26,6 +26,7 @@ const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 #[derive(Debug)]
 struct Inner {
     head: Option<(u16, Vec<(Bytes, Bytes)>)>,
+    route: Option<Bytes>,
     parts: InMemory,
     spill: Option<Spill>,
     /// A flush that PHP asked for behind the last byte in the spill.
@@ -71,6 +72,8 @@ pub struct Response {
     pub status: u16,
     /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
     pub headers: Vec<(Bytes, Bytes)>,
+    /// The name of the application's route that has responded, if a recipe reports it. Not checked.
+    pub route: Option<Bytes>,
     pub body: ResponseBody,
 }
 
@@ -91,6 +94,7 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Share>>) -> (Sink, ResponseBody) {
     let inner = Arc::new(Mutex::new(Inner {
         head: None,
+        route: None,
         parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
         spill: None,
         flush_after_spill: false,
@@ -115,6 +119,11 @@ impl Sink {
         if inner.head.is_none() && !inner.delivered && !inner.ended {
             inner.head = Some((status, headers));
         }
+    }
+
+    /// The application's route that responds, before its head.
+    pub(crate) fn set_route(&self, route: Bytes) {
+        lock(&self.inner).route = Some(route);
     }
 
     /// Adds a part of the body. Call `wake` once after a batch.
@@ -408,7 +417,7 @@ impl ResponseBody {
             let visible = inner.visible || inner.ended;
             if let Some(head) = if visible { inner.head.take() } else { None } {
                 inner.delivered = true;
-                Ok(head)
+                Ok((head, inner.route.take()))
             } else if inner.ended {
                 Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "a response without a head")))
             } else {
@@ -417,7 +426,7 @@ impl ResponseBody {
             }
         };
         let Some(receiver) = this.take() else { return Poll::Pending };
-        Poll::Ready(head.map(|(status, headers)| Response { status, headers, body: receiver }))
+        Poll::Ready(head.map(|((status, headers), route)| Response { status, headers, route, body: receiver }))
     }
 
     /// The whole remaining body's length, if the response has ended already.

@@ -25,7 +25,7 @@ impl Response {
         let limits =
             Limits { memory: 1 << 20, budgets: Budgets::new(1 << 30, 1 << 30), temp_dir: std::env::temp_dir() };
         let (sink, body) = response_sink::new(Arc::new(limits), stats, None);
-        (ResponseWriter(sink), Self { status, headers, body })
+        (ResponseWriter(sink), Self { status, headers, route: None, body })
     }
 }
 

@@ -38,6 +38,8 @@ pub struct PoolStatus {
     pub snapshot_warmup_refused: bool,
     /// In snapshot mode, what is wrong with the requests of `warmup`.
     pub snapshot_warmup: Vec<String>,
+    /// In snapshot mode, frequent requests that are not learnt for the warm-up, and why.
+    pub snapshot_not_learnt: Vec<String>,
     /// Why no worker can be started, while that is so.
     pub down: Option<String>,
     /// Why the last attempt to start PHP failed, until one succeeds.
@@ -239,6 +241,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         },
         snapshot_warmup_refused: about.warm_up.refused,
         snapshot_warmup: about.warm_up.findings,
+        snapshot_not_learnt: shared.learned.reports(),
         down: scheduler.down.clone(),
         last_error: about.last_error,
         queued: scheduler.waiting(),

@@ -96,8 +96,8 @@ pub enum FrameKind {
     /// The response to a request is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a
     /// worker that runs several requests).
     Cancel = 3,
-    /// Part of the response's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all
-    /// but the last part.
+    /// Part of the response's head: `u16` status, then for each line `u32` length and `Name: value`. A line that begins
+    /// with `ROUTE_LINE` is the name of the application's route. `FLAG_MORE` on all but the last part.
     Head = 16,
     /// Part of the response's body.
     Body = 17,
@@ -131,6 +131,8 @@ pub const CANCEL_CLIENT_GONE: u32 = 1;
 /// In `Cancel`: the request has run past the pool's deadline.
 pub const CANCEL_DEADLINE: u32 = 2;
 
+/// In `Head`: begins a line that is no header. PHP sends no header with this byte.
+pub const ROUTE_LINE: u8 = 0;
 /// On `Head`: another part follows.
 pub const FLAG_MORE: u16 = 1;
 /// On `Body`: PHP asked that everything up to here reach the client now.

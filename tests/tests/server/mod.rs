@@ -31,6 +31,7 @@ mod http3;
 mod input;
 mod installed;
 mod launcher;
+mod learnt_routes;
 mod lifecycle;
 mod listeners;
 mod load;

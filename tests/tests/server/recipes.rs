@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const FRAMEWORK: &str = "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php";
 const RUNTIME: &str = "/usr/share/php/Symfony/Component/Runtime/Internal/autoload_runtime.template";
 const INDEX: &str = include_str!("php/recipes/symfony_index.php");
-const KERNEL: &str = include_str!("php/recipes/symfony_kernel.php");
+pub(super) const KERNEL: &str = include_str!("php/recipes/symfony_kernel.php");
 const LOCK: &str = r#"{"packages": [{"name": "symfony/framework-bundle", "version": "v5.4.0"},
     {"name": "symfony/runtime", "version": "v5.4.0"}]}"#;
 
@@ -37,8 +37,8 @@ pub(super) fn has_symfony() -> bool {
     Path::new(FRAMEWORK).exists() && Path::new(RUNTIME).exists()
 }
 
-const LARAVEL: &str = "/usr/share/php/Illuminate/autoload.php";
-const OF_LARAVEL: &[(&str, &str)] = &[
+pub(super) const LARAVEL: &str = "/usr/share/php/Illuminate/autoload.php";
+pub(super) const OF_LARAVEL: &[(&str, &str)] = &[
     ("composer.lock", r#"{"packages": [{"name": "laravel/framework", "version": "v8.83.26"}]}"#),
     ("vendor/autoload.php", include_str!("../apps/laravel/autoload.php")),
     ("public/index.php", include_str!("../apps/laravel/public/index.php")),
@@ -69,7 +69,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    fn of(files: &[(&str, &str)]) -> Self {
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let top = tempfile::tempdir().unwrap();
         let project = Self { dir: top.path().join("project"), top };
         project.write("composer.json", "{}");
@@ -100,7 +100,7 @@ impl Project {
         replace_file(&path, text);
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.dir.join(name)).unwrap_or_default()
     }
 
@@ -128,6 +128,14 @@ impl Project {
         served
     }
 
+    /// A command to the server that serves it, by its admin socket.
+    pub(super) fn command(&self, arguments: &[&str]) -> String {
+        let admin = format!("unix:{}", self.top.path().join("admin.sock").display());
+        let output = Command::new(program()).args(arguments).args(["--admin", &admin]).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// The same in classic mode.
     fn classic(&self) -> Served<'_> {
         self.serve(&["--mode", "classic"])
@@ -146,7 +154,7 @@ impl Served<'_> {
         Conn::open(&self.target).exchange(&request.close())
     }
 
-    fn get(&self, path: &str) -> (u16, String) {
+    pub(super) fn get(&self, path: &str) -> (u16, String) {
         let response = self.send(Request::get(path));
         (response.status, response.text())
     }
@@ -155,12 +163,12 @@ impl Served<'_> {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn wait_for_log(&self, text: &str) {
+    pub(super) fn wait_for_log(&self, text: &str) {
         assert!(eventually(PATIENCE, || self.log().contains(text)), "no \"{text}\" in: {}", self.log());
     }
 
     /// Until requests run in that mode.
-    fn wait_for_mode(&self, mode: &str) {
+    pub(super) fn wait_for_mode(&self, mode: &str) {
         let expected = (200, format!("{mode} 1"));
         assert!(eventually(PATIENCE, || self.get("/mode") == expected), "not in {mode} mode: {}", self.log());
     }
@@ -379,15 +387,9 @@ fn a_server_that_fell_back_to_classic_mode_can_be_upgraded() {
     let mut served = project.serve(&[]);
     served.wait_for_log("; the pool default serves in classic mode");
     served.wait_for_mode("classic");
-    let admin = format!("unix:{}", project.top.path().join("admin.sock").display());
-    let order = |name: &str| {
-        let output = Command::new(program()).args([name, "--admin", &admin]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}{}", served.log());
-    };
-    order("upgrade");
+    project.command(&["upgrade"]);
     served.wait_for_mode("classic");
-    order("stop");
+    project.command(&["stop"]);
     let old = served.child.take().unwrap().wait_with_output().unwrap();
     assert!(old.status.success(), "{}", served.log());
 }

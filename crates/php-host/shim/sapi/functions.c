@@ -145,6 +145,17 @@ PHP_FUNCTION(Howdah_request_id) {
     RETURN_STRINGL(digits, 16);
 }
 
+PHP_FUNCTION(Howdah_route) {
+    char *name;
+    size_t length;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STRING(name, length)
+    ZEND_PARSE_PARAMETERS_END();
+    if (shim.request != NULL && !shim.response_ended) {
+        howdah_rs_route(name, length);
+    }
+}
+
 zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler) {
     zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, name_len);
     if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION) {

@@ -104,7 +104,10 @@ impl LaneReader {
         let Some(head) = current.head.add(frame.payload, frame.flags & FLAG_MORE != 0) else { return Ok(()) };
         let number = current.number;
         match head {
-            ResponseHead::Good(status, headers) => {
+            ResponseHead::Good(status, headers, route) => {
+                if let Some(route) = route {
+                    current.sink.set_route(route);
+                }
                 let is_final = (200..=599).contains(&status);
                 current.sink.set_head(if is_final { status } else { 500 }, headers);
                 current.unseen = true;
@@ -142,7 +145,7 @@ impl LaneReader {
         let number = current.number;
         match current.head.add(frame.payload, more) {
             None | Some(ResponseHead::TooLong) => {}
-            Some(ResponseHead::Good(status, headers)) => self.pass_interim(number, status, &headers),
+            Some(ResponseHead::Good(status, headers, _)) => self.pass_interim(number, status, &headers),
             Some(ResponseHead::Malformed) => return Err("a malformed informational response".into()),
         }
         Ok(())

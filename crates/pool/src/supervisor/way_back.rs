@@ -63,6 +63,7 @@ impl Supervisor {
         if self.pool.config().yields {
             self.hand_over(PATIENCE);
         }
+        self.pool.learned.tick();
         self.learn();
     }
 
