@@ -40,6 +40,7 @@ mod rejection;
 mod socket;
 pub mod state;
 pub mod stream;
+mod stream_sink;
 mod talk;
 pub mod target;
 mod tls_socket;

@@ -6,10 +6,11 @@ mod upgraded;
 use crate::body::{Body, Kind};
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
-use crate::informational::{self, Allowance, Informational, Sink, Taken};
+use crate::informational::Informational;
 use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
 use crate::socket::Socket;
 use crate::state::Verdict;
+use crate::stream_sink::{StreamSink, Writes};
 use crate::talk;
 use crate::target::Target;
 use crate::upgrade::Upgraded;
@@ -18,12 +19,12 @@ use h2::ext::Protocol;
 use h2::server::{Builder, Connection as H2, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use howdah_budget::Share;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use io::Noted;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
@@ -106,56 +107,16 @@ impl<H: Handler> Driven<H> {
     }
 }
 
-/// The way back to the client of one request.
-struct Respond {
-    connection: Arc<Connection>,
-    back: Mutex<Back>,
-}
+type Respond = StreamSink<SendResponse<Bytes>>;
 
-struct Back {
-    send: SendResponse<Bytes>,
-    /// The response has not begun: only before it there may be informational ones.
-    open: bool,
-    allowance: Allowance,
-}
-
-impl Respond {
-    fn lock(&self) -> MutexGuard<'_, Back> {
-        self.back.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl std::fmt::Debug for Respond {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Respond")
-    }
-}
-
-impl Drop for Respond {
-    fn drop(&mut self) {
-        let back = self.back.get_mut().unwrap_or_else(PoisonError::into_inner);
-        back.allowance.give_back(self.connection.informational.used());
-    }
-}
-
-impl Sink for Respond {
-    fn send(&self, _: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
-        let Some(status) = informational::sendable(status) else { return Taken::Done };
-        let Some((headers, bytes)) = informational::fields(headers) else { return Taken::Done };
+impl Writes for SendResponse<Bytes> {
+    fn write_informational(&mut self, status: StatusCode, fields: HeaderMap) {
         let mut response = Response::new(());
         *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        let mut back = self.lock();
-        if !back.open {
-            return Taken::Done;
-        }
-        let taken = back.allowance.take(self.connection.informational.used(), bytes);
-        if taken == Taken::Done
-            && let Err(error) = back.send.send_informational(response)
-        {
+        *response.headers_mut() = fields;
+        if let Err(error) = self.send_informational(response) {
             tracing::debug!(target: "howdah::conn", %error, "an informational response was not sent");
         }
-        taken
     }
 }
 
@@ -191,14 +152,13 @@ async fn serve<H: Handler>(
     ends: Arc<Notify>,
 ) {
     let _in_flight = InFlight::begin(&connection);
-    let back = Mutex::new(Back { send: respond, open: true, allowance: Allowance::default() });
-    let respond = Arc::new(Respond { connection: connection.clone(), back });
+    let respond = Arc::new(Respond::new(connection.clone(), respond));
     let Made { request, method, stream } = Made::of(request, &connection, &respond);
     let response = {
         let mut handling = pin!(handler.handle(request));
         std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Some(response)),
-            Poll::Pending => respond.lock().send.poll_reset(cx).map(|_| None),
+            Poll::Pending => respond.lock().stream.poll_reset(cx).map(|_| None),
         })
         .await
     };
@@ -214,7 +174,7 @@ async fn serve<H: Handler>(
     complete(&mut head.headers, &method, head.status, &body);
     let length = length_to_keep(&method, head.status, &head.headers);
     let ended = body.length() == Some(0) && length.is_none_or(|length| length == 0);
-    let sent = respond.lock().send.send_response(Response::from_parts(head, ()), ended);
+    let sent = respond.lock().stream.send_response(Response::from_parts(head, ()), ended);
     let result = match sent {
         Ok(_) if ended => {
             body.open().1.complete = true;
@@ -225,7 +185,7 @@ async fn serve<H: Handler>(
             send(stream, body, length, &connection).await
         }
         Err(error) => {
-            respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
+            respond.lock().stream.send_reset(Reason::INTERNAL_ERROR);
             Err(error)
         }
     };
@@ -279,12 +239,12 @@ async fn upgrade(
     let (mut head, body) = response.into_parts();
     let (kind, delivery) = body.open();
     if !matches!(kind, Kind::Upgrade(_)) {
-        respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
+        respond.lock().stream.send_reset(Reason::INTERNAL_ERROR);
         return;
     }
     complete(&mut head.headers, &Method::GET, StatusCode::NO_CONTENT, &Body::empty());
     head.status = StatusCode::OK;
-    let outgoing = match respond.lock().send.send_response(Response::from_parts(head, ()), false) {
+    let outgoing = match respond.lock().stream.send_response(Response::from_parts(head, ()), false) {
         Ok(outgoing) => outgoing,
         Err(error) => {
             tracing::debug!(target: "howdah::conn", %error, "a stream could not change its protocol");

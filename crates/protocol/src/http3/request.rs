@@ -6,7 +6,7 @@ use super::frames::{Frames, kind, put_frame};
 use super::head;
 use super::link::Link;
 use super::qpack::{self, BlockError};
-use super::respond::Respond;
+use super::respond::{Respond, Waiting};
 use super::streams::{Incoming, Outgoing};
 use crate::body::Body;
 use crate::connection::{Connection, InFlight};
@@ -146,7 +146,7 @@ async fn respond<H: Handler>(
     let slot = Arc::new(Slot::default());
     let length = announced(&head.headers);
     let method = head.method.clone();
-    let back = Arc::new(Respond::new(connection.clone()));
+    let back = Arc::new(Respond::new(connection.clone(), Waiting::default()));
     let sink = Arc::downgrade(&back);
     let body = match Upload::begin(&mut frames, length).await? {
         true => request_body(Upload::new(frames, length, slot.clone()), &head.headers, &sink),
