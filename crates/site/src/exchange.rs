@@ -1,6 +1,7 @@
 //! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
 //! which is when `phase::access_log` counts and logs it.
 
+use crate::forwarded::Client;
 use crate::ruled::Ruled;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
@@ -11,7 +12,6 @@ use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
 use howdah_rules::rule::Ini;
 use howdah_telemetry::{Trace, TraceId};
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 use tracing::field::DisplayValue;
@@ -27,12 +27,14 @@ pub struct Exchange {
     pub connection: Arc<Connection>,
     /// The request's head.
     pub head: Head,
+    /// The client: behind trusted proxies the one they named. Nothing that rules change of the head changes it.
+    pub client: Client,
     /// The way back for informational responses.
     pub informational: Option<Informational>,
     /// Its id.
     pub id: RequestId,
-    /// Nobody has sent it: the server itself lets it in.
-    pub is_warm_up: bool,
+    /// Set if the server makes the request itself.
+    pub purpose: Option<Purpose>,
     /// When its head was complete.
     pub started: Instant,
     /// The same, as a time of day.
@@ -41,8 +43,6 @@ pub struct Exchange {
     pub ruled: Option<Box<Ruled>>,
     /// The status that an error page is made for.
     pub error_status: Option<u16>,
-    /// The client's address, as logged; behind trusted proxies the one they named.
-    pub remote: Option<IpAddr>,
     /// The number of the route that took it, from 1; 0 for none.
     pub route: usize,
     /// What responded.
@@ -59,6 +59,40 @@ pub struct Exchange {
     pub changes: Option<Box<Changes>>,
     /// Its place in a trace; none where traces are not made.
     pub trace: Option<Box<Trace>>,
+}
+
+/// The reason why the server makes a request itself (`server_request`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// New workers run it before they serve; see `warm_up`.
+    WarmUp,
+    /// An operator asks what would become of it; see `explain`.
+    Explain,
+    /// A reload asks new workers for it before they take over (`deploy.check`).
+    DeployCheck,
+}
+
+impl Purpose {
+    /// Its `User-Agent`.
+    pub(crate) const fn agent(self) -> &'static str {
+        match self {
+            Self::WarmUp => "Howdah warm-up",
+            Self::Explain => "Howdah explain",
+            Self::DeployCheck => "Howdah deploy check",
+        }
+    }
+
+    /// `true` if metrics, access log and traces show it.
+    #[must_use]
+    pub const fn is_recorded(self) -> bool {
+        matches!(self, Self::DeployCheck)
+    }
+
+    /// `true` if passwords and limits of clients apply to it.
+    #[must_use]
+    pub const fn asks_for_access(self) -> bool {
+        matches!(self, Self::DeployCheck)
+    }
 }
 
 /// What rules have changed of a request for its script.
@@ -105,11 +139,10 @@ impl Exchange {
     #[must_use]
     pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
         let Request { head, body, informational, connection, received, time } = request;
-        let (mut remote, mut id, mut found) = (connection.peer.addr, None, sites.only().map(Found::Site));
+        let settings = &sites.server.settings.http;
+        let client = forwarded::client(&connection.peer, &head.headers, settings);
+        let (mut id, mut found) = (None, sites.only().map(Found::Site));
         if connection.peer.trusted {
-            let settings = &sites.server.settings.http;
-            let client = forwarded::client(&connection.peer, &head.headers, settings);
-            remote = client.ip;
             found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
                 let last = head.headers.get_all("x-request-id").iter().next_back();
@@ -127,14 +160,14 @@ impl Exchange {
             misdirected,
             connection,
             head,
+            client,
             informational,
             id: id.unwrap_or_else(request_id::next),
-            is_warm_up: false,
+            purpose: None,
             started: received,
             time,
             ruled: None,
             error_status: None,
-            remote,
             route: 0,
             front: Front::Error,
             status: CLIENT_GONE,
@@ -149,6 +182,24 @@ impl Exchange {
 }
 
 impl Exchange {
+    /// The host that the client asked for, with its port if it named one.
+    #[must_use]
+    pub fn host(&self) -> Option<&[u8]> {
+        forwarded::host(&self.head, &self.client)
+    }
+
+    /// [`Self::host`] as text; empty where there is none. `limits` has made sure that it is ASCII.
+    #[must_use]
+    pub fn host_text(&self) -> &str {
+        self.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default()
+    }
+
+    /// `false` if passwords and limits of clients do not apply: the server itself lets the request in.
+    #[must_use]
+    pub fn asks_for_access(&self) -> bool {
+        self.purpose.is_none_or(Purpose::asks_for_access)
+    }
+
     /// The query as rules have left it.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {

@@ -1,24 +1,25 @@
 //! `howdah explain`: which site, file, script and pool a request comes to, and why, found by the code that serves
 //! requests, from the settings and the file system alone.
 
+use crate::exchange::Exchange;
 use crate::forwarded;
 use crate::notes::{Note, Notes};
 use crate::phase::limits;
 use crate::phase::route::{self, Route};
 use crate::phase::rules;
 use crate::phase::rules::served::{self, Served};
-use crate::refusal::Refusal;
 use crate::request_path::redirect_to;
-use crate::ruled::Lookup;
+use crate::ruled::Ruled;
+use crate::server_request::{self, Purpose};
 use crate::service::files_for;
 use crate::site::Site;
-use crate::sites::{Found, Sites};
+use crate::sites::Sites;
 use crate::static_files;
 use bytes::Bytes;
 use howdah_config::{HostPattern, HostRoom, ListenAddr, Origin, normal_host};
 use howdah_protocol::{Head, Peer, Target};
+use howdah_rules::Stop;
 use howdah_rules::trace::Lines;
-use howdah_rules::{Outcome, Stop};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, SocketAddr};
 
@@ -75,26 +76,26 @@ pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String
     let head = head(question)?;
     let (notes, mut found) = (Notes::default(), Explanation::default());
     let peer = listener(sites, question, &head, &notes);
-    let site = site(sites, &head, &peer, &notes);
-    let refused = match site {
-        Found::Nobody(site) => limits::check(&site.limits, &head).err().unwrap_or_else(|| {
+    let mut exchange = server_request::begin(sites, Purpose::Explain, head, peer);
+    name_client(&exchange, &notes);
+    name_site(sites, &exchange, &notes);
+    if !exchange.misdirected {
+        found.site = Some(exchange.site.settings.name.clone());
+    }
+    let refused = match limits::check(&exchange.site.limits, &exchange.head) {
+        Err(refusal) => refusal.status(),
+        Ok(()) if exchange.misdirected => {
             let status: u16 = sites.server.settings.unknown_host.word().parse().unwrap_or(421);
-            Refusal::new(StatusCode::from_u16(status).unwrap_or(StatusCode::MISDIRECTED_REQUEST))
-        }),
-        Found::Site(site) => {
-            found.site = Some(site.settings.name.clone());
-            match limits::check(&site.limits, &head) {
-                Ok(()) => {
-                    respond(site, &head, &peer, &notes, &mut found);
-                    found.notes = notes.into_inner();
-                    return Ok(found);
-                }
-                Err(refusal) => refusal,
-            }
+            StatusCode::from_u16(status).unwrap_or(StatusCode::MISDIRECTED_REQUEST)
+        }
+        Ok(()) => {
+            respond(&mut exchange, &notes, &mut found);
+            found.notes = notes.into_inner();
+            return Ok(found);
         }
     };
-    found.status = Some(refused.status().as_u16());
-    notes.add("response", format!("{}, before a path is looked at", refused.status()));
+    found.status = Some(refused.as_u16());
+    notes.add("response", format!("{refused}, before a path is looked at"));
     found.notes = notes.into_inner();
     Ok(found)
 }
@@ -146,24 +147,33 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     let proxies = &settings.http.trusted_proxies;
     let mut peer = Peer::tcp(SocketAddr::new(question.client, 0), local, |peer| forwarded::trusts(proxies, peer));
     peer.https = https;
-    let client = forwarded::client(&peer, &head.headers, &settings.http);
-    let trusted = if peer.trusted { ", a trusted proxy" } else { "" };
-    let by_proxy = if *client.addr == *peer.addr_text { String::new() } else { format!(", for {}", client.addr) };
-    notes.add("client", format!("{}{trusted}{by_proxy}", peer.addr_text));
     peer
 }
 
-/// What the site's rules say, rule by rule; what ends the request there is noted as its response.
-fn ruled(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Explanation) -> Option<Box<Outcome>> {
+fn name_client(exchange: &Exchange, notes: &Notes) {
+    let peer = &exchange.connection.peer;
+    let (shown, client) = (&*peer.addr_text, exchange.client.addr(peer));
+    let trusted = if peer.trusted { ", a trusted proxy" } else { "" };
+    let by_proxy = if client == shown { String::new() } else { format!(", for {client}") };
+    notes.add("client", format!("{shown}{trusted}{by_proxy}"));
+}
+
+/// Follows the site's rules, rule by rule; what ends the request there is noted as its response.
+fn follow_rules(site: &Site, exchange: &mut Exchange, notes: &Notes, found: &mut Explanation) {
     let mut lines = Lines::default();
-    let mut outcome = rules::explain(site, head, peer, &mut lines);
+    let outcome = rules::evaluate(site, exchange, &mut lines);
     for line in lines.0 {
         notes.add("rule", line);
     }
-    if let Some(stop) = outcome.as_mut().and_then(|outcome| outcome.stop.take()) {
+    let Some(mut outcome) = outcome else { return };
+    let stop = outcome.stop.take();
+    exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+    if let Some(stop) = stop {
         ended(stop, notes, found);
+    } else if let Err(refusal) = rules::choose_attempt(site, exchange) {
+        notes.add("response", format!("{}, from a rule (`try_files`)", refusal.status()));
+        found.status = Some(refusal.status().as_u16());
     }
-    outcome
 }
 
 /// What a rule ends the request with, as its response.
@@ -193,19 +203,13 @@ fn ended(stop: Stop, notes: &Notes, found: &mut Explanation) {
     }
 }
 
-/// What rules say of what will be served, where that has another name than the path; false if the request ends there.
-fn named(
-    site: &Site,
-    head: &Head,
-    peer: &Peer,
-    outcome: Option<&Outcome>,
-    route: &Route,
-    notes: &Notes,
-    found: &mut Explanation,
-) -> bool {
+/// Returns `false` if rules end the request because of the name of what will be served.
+fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, notes: &Notes, found: &mut Explanation) -> bool {
     let mut lines = Lines::default();
-    let path = outcome.and_then(|outcome| outcome.path.as_deref());
-    let judged = served::explain(site, head, peer, outcome, Served { path, stands_in: false, route }, &mut lines);
+    let ruled = exchange.ruled.as_ref();
+    let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());
+    let stands_in = ruled.is_some_and(|ruled| ruled.tried);
+    let judged = served::judge(site, exchange, Served { path, stands_in, route }, &mut lines);
     for line in lines.0 {
         notes.add("rule", format!("for what is served: {line}"));
     }
@@ -219,43 +223,36 @@ fn named(
     found.status.is_none()
 }
 
-fn site<'a>(sites: &'a Sites, head: &Head, peer: &Peer, notes: &Notes) -> Found<'a> {
-    let client = forwarded::client(peer, &head.headers, &sites.server.settings.http);
-    let host = forwarded::host(head, &client);
-    let shown = host.map(String::from_utf8_lossy);
-    let found = sites.only().map_or_else(|| sites.find(host), Found::Site);
-    match found {
-        Found::Nobody(_) => {
-            let host = shown.map_or_else(|| "a request without a host".to_owned(), |host| format!("\"{host}\""));
-            notes.add("site", format!("none: no site is for {host}, and none for \"default\""));
-        }
-        Found::Site(site) if sites.only().is_some() => {
-            notes.add("site", format!("\"{}\", the only one, for every host", site.settings.name));
-        }
-        Found::Site(site) => {
-            let mut room: HostRoom = [0; _];
-            let host =
-                host.and_then(|host| normal_host(host, &mut room)).map(String::from_utf8_lossy).unwrap_or_default();
-            let fits = |pattern: &&HostPattern| pattern.fits(&host);
-            // A name counts before a star, and the longest first.
-            let why = site.settings.hosts.iter().filter(fits).max_by_key(|pattern| match pattern {
-                HostPattern::Exact(_) => usize::MAX,
-                HostPattern::Below(name) => name.len() + 1,
-                HostPattern::Any => 0,
-            });
-            let why = why.map(ToString::to_string).unwrap_or_default();
-            let place = &site.settings.origin;
-            let place = if *place == Origin::Default { String::new() } else { format!(", {place}") };
-            notes.add("site", format!("\"{}\", whose hosts have \"{why}\"{place}", site.settings.name));
-        }
+fn name_site(sites: &Sites, exchange: &Exchange, notes: &Notes) {
+    let (site, host) = (&exchange.site, exchange.host());
+    if exchange.misdirected {
+        let shown = host.map(String::from_utf8_lossy);
+        let host = shown.map_or_else(|| "a request without a host".to_owned(), |host| format!("\"{host}\""));
+        notes.add("site", format!("none: no site is for {host}, and none for \"default\""));
+    } else if sites.only().is_some() {
+        notes.add("site", format!("\"{}\", the only one, for every host", site.settings.name));
+    } else {
+        let mut room: HostRoom = [0; _];
+        let host = host.and_then(|host| normal_host(host, &mut room)).map(String::from_utf8_lossy).unwrap_or_default();
+        let fits = |pattern: &&HostPattern| pattern.fits(&host);
+        // A name counts before a star, and the longest first.
+        let why = site.settings.hosts.iter().filter(fits).max_by_key(|pattern| match pattern {
+            HostPattern::Exact(_) => usize::MAX,
+            HostPattern::Below(name) => name.len() + 1,
+            HostPattern::Any => 0,
+        });
+        let why = why.map(ToString::to_string).unwrap_or_default();
+        let place = &site.settings.origin;
+        let place = if *place == Origin::Default { String::new() } else { format!(", {place}") };
+        notes.add("site", format!("\"{}\", whose hosts have \"{why}\"{place}", site.settings.name));
     }
-    found
 }
 
-fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Explanation) {
+fn respond(exchange: &mut Exchange, notes: &Notes, found: &mut Explanation) {
+    let site = &*exchange.site.clone();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let pinned = site.settings.server_name.as_deref();
-    match site.https.redirect(head, peer, &site.server.settings.http, pinned) {
+    match site.https.redirect(&exchange.head, &exchange.connection.peer, &exchange.client, pinned) {
         Ok(None) => {}
         Ok(Some(response)) => {
             notes.add("response", "a redirect to TLS (`tls.redirect`)");
@@ -271,19 +268,19 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
         }
     }
     notes.add("root", site.root.display().to_string());
-    let path = head.target.path();
-    if path == b"*" && head.method == Method::OPTIONS {
+    if exchange.head.target.path() == b"*" && exchange.head.method == Method::OPTIONS {
         notes.add("response", "200: OPTIONS * is about the server as a whole");
         found.status = Some(200);
         return;
     }
-    let outcome = ruled(site, head, peer, notes, found);
+    follow_rules(site, exchange, notes, found);
     if found.status.is_some() || found.proxy.is_some() {
         return;
     }
-    let lookup = outcome.as_deref().map_or_else(Lookup::default, |outcome| Lookup::new(site, outcome));
+    let (head, path) = (&exchange.head, exchange.head.target.path());
+    let lookup = rules::lookup(site, exchange);
     let route = route::explain(site, path, &lookup, notes);
-    if !named(site, head, peer, outcome.as_deref(), &route, notes, found) {
+    if !may_be_served(site, exchange, &route, notes, found) {
         return;
     }
     let status = match route {

@@ -12,34 +12,63 @@ use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-/// The client of a request, as scripts and logs see it.
+/// The client of a request, as scripts and logs see it. Found once, when the request begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client<'a> {
+pub struct Client {
     /// The address; `None` on a Unix socket.
     pub ip: Option<IpAddr>,
-    /// `REMOTE_ADDR`.
-    pub addr: Cow<'a, str>,
-    /// `REMOTE_PORT`; empty where it is not known.
-    pub port: Cow<'a, str>,
-    /// Whether the client used HTTPS.
+    /// `true` if the client used HTTPS.
     pub https: bool,
-    /// The host the client asked for, with its port if it named one; `None` leaves the `Host` header's.
-    pub host: Option<Cow<'a, str>>,
-    /// `SERVER_PORT` as the client sees it; `None` leaves the connection's.
-    pub server_port: Option<Cow<'a, str>>,
+    /// Set only behind a trusted proxy, so that other requests allocate nothing.
+    reported: Option<Box<Reported>>,
 }
 
-impl<'a> Client<'a> {
+/// The facts that trusted proxies reported, which replace those of the connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Reported {
+    /// Address and port. The port is empty where it is not known.
+    node: Option<(String, String)>,
+    host: Option<String>,
+    server_port: Option<Cow<'static, str>>,
+}
+
+impl Client {
     /// The client as the connection shows it.
-    fn direct(peer: &'a Peer) -> Self {
-        Self {
-            ip: peer.addr,
-            addr: Cow::Borrowed(&peer.addr_text),
-            port: Cow::Borrowed(&peer.port_text),
-            https: peer.https,
-            host: None,
-            server_port: None,
-        }
+    fn direct(peer: &Peer) -> Self {
+        Self { ip: peer.addr, https: peer.https, reported: None }
+    }
+
+    fn node(&self) -> Option<&(String, String)> {
+        self.reported.as_ref()?.node.as_ref()
+    }
+
+    /// `REMOTE_ADDR`. `peer` is the connection's other end.
+    #[must_use]
+    pub fn addr<'a>(&'a self, peer: &'a Peer) -> &'a str {
+        self.node().map_or(&*peer.addr_text, |(addr, _)| addr)
+    }
+
+    /// `REMOTE_PORT`; empty where it is not known.
+    #[must_use]
+    pub fn port<'a>(&'a self, peer: &'a Peer) -> &'a str {
+        self.node().map_or(&*peer.port_text, |(_, port)| port)
+    }
+
+    /// The host that a proxy reports, with its port if it named one; `None` leaves the one that the request names.
+    #[must_use]
+    pub fn reported_host(&self) -> Option<&str> {
+        self.reported.as_ref()?.host.as_deref()
+    }
+
+    /// `SERVER_PORT` as the client sees it.
+    #[must_use]
+    pub fn server_port<'a>(&'a self, peer: &'a Peer) -> &'a str {
+        let reported = self.reported.as_ref().and_then(|reported| reported.server_port.as_deref());
+        reported.unwrap_or(&peer.server_port)
+    }
+
+    fn report(&mut self) -> &mut Reported {
+        self.reported.get_or_insert_default()
     }
 }
 
@@ -55,9 +84,9 @@ pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
     proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
 }
 
-/// Finds out who the client is.
+/// Finds out who the client is. A request has the result in `Exchange::client`.
 #[must_use]
-pub fn client<'a>(peer: &'a Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client<'a> {
+pub fn client(peer: &Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client {
     let mut client = Client::direct(peer);
     if !peer.trusted {
         return client;
@@ -120,10 +149,10 @@ fn split_outside_quotes(text: &str, at: u8) -> Vec<&str> {
 /// Walks the chain of addresses from the nearest proxy outwards, and takes the first that is not a trusted proxy.
 /// Stops at anything that is no address: what lies beyond was written by someone unknown.
 fn apply_chain<'h, T>(
-    client: &mut Client<'_>,
+    client: &mut Client,
     hops: impl Iterator<Item = (Option<(IpAddr, Option<u16>)>, T)>,
     trusted: &[TrustedProxy],
-    mut describe: impl FnMut(&mut Client<'_>, T),
+    mut describe: impl FnMut(&mut Client, T),
 ) where
     T: 'h,
 {
@@ -139,12 +168,11 @@ fn apply_chain<'h, T>(
     }
     if let Some((addr, port)) = farthest {
         client.ip = Some(addr);
-        client.addr = Cow::Owned(addr.to_string());
-        client.port = port.map_or(Cow::Borrowed(""), |port| Cow::Owned(port.to_string()));
+        client.report().node = Some((addr.to_string(), port.map(|port| port.to_string()).unwrap_or_default()));
     }
 }
 
-fn apply_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[TrustedProxy]) {
+fn apply_forwarded(client: &mut Client, headers: &HeaderMap, trusted: &[TrustedProxy]) {
     let hops = quoted_elements_from_last(headers, FORWARDED).map(|element| {
         let (mut node, mut proto, mut host) = (None, None, None);
         for pair in split_outside_quotes(element, b';') {
@@ -172,7 +200,7 @@ fn apply_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[Trus
 }
 
 fn apply_x_forwarded(
-    client: &mut Client<'_>,
+    client: &mut Client,
     headers: &HeaderMap,
     trusted: &[TrustedProxy],
     is_listed: impl Fn(TrustedHeader) -> bool,
@@ -191,7 +219,7 @@ fn apply_x_forwarded(
         set_host(client, host);
     }
     if let Some(port) = last(TrustedHeader::Port, PORT).and_then(port_number) {
-        client.server_port = Some(Cow::Owned(port.to_string()));
+        client.report().server_port = Some(Cow::Owned(port.to_string()));
     }
     complete_port(client);
 }
@@ -201,27 +229,27 @@ fn port_number(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn set_proto(client: &mut Client<'_>, proto: &str) {
+fn set_proto(client: &mut Client, proto: &str) {
     if proto.eq_ignore_ascii_case("https") || proto.eq_ignore_ascii_case("wss") {
         client.https = true;
-        client.server_port = Some(Cow::Borrowed("443"));
+        client.report().server_port = Some(Cow::Borrowed("443"));
     } else if proto.eq_ignore_ascii_case("http") || proto.eq_ignore_ascii_case("ws") {
         client.https = false;
-        client.server_port = Some(Cow::Borrowed("80"));
+        client.report().server_port = Some(Cow::Borrowed("80"));
     }
 }
 
-fn set_host(client: &mut Client<'_>, host: &str) {
+fn set_host(client: &mut Client, host: &str) {
     if crate::host::is_host(host.as_bytes()) {
-        client.host = Some(Cow::Owned(host.to_owned()));
+        client.report().host = Some(host.to_owned());
     }
 }
 
 /// A port that is part of the forwarded host is the one the client sees.
-fn complete_port(client: &mut Client<'_>) {
-    let port = client.host.as_deref().and_then(|host| split_port(host).1).map(str::to_owned);
+fn complete_port(client: &mut Client) {
+    let port = client.reported_host().and_then(|host| split_port(host).1).map(str::to_owned);
     if let Some(port) = port {
-        client.server_port = Some(Cow::Owned(port));
+        client.report().server_port = Some(Cow::Owned(port));
     }
 }
 
@@ -234,8 +262,8 @@ pub fn named_host(head: &Head) -> Option<&[u8]> {
 
 /// The host that the client asked for, with its port if it named one.
 #[must_use]
-pub fn host<'a>(head: &'a Head, client: &'a Client<'_>) -> Option<&'a [u8]> {
-    client.host.as_deref().map(str::as_bytes).or_else(|| named_host(head))
+pub fn host<'a>(head: &'a Head, client: &'a Client) -> Option<&'a [u8]> {
+    client.reported_host().map(str::as_bytes).or_else(|| named_host(head))
 }
 
 /// Splits `host:port`; brackets of an IPv6 address stay with the host.

@@ -34,8 +34,9 @@ fn seen(peer_addr: &str, lines: &[(&'static str, &'static str)]) -> String {
 fn seen_with(settings: &HttpSettings, peer_addr: &str, headers: &HeaderMap) -> String {
     let peer = peer(peer_addr);
     let c = client(&peer, headers, settings);
-    let or_dash = |v: Option<Cow<'_, str>>| v.map_or("-".to_owned(), Cow::into_owned);
-    format!("{} {} {} {} {}", c.addr, c.port, c.https, or_dash(c.host), or_dash(c.server_port))
+    let server_port = c.reported.as_ref().and_then(|reported| reported.server_port.as_deref());
+    let (host, server_port) = (c.reported_host().unwrap_or("-"), server_port.unwrap_or("-"));
+    format!("{} {} {} {host} {server_port}", c.addr(&peer), c.port(&peer), c.https)
 }
 
 #[test]
@@ -166,9 +167,9 @@ fn a_unix_socket_peer_is_trusted_only_by_name() {
     let map = headers(&[("x-forwarded-for", "198.51.100.7")]);
     let path = std::path::Path::new("/run/s");
     let believed = Peer::unix(path, |peer| trusts(&trusted(), peer));
-    assert_eq!(client(&believed, &map, &believing(&X_ALL)).addr, "198.51.100.7");
+    assert_eq!(client(&believed, &map, &believing(&X_ALL)).addr(&believed), "198.51.100.7");
     let not = Peer::unix(path, |peer| trusts(&["127.0.0.1".parse().unwrap()], peer));
-    assert_eq!(client(&not, &map, &believing(&X_ALL)).addr, "unix:");
+    assert_eq!(client(&not, &map, &believing(&X_ALL)).addr(&not), "unix:");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Sends clients that came without TLS to where it is spoken, and tells the others to stay there.
 
 use crate::challenges;
-use crate::forwarded;
+use crate::forwarded::{self, Client};
 use crate::refusal::Refusal;
 use crate::request_path::plain_path;
-use howdah_config::{HttpSettings, ListenAddr, Settings};
+use howdah_config::{ListenAddr, Settings};
 use howdah_protocol::{Body, Head, Peer, Response};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::Ipv6Addr;
@@ -43,10 +43,10 @@ impl Https {
         &self,
         head: &Head,
         peer: &Peer,
-        trusted: &HttpSettings,
+        client: &Client,
         pinned: Option<&str>,
     ) -> Result<Option<Response>, Refusal> {
-        let Some(port) = self.redirect.filter(|_| !is_https(head, peer, trusted)) else { return Ok(None) };
+        let Some(port) = self.redirect.filter(|_| !client.https) else { return Ok(None) };
         if plain_path(head.target.path()).is_ok_and(|path| path.starts_with(challenges::PREFIX)) {
             return Ok(None);
         }
@@ -76,9 +76,9 @@ impl Https {
 
     /// Tells a client that came with TLS to come so again (RFC 6797), and that it may come over HTTP/3 (RFC 7838). What a
     /// script says itself stays.
-    pub(crate) fn stay(&self, head: &Head, peer: &Peer, trusted: &HttpSettings, response: &mut Response) {
+    pub(crate) fn stay(&self, head: &Head, peer: &Peer, client: &Client, response: &mut Response) {
         if let Some(hsts) = &self.hsts
-            && is_https(head, peer, trusted)
+            && client.https
         {
             response.headers_mut().entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| hsts.clone());
         }
@@ -99,15 +99,11 @@ pub(crate) fn address(peer: &Peer) -> Option<String> {
     Some(address.parse::<Ipv6Addr>().map_or_else(|_| address.to_owned(), |address| format!("[{address}]")))
 }
 
-/// Whether the client speaks TLS, with this server or with a trusted proxy.
-fn is_https(head: &Head, peer: &Peer, trusted: &HttpSettings) -> bool {
-    forwarded::client(peer, &head.headers, trusted).https
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use howdah_config::HttpSettings;
     use howdah_protocol::Target;
     use http::HeaderMap;
 
@@ -118,7 +114,8 @@ mod tests {
         host.map(|host| headers.insert(header::HOST, host.parse().unwrap()));
         let head = Head { method: Method::GET, target, version: Version::HTTP_10, headers };
         let https = Https { redirect: Some(9441), ..Https::default() };
-        let redirected = https.redirect(&head, peer, &HttpSettings::default(), pinned);
+        let client = forwarded::client(peer, &head.headers, &HttpSettings::default());
+        let redirected = https.redirect(&head, peer, &client, pinned);
         let redirected = redirected.map_err(|refusal| refusal.status().as_u16())?;
         Ok(redirected.map(|response| response.headers()[header::LOCATION].to_str().unwrap().to_owned()))
     }

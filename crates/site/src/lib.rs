@@ -3,8 +3,8 @@
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
 //! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`; `ahead` is the pool that has booted its application. `explain` asks the same code what would become of a request, `made_up` makes
-//! requests that nobody has sent, `warm_up` those for new workers. Connections and sockets are `howdah-protocol`'s;
+//! `compress`; `ahead` is the pool that has booted its application. `explain` asks the same code what would become of a request, `server_request`
+//! makes requests of the server itself, `warm_up` those for new workers. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,6 @@ pub mod handed_over;
 mod host;
 pub mod https;
 mod listings;
-pub mod made_up;
 pub mod notes;
 pub mod passwords;
 mod path_parts;
@@ -40,6 +39,7 @@ pub mod request_id;
 pub(crate) mod request_path;
 pub mod ruled;
 pub mod server;
+pub mod server_request;
 pub mod service;
 pub mod site;
 pub mod sites;

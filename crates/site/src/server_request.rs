@@ -1,44 +1,95 @@
-//! Requests that the server makes itself: as a visitor's GET on this machine would be, at the first address that does not
-//! send clients elsewhere.
+//! Requests that the server makes itself, by whichever part of it: they take the way of every request, and their [`Purpose`]
+//! is the one thing that sets them apart. A new kind of them is a variant there.
 
+use crate::exchange::Exchange;
+pub use crate::exchange::Purpose;
+use crate::service::Service;
 use crate::site::Site;
-use crate::sites::Sites;
+use crate::sites::{Found, Sites};
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::{HostPattern, ListenAddr, Settings};
-use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Shared, Target};
+use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// A GET of a target such as `/products?page=2` under a host of a site, or under this one; `agent` is who says to ask.
-///
-/// # Errors
-/// What is wrong with the target or the host.
-pub fn get(
-    sites: &Sites,
-    shared: Arc<Shared>,
-    site: &Site,
-    host: Option<&str>,
-    target: &str,
-    agent: &'static str,
-) -> Result<Request, String> {
-    let target = Target::parse(Bytes::copy_from_slice(target.as_bytes()))
-        .map_err(|_| "it is no path: write %20 for a space".to_owned())?;
-    let host = host.map_or_else(|| host_of(site), str::to_owned);
-    let headers = HeaderMap::from_iter([
-        (header::HOST, HeaderValue::from_str(&host).map_err(|error| error.to_string())?),
-        (header::USER_AGENT, HeaderValue::from_static(agent)),
-        (header::ACCEPT, HeaderValue::from_static("*/*")),
-    ]);
-    Ok(Request {
-        head: Head { method: Method::GET, target, version: Version::HTTP_11, headers },
-        body: RequestBody::none(),
-        informational: None,
-        connection: Arc::new(Connection::of_no_client(shared, peer(&sites.server.settings))),
-        received: Instant::now(),
-        time: SystemTime::now(),
-    })
+/// A GET such as a visitor on this machine would send, to the first address that does not redirect to TLS.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerRequest<'a> {
+    /// The reason why it is made.
+    pub purpose: Purpose,
+    /// The site that it is for.
+    pub site: &'a Site,
+    /// `Host`; `None`: a host of the site.
+    pub host: Option<&'a str>,
+    /// Path and query, such as `/products?page=2`.
+    pub target: &'a str,
+}
+
+impl<'a> ServerRequest<'a> {
+    /// A request for `host/path`, or for `/path` of the first site.
+    ///
+    /// # Errors
+    /// No site is for the host.
+    pub fn for_address(sites: &'a Sites, purpose: Purpose, address: &'a str) -> Result<Self, String> {
+        let (host, target) = address.split_at(address.find('/').unwrap_or(0));
+        if host.is_empty() {
+            return Ok(Self { purpose, site: &sites.all()[0], host: None, target });
+        }
+        match sites.find(Some(host.as_bytes())) {
+            Found::Site(site) => Ok(Self { purpose, site, host: Some(host), target }),
+            Found::Nobody(_) => Err("no site is for this host".to_owned()),
+        }
+    }
+
+    /// The exchange of this request.
+    ///
+    /// # Errors
+    /// The target or the host cannot be part of a request.
+    pub(crate) fn begin(&self, sites: &Sites) -> Result<Box<Exchange>, String> {
+        let target = Target::parse(Bytes::copy_from_slice(self.target.as_bytes()))
+            .map_err(|_| "it is no path: write %20 for a space".to_owned())?;
+        let host = self.host.map_or_else(|| host_of(self.site), str::to_owned);
+        let headers = HeaderMap::from_iter([
+            (header::HOST, HeaderValue::from_str(&host).map_err(|error| error.to_string())?),
+            (header::USER_AGENT, HeaderValue::from_static(self.purpose.agent())),
+            (header::ACCEPT, HeaderValue::from_static("*/*")),
+        ]);
+        let head = Head { method: Method::GET, target, version: Version::HTTP_11, headers };
+        Ok(begin(sites, self.purpose, head, peer(&sites.server.settings)))
+    }
+}
+
+/// Begins an exchange for a request with this head, as if it had come from `peer`.
+pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> Box<Exchange> {
+    let server = &sites.server;
+    let shared = Arc::new(Shared::new(&server.settings.http, server.budgets, server.metrics.clone()));
+    let (mut exchange, _) = Exchange::begin(
+        sites,
+        Request {
+            head,
+            body: RequestBody::none(),
+            informational: None,
+            connection: Arc::new(Connection::of_no_client(shared, peer)),
+            received: Instant::now(),
+            time: SystemTime::now(),
+        },
+    );
+    exchange.purpose = Some(purpose);
+    exchange
+}
+
+impl<U: Upstream> Service<U> {
+    /// Makes a request of the server and returns the response as a client would get it.
+    ///
+    /// # Errors
+    /// The request could not be made.
+    pub async fn request(&self, request: &ServerRequest<'_>) -> Result<Response, String> {
+        let exchange = request.begin(&self.sites)?;
+        Ok(self.complete(exchange, RequestBody::none()).await)
+    }
 }
 
 /// A host that the site is for.
@@ -51,7 +102,7 @@ fn host_of(site: &Site) -> String {
     named.or_else(|| site.settings.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// This machine, at the first address that does not send clients elsewhere.
+/// This machine, at the first address that does not redirect to TLS.
 fn peer(settings: &Settings) -> Peer {
     let to_tls = settings.tls.redirect;
     let listener = settings.listen.iter().find_map(|addr| match addr {

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use howdah_config::UnknownHost;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Head, Rejected, Request, RequestBody, Response, panics};
+use howdah_rules::trace::NoTrace;
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -47,8 +48,23 @@ impl<U: Upstream> Service<U> {
 impl<U: Upstream> Handler for Service<U> {
     /// The exchange ends (and is logged) when the response's body has ended.
     async fn handle(&self, request: Request) -> Response {
-        let has_body = !request.body.is_none();
-        let (mut exchange, body) = Exchange::begin(&self.sites, request);
+        let (exchange, body) = Exchange::begin(&self.sites, request);
+        self.complete(exchange, body).await
+    }
+
+    fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        forwarded::trusts(&self.sites.server.settings.http.trusted_proxies, peer)
+    }
+
+    fn rejected(&self, rejected: &Rejected<'_>) {
+        self.sites.server.note_rejected(rejected);
+    }
+}
+
+impl<U: Upstream> Service<U> {
+    /// Returns the response to an exchange that begins. The response carries the exchange.
+    pub(crate) async fn complete(&self, mut exchange: Box<Exchange>, body: RequestBody) -> Response {
+        let has_body = !body.is_none();
         let made = {
             let making = pin!(self.make(&mut exchange, body, has_body));
             panics::future(&self.sites.server.metrics, making).await
@@ -69,16 +85,6 @@ impl<U: Upstream> Handler for Service<U> {
         response
     }
 
-    fn trusts(&self, peer: Option<IpAddr>) -> bool {
-        forwarded::trusts(&self.sites.server.settings.http.trusted_proxies, peer)
-    }
-
-    fn rejected(&self, rejected: &Rejected<'_>) {
-        self.sites.server.note_rejected(rejected);
-    }
-}
-
-impl<U: Upstream> Service<U> {
     /// The response as it goes out.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
         let made = self.respond(exchange, body).await;
@@ -117,8 +123,8 @@ impl<U: Upstream> Service<U> {
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
         }
-        let (peer, http) = (&exchange.connection.peer, &site.server.settings.http);
-        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref())? {
+        let (peer, pinned) = (&exchange.connection.peer, site.settings.server_name.as_deref());
+        if let Some(response) = site.https.redirect(&exchange.head, peer, &exchange.client, pinned)? {
             return Ok(response);
         }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
@@ -315,7 +321,7 @@ async fn judged(
         let ruled = exchange.ruled.as_ref();
         let path = page.or_else(|| ruled.and_then(|ruled| ruled.outcome.path.as_deref()));
         let stands_in = page.is_some() || ruled.is_some_and(|ruled| ruled.tried);
-        served::judge(site, exchange, Served { path, stands_in, route })
+        served::judge(site, exchange, Served { path, stands_in, route }, &mut NoTrace)
     };
     match outcome {
         None => Ok(None),
@@ -377,7 +383,7 @@ fn complete_head(response: &mut Response, exchange: &Exchange, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
-    site.https.stay(&exchange.head, &exchange.connection.peer, &site.server.settings.http, response);
+    site.https.stay(&exchange.head, &exchange.connection.peer, &exchange.client, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

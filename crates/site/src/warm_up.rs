@@ -1,8 +1,7 @@
 //! Requests that warm a worker pool up before it serves: what its workers get for a path is what a visitor's GET would
 //! bring them, since the same phases make it. Only the end is another: what leaves for a pool is kept.
 
-use crate::exchange::Exchange;
-use crate::made_up;
+use crate::server_request::{Purpose, ServerRequest};
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::Sites;
@@ -11,7 +10,7 @@ use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::{Fault, FaultKind};
-use howdah_protocol::Shared;
+use howdah_protocol::RequestBody;
 use howdah_transport::wire::EncodedRequest;
 use parking_lot::Mutex;
 use std::pin::pin;
@@ -40,13 +39,10 @@ impl Upstream for Kept {
 /// # Errors
 /// Says what becomes of the request instead.
 pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
-    let metrics = Metrics::new();
-    let shared = Arc::new(Shared::new(&settings.http, *BUDGETS, metrics.clone()));
-    let sites = Sites::new(settings.clone(), metrics, &AccessLogs::default(), *BUDGETS)?;
-    let maker = Maker { sites: Arc::new(sites), shared };
+    let sites = Arc::new(Sites::new(settings.clone(), Metrics::new(), &AccessLogs::default(), *BUDGETS)?);
     let mut instead = None;
-    for site in maker.sites.all() {
-        match maker.of_site(site, target) {
+    for site in sites.all() {
+        match of_site(&sites, site, target) {
             Ok((found, request)) if found == pool => return Ok(request),
             Ok((found, _)) => {
                 let other = settings.pools.get(found).map_or("", |pool| &pool.name);
@@ -58,32 +54,20 @@ pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<En
     Err(instead.unwrap_or_default())
 }
 
-struct Maker {
-    sites: Arc<Sites>,
-    shared: Arc<Shared>,
-}
-
-impl Maker {
-    fn of_site(&self, site: &Site, target: &str) -> Result<(usize, EncodedRequest), String> {
-        let kept = Arc::new(Kept::default());
-        let service = Service::new(self.sites.clone(), kept.clone());
-        let (mut exchange, body) = Exchange::begin(
-            &self.sites,
-            made_up::get(&self.sites, self.shared.clone(), site, None, target, "Howdah warm-up")?,
-        );
-        exchange.is_warm_up = true;
-        exchange.trace = None;
-        // With all that it could wait for answered at once, it is over when it has been polled once.
-        let responding = pin!(service.respond(&mut exchange, body));
-        let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
-        if let Some(found) = kept.0.lock().take() {
-            return Ok(found);
-        }
-        let status = match outcome {
-            Poll::Ready(Ok(response)) => response.status(),
-            Poll::Ready(Err(refusal)) => refusal.status(),
-            Poll::Pending => return Err("it waits for something".to_owned()),
-        };
-        Err(format!("its response is {status}, without PHP"))
+fn of_site(sites: &Arc<Sites>, site: &Site, target: &str) -> Result<(usize, EncodedRequest), String> {
+    let kept = Arc::new(Kept::default());
+    let service = Service::new(sites.clone(), kept.clone());
+    let mut exchange = ServerRequest { purpose: Purpose::WarmUp, site, host: None, target }.begin(sites)?;
+    // With all that it could wait for answered at once, it is over when it has been polled once.
+    let responding = pin!(service.respond(&mut exchange, RequestBody::none()));
+    let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
+    if let Some(found) = kept.0.lock().take() {
+        return Ok(found);
     }
+    let status = match outcome {
+        Poll::Ready(Ok(response)) => response.status(),
+        Poll::Ready(Err(refusal)) => refusal.status(),
+        Poll::Pending => return Err("it waits for something".to_owned()),
+    };
+    Err(format!("its response is {status}, without PHP"))
 }

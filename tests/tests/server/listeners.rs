@@ -53,13 +53,18 @@ scenario!(
                 "http.trusted_headers",
                 "[\"X-Forwarded-For\", \"X-Forwarded-Proto\", \"X-Forwarded-Host\", \"Forwarded\"]",
             )
+            .setting(
+                "rule",
+                "[{ path = '/ruled', request_headers = { X-Forwarded-For = '1.1.1.1' }, rewrite = '/w.php' }]",
+            )
             .php("w.php", WHO)
     },
     |site| {
-        let ask = |headers: &[(&str, &str)]| {
-            let request = headers.iter().fold(Request::get("/w.php"), |r, (n, v)| r.header(n, v));
+        let ask_for = |path: &str, headers: &[(&str, &str)]| {
+            let request = headers.iter().fold(Request::get(path), |r, (n, v)| r.header(n, v));
             site.send(&request).expect(200).json()
         };
+        let ask = |headers: &[(&str, &str)]| ask_for("/w.php", headers);
         let seen = ask(&[("X-Forwarded-For", "9.9.9.9"), ("X-Forwarded-Host", "evil.example, shop.example")]);
         assert_eq!(seen[3], "shop.example", "what the proxy appended counts");
         let seen = ask(&[
@@ -78,6 +83,8 @@ scenario!(
         assert_eq!(seen[0], "9.9.9.9");
         let seen = ask(&[("X-Forwarded-For", "garbage")]);
         assert_eq!(seen[0], "127.0.0.1");
+        // A rule may change the field for the script. The client stays the one that rules and the log saw.
+        assert_eq!(ask_for("/ruled", &[("X-Forwarded-For", "9.9.9.9")])[0], "9.9.9.9");
     },
 );
 

@@ -107,3 +107,25 @@ scenario!(the_steps_say_why, howdah_only = "sites of its own", two_sites, |site|
     let output = Command::new(program()).args(["explain", "http://a b/"]).output().unwrap();
     assert!(!output.status.success());
 });
+
+scenario!(
+    explained_try_files_are_those_that_are_served,
+    howdah_only = "rules of its own",
+    |s| {
+        s.file("real.txt", "real").php("index.php", "echo $_SERVER['QUERY_STRING'];").setting(
+            "rule",
+            "[{ path = '/try/*', try_files = ['/$1', '/index.php?missing=$1'] }, \
+             { path = '/none/*', try_files = ['/$1', '=410'] }]",
+        )
+    },
+    |site| {
+        assert_eq!(site.get_ok("/try/real.txt"), "real");
+        let said = explain(site, &["http://localhost/try/real.txt"]);
+        assert!(said["file"].as_str().unwrap().ends_with("/real.txt"), "{said:#}");
+        assert_eq!(site.get_ok("/try/other.txt"), "missing=other.txt");
+        let said = explain(site, &["http://localhost/try/other.txt"]);
+        assert_eq!(said["script"]["name"], "/index.php", "{said:#}");
+        assert_eq!(site.get("/none/other.txt").status, 410);
+        assert_eq!(explain(site, &["http://localhost/none/other.txt"])["status"], 410);
+    },
+);

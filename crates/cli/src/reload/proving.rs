@@ -6,15 +6,11 @@ use crate::edition::Edition;
 use crate::trial::{self, Responses, Trial, percent};
 use howdah_config::DeploySettings;
 use howdah_observe::Metrics;
-use howdah_protocol::{Handler, Request, Shared};
-use howdah_site::made_up;
-use howdah_site::sites::Found;
+use howdah_site::server_request::{Purpose, ServerRequest};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Who asks, for logs and scripts.
-const AGENT: &str = "Howdah deploy check";
 /// How often the responses are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -43,19 +39,20 @@ impl Server {
     /// Asks the new edition for one path; the status.
     async fn check(&self, new: &Edition, target: &str, limit: Duration) -> Result<u16, String> {
         let fails = |why: &dyn std::fmt::Display| format!("`deploy.check`: {target}: {why}");
-        let shared = Shared::new(&new.settings.http, self.fixed.budgets, self.fixed.around.metrics.clone());
-        let request = request(new, Arc::new(shared), target).map_err(|why| fails(&why))?;
+        let request =
+            ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target).map_err(|why| fails(&why))?;
         let service = new.service_of_its_own();
         let asked = async {
-            let response = service.handle(request).await;
+            let response = service.request(&request).await?;
             let (head, body) = response.into_parts();
-            body.discard().await.map_err(|error| error.to_string())?;
+            let broken = |error| format!("the response of the new workers breaks off: {error}");
+            body.discard().await.map_err(broken)?;
             Ok::<_, String>(head.status)
         };
         match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(status.as_u16()),
             Ok(Ok(status)) => Err(fails(&format_args!("the new workers respond with {status}"))),
-            Ok(Err(why)) => Err(fails(&format_args!("the response of the new workers breaks off: {why}"))),
+            Ok(Err(why)) => Err(fails(&why)),
             Err(_) => Err(fails(&format_args!("no response of the new workers within {limit:?}"))),
         }
     }
@@ -96,20 +93,6 @@ impl Server {
                 of_new.failed, of_new.all
             )),
         }
-    }
-}
-
-/// The request for `/path` of the first site, or for `host/path`.
-fn request(new: &Edition, shared: Arc<Shared>, target: &str) -> Result<Request, String> {
-    let sites = &new.sites;
-    let at = target.find('/').unwrap_or(0);
-    let (host, path) = target.split_at(at);
-    if host.is_empty() {
-        return made_up::get(sites, shared, &sites.all()[0], None, path, AGENT);
-    }
-    match sites.find(Some(host.as_bytes())) {
-        Found::Site(site) => made_up::get(sites, shared, site, Some(host), path, AGENT),
-        Found::Nobody(_) => Err("no site is for this host".to_owned()),
     }
 }
 

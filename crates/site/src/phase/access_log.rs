@@ -1,7 +1,6 @@
 //! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
 
 use crate::exchange::Exchange;
-use crate::forwarded;
 use crate::phase::traces;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +15,9 @@ impl Drop for Exchange {
 }
 
 fn record(exchange: &Exchange) {
+    if exchange.purpose.is_some_and(|purpose| !purpose.is_recorded()) {
+        return;
+    }
     let site = &exchange.site;
     let took = exchange.started.elapsed();
     let cells = match exchange.misdirected {
@@ -36,12 +38,11 @@ fn record(exchange: &Exchange) {
     }
     let head = &exchange.head;
     let stats = exchange.ran.stats();
-    let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
     let (id, user) = (exchange.id.to_string(), user(&head.headers));
     let trace = exchange.trace.as_ref().map(|trace| trace.id().to_string());
     log.log(&AccessEntry {
         time: exchange.time,
-        remote: exchange.remote,
+        remote: exchange.client.ip,
         user: user.as_deref(),
         method: head.method.as_str(),
         target: head.target.as_bytes(),
@@ -59,7 +60,7 @@ fn record(exchange: &Exchange) {
         total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         compression: exchange.coding,
         site: if exchange.misdirected { None } else { Some(&site.settings.name) },
-        host: forwarded::host(head, &client),
+        host: exchange.host(),
         trace: trace.as_deref(),
         refused: None,
     });

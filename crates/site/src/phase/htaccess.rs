@@ -2,7 +2,7 @@
 //! takes the place of the phase "route": what they lead to is served, and no front controller of the settings.
 
 use crate::exchange::{Changes, Exchange};
-use crate::forwarded;
+use crate::forwarded::split_port;
 use crate::phase::route::{Route, resolve_settled};
 use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, proxy};
@@ -17,6 +17,7 @@ use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
 use howdah_rules::auth::Asked;
 use howdah_rules::outcome::{Access, Stop};
+use howdah_rules::trace::NoTrace;
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::OsStr;
@@ -155,9 +156,8 @@ async fn target<U: Upstream>(
     let path = decision.response.path();
     let route = resolve_settled(&site, path, php);
     // Nor may a file lead around any other rule that protects what it leads to.
-    if let Some(outcome) =
-        served::judge(&site, exchange, Served { path: Some(path), stands_in: as_page, route: &route })
-    {
+    let served = Served { path: Some(path), stands_in: as_page, route: &route };
+    if let Some(outcome) = served::judge(&site, exchange, served, &mut NoTrace) {
         if as_page {
             return Err(Refusal::new(StatusCode::FORBIDDEN));
         }
@@ -215,7 +215,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
 /// Who came in, or the response that asks who it is.
 async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
     let mut user = None;
-    if exchange.is_warm_up {
+    if !exchange.asks_for_access() {
         return Ok(user);
     }
     for access in &decision.outcome.access {
@@ -224,7 +224,8 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
             Asked::Refused => None,
             Asked::User(user) => Some(user),
             Asked::Verify(verification) => {
-                let verified = exchange.site.server.passwords.verify(exchange.id, exchange.remote, verification).await;
+                let verified =
+                    exchange.site.server.passwords.verify(exchange.id, exchange.client.ip, verification).await;
                 verified.map_err(|refusal| Box::new(refusal.into_response(&exchange.head.headers)))?
             }
         };
@@ -308,11 +309,9 @@ fn finished(exchange: &Exchange, path: &[u8], decision: &Decision, response: Res
 /// What the rules may know of the request.
 fn with_facts<T>(exchange: &Exchange, path: &[u8], ask: impl FnOnce(&Facts<'_>) -> T) -> T {
     let (site, head, peer): (&Site, _, _) = (&exchange.site, &exchange.head, &exchange.connection.peer);
-    let client = forwarded::client(peer, &head.headers, &site.settings.http);
-    let host = forwarded::host(head, &client).and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
-    let port = client.server_port.as_deref().unwrap_or(&peer.server_port);
+    let (client, host) = (&exchange.client, exchange.host_text());
     // The port that was asked for counts where the host has one.
-    let asked = forwarded::split_port(host).1;
+    let server_port = split_port(host).1.unwrap_or_else(|| client.server_port(peer));
     let facts = Facts {
         method: head.method.as_str(),
         target: head.target.as_bytes(),
@@ -322,9 +321,9 @@ fn with_facts<T>(exchange: &Exchange, path: &[u8], ask: impl FnOnce(&Facts<'_>) 
         https: client.https,
         host,
         server_addr: &peer.server_addr,
-        server_port: asked.unwrap_or(port),
+        server_port,
         remote: client.ip,
-        remote_port: &client.port,
+        remote_port: client.port(peer),
         headers: &head.headers,
         root: site.root.as_os_str().as_bytes(),
         software: &site.server.software,

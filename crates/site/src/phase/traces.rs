@@ -1,21 +1,19 @@
 //! What a request that has ended says of itself in its span.
 
 use crate::exchange::Exchange;
-use crate::forwarded;
+use crate::forwarded::split_port;
 use howdah_telemetry::{Ended, Inner, Telemetry, Trace};
 use http::{Version, header};
 use std::time::Duration;
 
-/// Has the spans of a request made and sent. A request that nobody has sent has none.
+/// Has the spans of a request made and sent.
 pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, took: Duration) {
-    if exchange.is_warm_up || !trace.is_sampled() {
+    if !trace.is_sampled() {
         return;
     }
     let (head, peer, site) = (&exchange.head, &exchange.connection.peer, &exchange.site);
-    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
-    let host = forwarded::host(head, &client).and_then(|host| std::str::from_utf8(host).ok());
-    let (name, port) = forwarded::split_port(host.unwrap_or_default());
-    let port = port.or(client.server_port.as_deref()).unwrap_or(&peer.server_port).parse().ok();
+    let (name, port) = split_port(exchange.host_text());
+    let port = port.unwrap_or_else(|| exchange.client.server_port(peer)).parse().ok();
     let route = exchange.route.checked_sub(1).and_then(|at| site.settings.routes.get(at));
     let inner = exchange.ran.stats().map(|stats| Inner {
         pool: &stats.pool,
@@ -30,12 +28,12 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
             method: head.method.as_str(),
             path: head.target.path(),
             query: head.target.query(),
-            https: client.https,
+            https: exchange.client.https,
             version: version(head.version),
             status: exchange.status,
             host: Some(name).filter(|name| !name.is_empty()),
             port,
-            client: exchange.remote,
+            client: exchange.client.ip,
             peer: peer.addr,
             user_agent: head.headers.get(header::USER_AGENT).map(http::HeaderValue::as_bytes),
             request_id: &exchange.id.to_string(),

@@ -71,7 +71,7 @@ pub(crate) async fn run<U: Upstream>(
         received: exchange.started,
         complete,
         waited,
-        client: exchange.remote.map_or(0, client_number),
+        client: exchange.client.ip.map_or(0, client_number),
         route: script.share,
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),

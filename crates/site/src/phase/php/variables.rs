@@ -6,7 +6,7 @@
 
 use crate::client_fields;
 use crate::exchange::Exchange;
-use crate::forwarded::{self, Client};
+use crate::forwarded::split_port;
 use crate::phase::access_log::protocol;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
@@ -25,17 +25,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Encodes a request for PHP.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedRequest {
-    let peer = &exchange.connection.peer;
-    let client = forwarded::client(peer, &exchange.head.headers, &site.server.settings.http);
     let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
     let mut encoded = RequestBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
     request(&mut encoded, site, exchange, script, body);
-    connection(&mut encoded, site, exchange, &client, script);
+    connection(&mut encoded, site, exchange, script);
     if let Some(session) = exchange.connection.session.get() {
         tls(&mut encoded, session, exchange.time);
     }
-    headers(&mut encoded, exchange, &client);
+    headers(&mut encoded, exchange);
     if let Some(of_request) = &exchange.trace {
         trace(&mut encoded, of_request);
     }
@@ -98,21 +96,21 @@ fn root<'a>(site: &'a Site, script: &'a Script) -> &'a Path {
 }
 
 /// Who speaks with whom, and what runs: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
-fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, client: &Client<'_>, script: &Script) {
-    let peer = &exchange.connection.peer;
+fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, script: &Script) {
+    let (peer, client) = (&exchange.connection.peer, &exchange.client);
     encoded.var(VarName::REQUEST_SCHEME, if client.https { b"https" } else { b"http" });
     if client.https {
         encoded.var(VarName::HTTPS, b"on");
     }
     encoded.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
     encoded.var(VarName::SERVER_SOFTWARE, site.server.software.as_bytes());
-    let addr = encoded.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
+    let addr = encoded.var(VarName::REMOTE_ADDR, client.addr(peer).as_bytes());
     // No name is looked up; RFC 3875, 4.1.9, has the address then, and so does FrankenPHP.
     encoded.var_at(VarName::REMOTE_HOST, addr);
-    encoded.var(VarName::REMOTE_PORT, client.port.as_bytes());
+    encoded.var(VarName::REMOTE_PORT, client.port(peer).as_bytes());
     encoded.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
-    encoded.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
-    encoded.var(VarName::SERVER_NAME, server_name(site, exchange, client));
+    encoded.var(VarName::SERVER_PORT, client.server_port(peer).as_bytes());
+    encoded.var(VarName::SERVER_NAME, server_name(site, exchange));
     let status = exchange.error_status.unwrap_or(200);
     encoded.var(VarName::REDIRECT_STATUS, Decimal::new(u64::from(status)).as_bytes());
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
@@ -152,25 +150,22 @@ fn tls(encoded: &mut RequestBuilder, session: &Session, now: SystemTime) {
 }
 
 /// The name that the settings pin, else the host that was asked for, else the address that was connected to.
-fn server_name<'a>(site: &'a Site, exchange: &'a Exchange, client: &'a Client<'_>) -> &'a [u8] {
+fn server_name<'a>(site: &'a Site, exchange: &'a Exchange) -> &'a [u8] {
     if let Some(name) = &site.settings.server_name {
         return name.as_bytes();
     }
-    // `limits` has made sure that it is a host, which is ASCII.
-    let host = forwarded::host(&exchange.head, client).and_then(|host| std::str::from_utf8(host).ok());
-    match forwarded::split_port(host.unwrap_or_default()).0 {
+    match split_port(exchange.host_text()).0 {
         "" => exchange.connection.peer.server_addr.as_bytes(),
         name => name.as_bytes(),
     }
 }
 
 /// The request's headers as `HTTP_*`.
-fn headers(encoded: &mut RequestBuilder, exchange: &Exchange, client: &Client<'_>) {
+fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let map = &exchange.head.headers;
     // The host that counts may be another than the header says, or come without a header (HTTP/2).
-    let counted = (client.host.is_some() || exchange.head.target.authority().is_some())
-        .then(|| forwarded::host(&exchange.head, client));
-    let counted = counted.flatten();
+    let is_elsewhere = exchange.client.reported_host().is_some() || exchange.head.target.authority().is_some();
+    let counted = if is_elsewhere { exchange.host() } else { None };
     if let Some(host) = counted {
         encoded.var(VarName::HTTP_HOST, host);
     }

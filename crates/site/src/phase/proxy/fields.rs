@@ -3,9 +3,9 @@
 
 use crate::client_fields;
 use crate::exchange::Exchange;
-use crate::forwarded::{self, Client};
+use crate::forwarded::{Client, named_host};
 use howdah_config::{ForwardedFields, ProxySettings, TrustedHeader};
-use howdah_protocol::{Head, hop_by_hop};
+use howdah_protocol::{Peer, hop_by_hop};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
@@ -47,15 +47,14 @@ pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
 
 /// The client's fields as they go on.
 pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap {
-    let (head, peer) = (&exchange.head, &exchange.connection.peer);
+    let (head, peer, client) = (&exchange.head, &exchange.connection.peer, &exchange.client);
     let http = &exchange.site.server.settings.http;
-    let client = forwarded::client(peer, &head.headers, http);
     let mut headers = head.headers.clone();
     // Before anything is added, or the client could list that in `Connection`.
     hop_by_hop::strip(&mut headers);
     client_fields::strip(&mut headers, peer.trusted);
     join_cookies(&mut headers);
-    let host = host(head);
+    let host = named_host(head);
     if let Some(host) = host.and_then(|host| HeaderValue::from_bytes(host).ok()) {
         headers.insert(header::HOST, host);
     }
@@ -65,14 +64,14 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
     for name in &ABOUT_THE_CLIENT {
         headers.remove(name);
     }
-    let host = client.host.as_deref().map(str::as_bytes).or(host);
+    let host = exchange.host();
     match settings.forwarded {
         ForwardedFields::Off => {}
         ForwardedFields::XForwarded => {
-            x_forwarded(&mut headers, &client, peer.addr, chain, host, &peer.server_port);
+            x_forwarded(&mut headers, client, peer, chain, host);
         }
         ForwardedFields::Forwarded => {
-            let element = element(&client, peer.addr, host);
+            let element = element(client, peer.addr, host);
             set(&mut headers, FORWARDED, &[&elements[..], &element].concat());
         }
     }
@@ -93,11 +92,6 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
         headers.append(header::VIA, via);
     }
     headers
-}
-
-/// The host that the client asked this server for.
-fn host(head: &Head) -> Option<&[u8]> {
-    head.target.authority().or_else(|| head.headers.get(header::HOST).map(HeaderValue::as_bytes))
 }
 
 /// HTTP/2 brings cookies one by one, HTTP/1.1 has them in one line (RFC 9113 8.2.3).
@@ -131,16 +125,9 @@ fn chain_of_forwarded(headers: &HeaderMap, told: bool) -> Vec<u8> {
     chain(if told { headers.get_all(FORWARDED).iter().collect() } else { Vec::new() })
 }
 
-fn x_forwarded(
-    headers: &mut HeaderMap,
-    client: &Client<'_>,
-    peer: Option<IpAddr>,
-    chain: Vec<u8>,
-    host: Option<&[u8]>,
-    port: &str,
-) {
+fn x_forwarded(headers: &mut HeaderMap, client: &Client, peer: &Peer, chain: Vec<u8>, host: Option<&[u8]>) {
     // A peer on a Unix socket has no address: what it says of its client is all there is.
-    let last = peer.map(|peer| peer.to_string());
+    let last = peer.addr.map(|addr| addr.to_string());
     let all = match &last {
         Some(last) => [&chain[..], last.as_bytes()].concat(),
         None => chain.strip_suffix(b", ").unwrap_or_default().to_vec(),
@@ -155,14 +142,14 @@ fn x_forwarded(
     if let Some(host) = host {
         set(headers, HOST, host);
     }
-    let port = client.server_port.as_deref().unwrap_or(port);
+    let port = client.server_port(peer);
     if !port.is_empty() {
         set(headers, PORT, port.as_bytes());
     }
 }
 
 /// This hop's element of `Forwarded` (RFC 7239 4): an IPv6 address and a host with a port need quotes.
-fn element(client: &Client<'_>, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8> {
+fn element(client: &Client, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8> {
     let node = match peer {
         Some(IpAddr::V4(address)) => address.to_string(),
         Some(IpAddr::V6(address)) => format!("\"[{address}]\""),

@@ -19,7 +19,7 @@ pub(super) async fn ask(site: &Site, exchange: &mut Exchange, access: Access) ->
 }
 
 fn limited(exchange: &mut Exchange, limit: &Arc<Limit>) -> Result<(), Refusal> {
-    match limit.admit(exchange.remote, Instant::now()) {
+    match limit.admit(exchange.client.ip, Instant::now()) {
         Ok(admitted) => {
             if let Some(ruled) = &mut exchange.ruled {
                 ruled.admitted.push(admitted);
@@ -39,7 +39,7 @@ async fn authenticated(site: &Site, exchange: &mut Exchange, auth: &Arc<Auth>) -
         Asked::Refused => return Err(refused()),
         Asked::User(user) => user,
         Asked::Verify(verification) => {
-            site.server.passwords.verify(exchange.id, exchange.remote, verification).await?.ok_or_else(refused)?
+            site.server.passwords.verify(exchange.id, exchange.client.ip, verification).await?.ok_or_else(refused)?
         }
     };
     if let Some(ruled) = &mut exchange.ruled {

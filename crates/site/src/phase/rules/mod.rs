@@ -11,7 +11,6 @@ pub(crate) mod response;
 pub(crate) mod served;
 
 use crate::exchange::Exchange;
-use crate::forwarded::{self, Client};
 use crate::https;
 use crate::path_parts;
 use crate::phase::route::Route;
@@ -21,13 +20,12 @@ use crate::ruled::{Lookup, Ruled, join};
 use crate::site::{ProxyRoute, Site};
 use bytes::Bytes;
 use howdah_config::{HostRoom, normal_host};
-use howdah_protocol::{Body, Head, Peer, Response};
+use howdah_protocol::{Body, Response};
 use howdah_rules::trace::{NoTrace, Trace};
 use howdah_rules::{Attempt, Files, Kind, Outcome, Place, Request, Stop};
 use http::{StatusCode, header};
 use served::Served;
 use std::io::ErrorKind;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,58 +44,38 @@ pub(crate) async fn run(site: &Site, exchange: &mut Exchange) -> Result<Step, Re
     if site.settings.rules.is_empty() {
         return Ok(Step::On);
     }
-    let Some(outcome) = evaluate(site, exchange) else { return Ok(Step::On) };
+    let Some(outcome) = evaluate(site, exchange, &mut NoTrace) else { return Ok(Step::On) };
     act(site, exchange, outcome).await
 }
 
-/// What rules say of a request that nobody has sent, and why: for `howdah explain`.
-pub(crate) fn explain(site: &Site, head: &Head, peer: &Peer, trace: &mut impl Trace) -> Option<Box<Outcome>> {
-    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
-    say((site, peer), head, &client, client.ip, trace)
-}
-
-/// What rules say of a request; none also for a path that names nothing, which the route refuses.
-fn evaluate(site: &Site, exchange: &Exchange) -> Option<Box<Outcome>> {
-    let head = &exchange.head;
-    let peer = &exchange.connection.peer;
-    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
-    say((site, peer), head, &client, exchange.remote, &mut NoTrace)
-}
-
-fn say(
-    to: (&Site, &Peer),
-    head: &Head,
-    client: &Client<'_>,
-    address: Option<IpAddr>,
-    trace: &mut impl Trace,
-) -> Option<Box<Outcome>> {
-    let path = plain_path(head.target.path()).ok()?;
-    let site = to.0;
-    with_request(to, head, client, address, &path, head.target.query(), |request| {
+/// Returns what the site's rules say of a request; `None` also for a path that names nothing, which the route refuses.
+pub(crate) fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+    let path = plain_path(exchange.head.target.path()).ok()?;
+    with_request(site, exchange, &path, exchange.head.target.query(), |request| {
         site.settings.rules.evaluate(request, &SiteFiles(site), trace)
     })
 }
 
 /// Calls `then` with a request as rules see it.
 fn with_request<T>(
-    (site, peer): (&Site, &Peer),
-    head: &Head,
-    client: &Client<'_>,
-    address: Option<IpAddr>,
+    site: &Site,
+    exchange: &Exchange,
     path: &[u8],
     query: Option<&[u8]>,
     then: impl FnOnce(&Request<'_>) -> T,
 ) -> T {
     let mut room: HostRoom = [0; _];
     let own;
-    let host = match forwarded::host(head, client).and_then(|host| normal_host(host, &mut room)) {
+    let host = match exchange.host().and_then(|host| normal_host(host, &mut room)) {
         Some(host) => host,
         // HTTP/1.0 needs no `Host`: the site's own name, or the address that was connected to, as in nginx.
         None => {
-            own = site.settings.server_name.clone().or_else(|| https::address(peer)).unwrap_or_default();
+            let address = || https::address(&exchange.connection.peer);
+            own = site.settings.server_name.clone().or_else(address).unwrap_or_default();
             own.as_bytes()
         }
     };
+    let (head, client) = (&exchange.head, &exchange.client);
     then(&Request {
         method: &head.method,
         https: client.https,
@@ -105,7 +83,7 @@ fn with_request<T>(
         path,
         query,
         headers: &head.headers,
-        client: address,
+        client: client.ip,
     })
 }
 
@@ -122,7 +100,7 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
     if let Some(response) = response::preflight(exchange) {
         return Ok(Step::Done(response));
     }
-    for access in if exchange.is_warm_up { Vec::new() } else { asked } {
+    for access in if exchange.asks_for_access() { asked } else { Vec::new() } {
         access::ask(site, exchange, access).await?;
     }
     match stop {
@@ -134,7 +112,7 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
             let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.clone());
             let route = Route::Proxy(ProxyRoute::default());
             let served = Served { path: path.as_deref(), stands_in: false, route: &route };
-            if let Some(outcome) = served::judge(site, exchange, served)
+            if let Some(outcome) = served::judge(site, exchange, served, &mut NoTrace)
                 && let Some(response) = served::act(site, exchange, outcome, &route).await?
             {
                 return Ok(Step::Done(response));
@@ -198,7 +176,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
 }
 
 /// Takes the first path of `try_files` that is there, or its last.
-fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
+pub(crate) fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
     let Some(ruled) = &mut exchange.ruled else { return Ok(()) };
     let Some(attempts) = ruled.outcome.try_files.take() else { return Ok(()) };
     let place = ruled.outcome.place.as_deref();

@@ -7,14 +7,13 @@
 
 use super::{SiteFiles, access, end, with_request};
 use crate::exchange::Exchange;
-use crate::forwarded;
 use crate::phase::route::{Route, Script};
 use crate::refusal::Refusal;
 use crate::request_path::plain_path;
 use crate::ruled::{Lookup, Ruled};
 use crate::site::Site;
-use howdah_protocol::{Head, Peer, Response};
-use howdah_rules::trace::{NoTrace, Trace};
+use howdah_protocol::Response;
+use howdah_rules::trace::Trace;
 use howdah_rules::{Name, Outcome};
 use http::StatusCode;
 use std::os::unix::ffi::OsStrExt;
@@ -32,48 +31,21 @@ pub(crate) struct Served<'a> {
 
 /// What rules say of what will be served, where that has another name than what they were asked about. None: nothing, as
 /// nearly always.
-pub(crate) fn judge(site: &Site, exchange: &Exchange, served: Served<'_>) -> Option<Box<Outcome>> {
+pub(crate) fn judge(
+    site: &Site,
+    exchange: &Exchange,
+    served: Served<'_>,
+    trace: &mut impl Trace,
+) -> Option<Box<Outcome>> {
     // Rules that protect nothing by its path are the usual case.
     if !site.settings.rules.protect() {
         return None;
     }
     let first = exchange.ruled.as_ref().map(|ruled| &*ruled.outcome);
-    let (head, settings) = (&exchange.head, &site.server.settings.http);
-    with_names(site, head.target.path(), first, served, |names, path| {
-        let client = forwarded::client(&exchange.connection.peer, &head.headers, settings);
-        with_request(
-            (site, &exchange.connection.peer),
-            head,
-            &client,
-            exchange.remote,
-            path,
-            exchange.query(),
-            |request| site.settings.rules.judge(request, names, first, &SiteFiles(site), &mut NoTrace),
-        )
-    })
-}
-
-/// The same for a request that nobody has sent: for `howdah explain`.
-pub(crate) fn explain(
-    site: &Site,
-    head: &Head,
-    peer: &Peer,
-    first: Option<&Outcome>,
-    served: Served<'_>,
-    trace: &mut impl Trace,
-) -> Option<Box<Outcome>> {
-    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
-    let query = first.and_then(|first| first.query.as_ref()).map(Option::as_deref);
-    with_names(site, head.target.path(), first, served, |names, path| {
-        with_request(
-            (site, peer),
-            head,
-            &client,
-            client.ip,
-            path,
-            query.unwrap_or_else(|| head.target.query()),
-            |request| site.settings.rules.judge(request, names, first, &SiteFiles(site), trace),
-        )
+    with_names(site, exchange.head.target.path(), first, served, |names, path| {
+        with_request(site, exchange, path, exchange.query(), |request| {
+            site.settings.rules.judge(request, names, first, &SiteFiles(site), trace)
+        })
     })
 }
 
@@ -87,7 +59,7 @@ pub(crate) async fn act(
 ) -> Result<Option<Response>, Refusal> {
     let Outcome { access, php, stop, judged, .. } = *outcome;
     exchange.ruled.get_or_insert_with(|| Box::new(Ruled::default())).outcome.judged.extend(&judged);
-    for asked in if exchange.is_warm_up { Vec::new() } else { access } {
+    for asked in if exchange.asks_for_access() { access } else { Vec::new() } {
         access::ask(site, exchange, asked).await?;
     }
     match stop {
