@@ -124,6 +124,14 @@ impl Select {
 }
 
 impl Config {
+    /// About how many bytes are copied to put it together with others.
+    pub(crate) fn weight(&self) -> u64 {
+        let compat = self.compat.as_ref().map_or(0, |compat| compat.allow.len() + compat.deny.len());
+        let shared = self.headers.len() + self.request_headers.len() + self.redirects.len() + self.set_if.len();
+        let copied = self.expires.by_type.len() + self.changes.len() + self.php.len() + self.errors.len() + compat;
+        512 + (16 * shared + 128 * (copied + self.media.len())) as u64
+    }
+
     /// Adds what a deeper directory or a later section says.
     pub(crate) fn merge(&mut self, later: &Self) {
         self.merge_rewrite(later.rewrite.as_ref());

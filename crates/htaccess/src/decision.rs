@@ -2,6 +2,7 @@
 
 use crate::access::Verdict;
 use crate::config::{Config, Section, Select};
+use crate::limits;
 use crate::pattern::{Effort, TooMuch};
 use crate::place::{Place, normal, split_query};
 use crate::redirects::{End, ErrorDocument};
@@ -9,7 +10,7 @@ use crate::response::Response;
 use crate::rewrite::{self, Cookie, Effects};
 use crate::scene::{Environment, Scene};
 use crate::store::Store;
-use crate::world::{Facts, Kind, World};
+use crate::world::{Dear, Facts, Kind, World};
 use howdah_rules::auth::Auth;
 use howdah_rules::outcome::{Access, Failure, Outcome, Stop};
 use howdah_rules::rule::Ini;
@@ -71,7 +72,10 @@ impl Htaccess {
     }
 
     /// What is to be done with a request.
-    pub fn decide(&self, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Decision {
+    ///
+    /// # Errors
+    /// Other connections wait for this thread, and it would take too long.
+    pub fn decide(&self, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Result<Decision, Dear> {
         let step = Step {
             path: facts.path.to_vec(),
             query: facts.query.map(<[u8]>::to_vec),
@@ -84,6 +88,9 @@ impl Htaccess {
     }
 
     /// What is to be shown for an error of a request: the page is another path of the same request.
+    ///
+    /// # Errors
+    /// As `decide`.
     pub fn decide_error(
         &self,
         facts: &Facts<'_>,
@@ -92,7 +99,7 @@ impl Htaccess {
         page: &str,
         before: &Response,
         status: u16,
-    ) -> Decision {
+    ) -> Result<Decision, Dear> {
         let (path, query) = split_query(page.as_bytes());
         let mut environment = before.environment().clone();
         environment.set("REQUEST_METHOD", facts.method.as_bytes().to_vec());
@@ -110,14 +117,14 @@ impl Htaccess {
         world: &dyn World,
         now: Instant,
         (cookies, ended): (Vec<Cookie>, bool),
-    ) -> Decision {
+    ) -> Result<Decision, Dear> {
         let mut step = first;
         let mut walk = Walk {
             htaccess: self,
             facts,
             world,
             now,
-            effort: Effort::default(),
+            effort: Effort::of(world),
             ended,
             access: Vec::new(),
             cookies,
@@ -128,31 +135,39 @@ impl Htaccess {
         };
         loop {
             match walk.step(step) {
-                Ok(Next::Done(decision)) => return *decision,
+                Ok(Next::Done(decision)) => return Ok(*decision),
                 Ok(Next::Again(next)) => step = next,
-                Err(TooMuch) => return failed("a pattern takes too long, or there are too many rules"),
+                Err(TooMuch) if world.is_shared() => return Err(Dear),
+                Err(TooMuch) => return Ok(failed("a pattern takes too long, or there are too many rules")),
             }
         }
     }
 
-    fn auth(&self, config: &Config, users: Vec<String>) -> Result<Arc<Auth>, &'static str> {
+    fn auth(
+        &self,
+        config: &Config,
+        users: Vec<String>,
+        effort: &Effort,
+    ) -> Result<Result<Arc<Auth>, &'static str>, TooMuch> {
         let Some(file) = config.auth.file.clone().filter(|_| config.auth.kind.as_deref() == Some("basic")) else {
-            return Err("a user is required, and AuthType Basic or AuthUserFile is missing");
+            return Ok(Err("a user is required, and AuthType Basic or AuthUserFile is missing"));
         };
         let key = (config.auth.realm.clone().unwrap_or_default(), file, users);
         if let Some((_, auth)) = self.auths.lock().iter().find(|(known, _)| *known == key) {
-            return Ok(auth.clone());
+            return Ok(Ok(auth.clone()));
         }
+        effort.needs_own_thread()?;
         let (realm, file, users) = &key;
-        let source = Users::file(Path::new(file)).map_err(|_| "AuthUserFile cannot be read")?;
+        let Ok(source) = Users::file(Path::new(file)) else { return Ok(Err("AuthUserFile cannot be read")) };
         let only = users.iter().map(|user| user.as_str().into()).collect();
-        let auth = Arc::new(Auth::new(realm, source, only).map_err(|_| "AuthName cannot be sent")?);
+        let Ok(auth) = Auth::new(realm, source, only) else { return Ok(Err("AuthName cannot be sent")) };
+        let auth = Arc::new(auth);
         let mut kept = self.auths.lock();
         if kept.len() >= MOST_AUTHS {
             kept.clear();
         }
         kept.push((key, auth.clone()));
-        Ok(auth)
+        Ok(Ok(auth))
     }
 }
 
@@ -188,7 +203,8 @@ impl Walk<'_> {
         let place = Place::find(self.facts.root, &step.path, self.world);
         let Some(place) = place else { return Ok(Next::Done(Box::new(failed("too many directories")))) };
         let directories = place.directories(self.facts.root);
-        let merged = self.htaccess.store.merged(&directories, self.world, self.now);
+        self.effort.spend(step.environment.bytes() + limits::LOOK * directories.len() as u64)?;
+        let merged = self.htaccess.store.merged(&directories, self.world, self.now, &mut self.effort)?;
         if merged.broken {
             return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));
         }
@@ -245,6 +261,7 @@ impl Walk<'_> {
             }
         }
         for change in &config.changes {
+            scene.effort.spend(limits::CHANGE)?;
             change.apply(scene);
         }
         for line in &config.redirects {
@@ -292,7 +309,7 @@ impl Walk<'_> {
         Ok(match verdict {
             Verdict::Granted => None,
             Verdict::Denied => Some(status_stop(403)),
-            Verdict::Needs(users) => match self.htaccess.auth(config, users) {
+            Verdict::Needs(users) => match self.htaccess.auth(config, users, &scene.effort)? {
                 Ok(auth) => {
                     let known = |access: &Access| matches!(access, Access::Auth(known) if Arc::ptr_eq(known, &auth));
                     if !self.access.iter().any(known) {
@@ -492,6 +509,7 @@ fn with_sections(
             continue;
         }
         let made = made.get_or_insert_with(|| (**config).clone());
+        scene.effort.spend(section.config.weight() + made.weight() / 8)?;
         match section.select {
             Select::Methods(..) => made.merge_methods(&section.config),
             Select::Files(_) | Select::If { .. } => made.merge(&section.config),

@@ -3,7 +3,8 @@
 //! Reading order: `text` (lines and words), `directives` (what they say) into `config`, `store` (files that were read, and
 //! put together along a path), `decision` (the order in which modules are asked for a request), `response` (what
 //! becomes of its response). Each module of Apache is a file or folder: `rewrite`, `access`, `response_headers`, `media`,
-//! `environment`, `redirects`. What a request costs is bounded by `limits`; `known` lists what has no effect.
+//! `environment`, `redirects`. What a request costs is bounded by `limits`, and much closer on a thread that other
+//! connections wait for, which gives up (`Dear`) for another one to do it. `known` lists what has no effect.
 //!
 //! Everything here is pure but for what goes through the trait [`World`].
 #![forbid(unsafe_code)]
@@ -41,4 +42,4 @@ pub use redirects::ErrorDocument;
 pub use response::{Maker, Response};
 pub use scene::Environment;
 pub use text::Mistake;
-pub use world::{Entry, Facts, Kind, Stamp, World};
+pub use world::{Dear, Entry, Facts, Kind, OwnedFacts, Stamp, World};

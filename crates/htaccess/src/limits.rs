@@ -18,9 +18,16 @@ pub(crate) const PATTERN: usize = 8 * 1024;
 pub(crate) const SUBJECT: usize = 16 * 1024;
 /// Steps back that a match may take, of a pattern that cannot be matched in linear time.
 pub(crate) const BACKTRACKS: usize = 50_000;
-/// What all matches and file tests for one request may cost, about in bytes that are looked at: other connections of the I/O
-/// thread wait meanwhile.
+/// What all matches and file tests for one request may cost, about in bytes that are looked at: some 0.1 s of a processor.
 pub(crate) const EFFORT: u64 = 16 * 1024 * 1024;
+/// What of that may be done by a thread that other connections wait for: some milliseconds. Usual files take a tenth of it.
+pub(crate) const SHARED_EFFORT: u64 = 512 * 1024;
+/// What a match costs beside the bytes that it looks at.
+pub(crate) const MATCH: u64 = 512;
+/// What looking for a path costs.
+pub(crate) const LOOK: u64 = 1024;
+/// What a directive costs that sets something.
+pub(crate) const CHANGE: u64 = 256;
 /// Rounds of `[N]` together, for one pass through the rules.
 pub(crate) const ROUNDS: usize = 1_000;
 /// Bytes of a rewritten path and of a text that a directive makes.

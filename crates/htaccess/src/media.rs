@@ -18,6 +18,13 @@ pub(crate) struct Media {
     pub handler: Option<Option<bool>>,
 }
 
+impl Media {
+    /// How many endings are named.
+    pub(crate) fn len(&self) -> usize {
+        self.types.len() + self.charsets.len() + self.encodings.len() + self.handlers.len()
+    }
+}
+
 /// What follows for a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileType {

@@ -3,6 +3,7 @@
 
 use crate::dialect;
 use crate::limits;
+use crate::world::World;
 use std::ops::Range;
 
 /// A compiled pattern, perhaps with a `!` before it.
@@ -29,24 +30,38 @@ impl Default for Room {
     }
 }
 
-/// What the matches for one request may still cost.
+/// What may still be done for one request.
 #[derive(Debug)]
-pub(crate) struct Effort(u64);
+pub(crate) struct Effort {
+    left: u64,
+    /// By a thread that other connections wait for.
+    shared: bool,
+}
 
 impl Default for Effort {
     fn default() -> Self {
-        Self(limits::EFFORT)
+        Self { left: limits::EFFORT, shared: false }
     }
 }
 
-/// A match that would cost too much.
+/// It would cost too much, for this request or for this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMuch;
 
 impl Effort {
+    /// What the thread may do that asks in this world.
+    pub(crate) fn of(world: &dyn World) -> Self {
+        if world.is_shared() { Self { left: limits::SHARED_EFFORT, shared: true } } else { Self::default() }
+    }
+
+    /// Fails on a thread that other connections wait for.
+    pub(crate) fn needs_own_thread(&self) -> Result<(), TooMuch> {
+        if self.shared { Err(TooMuch) } else { Ok(()) }
+    }
+
     /// Pays for something that is about as dear as looking at so many bytes.
     pub(crate) fn spend(&mut self, cost: u64) -> Result<(), TooMuch> {
-        self.0 = self.0.checked_sub(cost).ok_or(TooMuch)?;
+        self.left = self.left.checked_sub(cost).ok_or(TooMuch)?;
         Ok(())
     }
 }
@@ -92,7 +107,7 @@ impl Pattern {
     /// Looks for the pattern. A subject that is too long is cut off.
     pub(crate) fn find(&self, subject: &[u8], effort: &mut Effort) -> Result<Option<Captures>, TooMuch> {
         let subject = &subject[..subject.len().min(limits::SUBJECT)];
-        let length = subject.len() as u64 + 64;
+        let length = subject.len() as u64 + limits::MATCH;
         match &self.engine {
             Engine::Linear(regex) => {
                 effort.spend(length * self.weight)?;
@@ -107,7 +122,9 @@ impl Pattern {
                 Ok(Some(captures))
             }
             Engine::Backtracking(regex) => {
-                effort.spend((limits::BACKTRACKS as u64 + length) * self.weight)?;
+                // A step back takes longer than a byte. Few of these on a shared thread, so that it has few of the worst.
+                let steps = limits::BACKTRACKS as u64 * if effort.shared { 2 } else { 1 };
+                effort.spend((steps + length) * self.weight)?;
                 backtrack(regex, subject)
             }
         }
@@ -118,7 +135,7 @@ impl Pattern {
         match &self.engine {
             Engine::Linear(regex) => {
                 let subject = &subject[..subject.len().min(limits::SUBJECT)];
-                effort.spend((subject.len() as u64 + 64) * self.weight)?;
+                effort.spend((subject.len() as u64 + limits::MATCH) * self.weight)?;
                 Ok(regex.is_match(subject))
             }
             Engine::Backtracking(_) => Ok(self.find(subject, effort)?.is_some()),

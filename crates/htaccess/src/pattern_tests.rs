@@ -50,7 +50,7 @@ fn a_match_that_goes_back_without_end_is_given_up() {
     let pattern = compiled(r"^(?=(a+)+$)(a|aa)+\1$");
     assert_eq!(pattern.find(&[b'a'; 60], &mut Effort::default()).err(), Some(TooMuch));
     let cheap = compiled("x");
-    let mut effort = Effort(1000);
+    let mut effort = Effort { left: 1000, shared: false };
     assert_eq!((0..100).find_map(|_| cheap.is_in(b"yyy", &mut effort).err()), Some(TooMuch));
 }
 

@@ -1,5 +1,6 @@
 //! `Redirect`, `RedirectMatch` and `ErrorDocument`.
 
+use crate::limits;
 use crate::pattern::{Captures, Pattern, Room, TooMuch};
 use crate::rewrite::{Template, escape_path, has_scheme, known_status, qualified};
 use crate::scene::Scene;
@@ -66,6 +67,7 @@ impl Redirect {
     }
 
     pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<Option<End>, TooMuch> {
+        scene.effort.spend(limits::CHANGE / 8)?;
         let mut location = match &self.from {
             Source::Prefix(prefix) => {
                 let Some(rest) = scene.path.strip_prefix(prefix.as_bytes()) else { return Ok(None) };

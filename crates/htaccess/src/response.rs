@@ -7,9 +7,10 @@ use crate::pattern::Effort;
 use crate::redirects::ErrorDocument;
 use crate::rewrite::{Cookie, Effects};
 use crate::scene::{Environment, Scene};
-use crate::world::{Facts, Kind, World};
+use crate::world::{Dear, Facts, Kind, World};
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What is kept of a request's directives until its response is there.
 #[derive(Debug, Default)]
@@ -102,15 +103,8 @@ impl Response {
         self.config.errors.get(&status).filter(|document| **document != ErrorDocument::Usual)
     }
 
-    /// Does what directives say to the headers of a response. False if that took too much.
-    pub fn apply(
-        &self,
-        facts: &Facts<'_>,
-        world: &dyn World,
-        status: u16,
-        maker: Maker,
-        headers: &mut HeaderMap,
-    ) -> bool {
+    /// Does what directives say to the headers of a response, but for `Header` lines.
+    pub fn prepare(&self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
         // What has no body has no type either.
         if maker == Maker::File && status != 304 {
             self.media_type(headers);
@@ -121,11 +115,28 @@ impl Response {
         if status < 400 {
             // A redirect has a page of the server's.
             let media = (maker == Maker::Server).then_some("text/html");
-            self.config.expires.apply(headers, media, facts.time);
+            self.config.expires.apply(headers, media, time);
         }
-        if self.config.headers.is_empty() {
-            return true;
-        }
+    }
+
+    /// True if there are `Header` lines.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        !self.config.headers.is_empty()
+    }
+
+    /// What `Header` lines make of the headers of a response.
+    ///
+    /// # Errors
+    /// It takes too much, for this thread or at all.
+    pub fn apply(
+        &self,
+        facts: &Facts<'_>,
+        world: &dyn World,
+        status: u16,
+        maker: Maker,
+        headers: &HeaderMap,
+    ) -> Result<HeaderMap, Dear> {
         let mut seen = headers.clone();
         if maker == Maker::Server {
             // What Apache's own pages are, and so what conditions in shipped files ask for.
@@ -141,16 +152,15 @@ impl Response {
             environment: self.environment.clone(),
             user: None,
             subrequest: false,
-            effort: Effort::default(),
+            effort: Effort::of(world),
             response: Some((status, &seen)),
         };
         let lines = self.config.headers.iter().filter(|line| maker != Maker::Server || line.always);
+        let mut made = headers.clone();
         for line in lines.take(limits::DIRECTIVES) {
-            if line.apply(headers, &mut scene).is_err() {
-                return false;
-            }
+            line.apply(&mut made, &mut scene).map_err(|_| Dear)?;
         }
-        true
+        Ok(made)
     }
 
     fn media_type(&self, headers: &mut HeaderMap) {

@@ -114,6 +114,7 @@ impl HeaderLine {
 
     /// Does it.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+        scene.effort.spend(limits::CHANGE)?;
         scene.effort.spend(64)?;
         let holds = match &self.when {
             When::Always => true,

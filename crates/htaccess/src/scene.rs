@@ -51,6 +51,11 @@ impl Environment {
         self.0.get(name).map(Vec::as_slice)
     }
 
+    /// How long all variables are together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
+    }
+
     /// All variables.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_slice()))

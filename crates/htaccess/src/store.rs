@@ -4,6 +4,7 @@
 use crate::config::{Config, Section, Select};
 use crate::directives::{self, Note, Read};
 use crate::limits;
+use crate::pattern::{Effort, TooMuch};
 use crate::text::Mistake;
 use crate::world::{Kind, Stamp, World};
 use parking_lot::Mutex;
@@ -56,30 +57,45 @@ impl Store {
     }
 
     /// What the files of these directories say, which lie within each other, the outermost first; each ends in a slash.
-    pub(crate) fn merged(&self, directories: &[Cow<'_, [u8]>], world: &dyn World, now: Instant) -> Arc<Merged> {
-        let files: Vec<Arc<Parsed>> = directories.iter().map(|directory| self.parsed(directory, world, now)).collect();
+    pub(crate) fn merged(
+        &self,
+        directories: &[Cow<'_, [u8]>],
+        world: &dyn World,
+        now: Instant,
+        effort: &mut Effort,
+    ) -> Result<Arc<Merged>, TooMuch> {
+        let files = directories.iter().map(|directory| self.parsed(directory, world, now, effort));
+        let files = files.collect::<Result<Vec<Arc<Parsed>>, TooMuch>>()?;
         let key = directories.last().map_or(&b""[..], |directory| directory);
         if let Some(known) = self.merged.lock().get(key) {
             let same = known.files.len() == files.len();
             if same && known.files.iter().zip(&files).all(|(a, b)| Arc::ptr_eq(a, b)) {
-                return known.clone();
+                return Ok(known.clone());
             }
         }
+        effort.spend(files.iter().map(|file| file.weight()).sum())?;
         let merged = Arc::new(Merged::new(files));
         let mut kept = self.merged.lock();
         if kept.len() >= limits::KEPT {
             kept.clear();
         }
         kept.insert(key.into(), merged.clone());
-        merged
+        Ok(merged)
     }
 
-    fn parsed(&self, directory: &[u8], world: &dyn World, now: Instant) -> Arc<Parsed> {
+    fn parsed(
+        &self,
+        directory: &[u8],
+        world: &dyn World,
+        now: Instant,
+        effort: &mut Effort,
+    ) -> Result<Arc<Parsed>, TooMuch> {
         if let Some(found) = self.found.lock().get(directory)
             && now.saturating_duration_since(found.looked) < FRESH
         {
-            return found.parsed.clone();
+            return Ok(found.parsed.clone());
         }
+        effort.spend(limits::LOOK)?;
         let path = [directory, &self.name].concat();
         let entry = world.look(&path).filter(|entry| entry.kind == Kind::File);
         let stamp = entry.map(|entry| entry.stamp);
@@ -87,18 +103,21 @@ impl Store {
             && found.stamp == stamp
         {
             found.looked = now;
-            return found.parsed.clone();
+            return Ok(found.parsed.clone());
         }
         let parsed = Arc::new(match stamp {
             None => Parsed::Nothing,
-            Some(_) => self.read(directory, &path, world),
+            Some(_) => {
+                effort.needs_own_thread()?;
+                self.read(directory, &path, world)
+            }
         });
         let mut kept = self.found.lock();
         if kept.len() >= limits::KEPT {
             kept.clear();
         }
         kept.insert(directory.into(), Found { looked: now, stamp, parsed: parsed.clone() });
-        parsed
+        Ok(parsed)
     }
 
     /// Reads a file, and says in the log what is to be said of it: once, as it is read once.
@@ -141,6 +160,16 @@ pub(crate) fn check(text: &[u8], directory: &[u8], strict: bool) -> Result<Read,
             Err(Mistake { line: note.line, what })
         }
         None => Ok(read),
+    }
+}
+
+impl Parsed {
+    /// About how many bytes are copied to put it together with others.
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Nothing | Self::Broken => 0,
+            Self::Rules(read) => read.file.config.weight() + 16 * read.file.sections.len() as u64,
+        }
     }
 }
 

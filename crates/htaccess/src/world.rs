@@ -70,6 +70,76 @@ impl Facts<'_> {
     }
 }
 
+/// Facts of a request for another thread.
+#[derive(Debug)]
+pub struct OwnedFacts {
+    method: String,
+    target: Vec<u8>,
+    path: Vec<u8>,
+    query: Option<Vec<u8>>,
+    protocol: String,
+    https: bool,
+    host: String,
+    server_addr: String,
+    server_port: String,
+    remote: Option<IpAddr>,
+    remote_port: String,
+    headers: HeaderMap,
+    root: Vec<u8>,
+    software: String,
+    time: SystemTime,
+}
+
+impl From<&Facts<'_>> for OwnedFacts {
+    fn from(facts: &Facts<'_>) -> Self {
+        Self {
+            method: facts.method.to_owned(),
+            target: facts.target.to_vec(),
+            path: facts.path.to_vec(),
+            query: facts.query.map(<[u8]>::to_vec),
+            protocol: facts.protocol.to_owned(),
+            https: facts.https,
+            host: facts.host.to_owned(),
+            server_addr: facts.server_addr.to_owned(),
+            server_port: facts.server_port.to_owned(),
+            remote: facts.remote,
+            remote_port: facts.remote_port.to_owned(),
+            headers: facts.headers.clone(),
+            root: facts.root.to_vec(),
+            software: facts.software.to_owned(),
+            time: facts.time,
+        }
+    }
+}
+
+impl OwnedFacts {
+    /// The facts.
+    #[must_use]
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            method: &self.method,
+            target: &self.target,
+            path: &self.path,
+            query: self.query.as_deref(),
+            protocol: &self.protocol,
+            https: self.https,
+            host: &self.host,
+            server_addr: &self.server_addr,
+            server_port: &self.server_port,
+            remote: self.remote,
+            remote_port: &self.remote_port,
+            headers: &self.headers,
+            root: &self.root,
+            software: &self.software,
+            time: self.time,
+        }
+    }
+}
+
+/// It is more than the thread may do that was asked. Where other connections wait for that thread, another one may do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dear;
+
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -113,4 +183,6 @@ pub trait World {
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
     /// A variable of the environment that PHP is started with.
     fn environment(&self, name: &str) -> Option<String>;
+    /// True if other connections wait for the thread that asks: it reads no file, and does nothing else that is dear.
+    fn is_shared(&self) -> bool;
 }

@@ -3,14 +3,16 @@
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
 //! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`; `ahead` is the pool that has booted its application. `explain` asks the same code what would become of a request, `server_request`
-//! makes requests of the server itself, `warm_up` those for new workers. Connections and sockets are `howdah-protocol`'s;
+//! `compress`; what is dear is done `aside`; `ahead` is the pool that has booted its application. `explain` asks the same
+//! code what would become of a request, `server_request` makes requests of the server itself, `warm_up` those for new
+//! workers. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod access_tests;
 mod ahead;
+mod aside;
 pub mod challenges;
 mod client_fields;
 pub mod compress;

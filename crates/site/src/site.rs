@@ -1,6 +1,7 @@
 //! A site: its settings in the form in which the phases use them. Built once, read by all threads.
 
 use crate::ahead::Ahead;
+use crate::aside::Aside;
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
@@ -82,6 +83,7 @@ pub struct Site {
     pub static_files: StaticFiles,
     /// Pages of directories without an index.
     pub(crate) listings: Listings,
+    pub(crate) aside: Aside,
     /// The same for the directories that rules name.
     places: Vec<(PathBuf, StaticFiles)>,
     /// The files that scripts may hand over.
@@ -190,6 +192,7 @@ impl Site {
             )
             .map_err(|error| format!("static: {error}"))?,
             listings: Listings::default(),
+            aside: Aside::default(),
             places: places(&settings, &public, &withheld)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,

@@ -37,6 +37,10 @@ impl World for Disk {
     fn environment(&self, _name: &str) -> Option<String> {
         None
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 fn decoded(path: &str) -> Vec<u8> {
@@ -80,7 +84,7 @@ pub(crate) fn ask(host: &str, port: u16, root: &Path, request: &Request, compare
         time: SystemTime::now(),
     };
     let htaccess = Htaccess::new(".htaccess", true);
-    let decision = htaccess.decide(&facts, &Disk, Instant::now());
+    let decision = htaccess.decide(&facts, &Disk, Instant::now()).unwrap();
     let mut made = Outcome::new();
     let (status, user) = settle(&decision, &facts);
     let mut shown = Shown { made: &mut made, root, compare, user };
@@ -148,19 +152,22 @@ impl Shown<'_> {
                 }
                 ErrorDocument::Path(page) => {
                     let now = Instant::now();
-                    let error = htaccess.decide_error(facts, &Disk, now, page, &decision.response, status);
+                    let error = htaccess.decide_error(facts, &Disk, now, page, &decision.response, status).unwrap();
                     if error.found == Some(Kind::File) && error.outcome.stop.is_none() {
                         let maker = self.respond(&error, facts, &mut headers, uri, &status.to_string());
-                        assert!(error.response.apply(facts, &Disk, status, maker, &mut headers));
-                        self.headers(&headers);
+                        self.finish(&error, facts, status, maker, headers);
                         return;
                     }
                 }
                 ErrorDocument::Usual => {}
             }
         }
-        assert!(decision.response.apply(facts, &Disk, status, maker, &mut headers));
-        self.headers(&headers);
+        self.finish(decision, facts, status, maker, headers);
+    }
+
+    fn finish(&mut self, decision: &Decision, facts: &Facts<'_>, status: u16, maker: Maker, mut headers: HeaderMap) {
+        decision.response.prepare(facts.time, status, maker, &mut headers);
+        self.headers(&decision.response.apply(facts, &Disk, status, maker, &headers).unwrap());
     }
 
     fn headers(&mut self, headers: &HeaderMap) {

@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_htaccess::{Decision, Entry, ErrorDocument, Facts, Kind, Maker, Stamp, World};
+use howdah_htaccess::{Dear, Decision, Entry, ErrorDocument, Facts, Htaccess, Kind, Maker, OwnedFacts, Stamp, World};
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
 use howdah_rules::auth::Asked;
@@ -27,7 +27,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// The machine, as the rules of a site may see it.
-struct Machine<'a>(&'a Site);
+struct Machine<'a> {
+    site: &'a Site,
+    /// Asked by an I/O thread.
+    shared: bool,
+}
 
 impl World for Machine<'_> {
     fn look(&self, path: &[u8]) -> Option<Entry> {
@@ -59,8 +63,36 @@ impl World for Machine<'_> {
     }
 
     fn environment(&self, name: &str) -> Option<String> {
-        self.0.environment.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
+        self.site.environment.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
     }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+}
+
+/// Asks the files of the request's site. What is dear, as reading a file is, is done by a thread beside the I/O threads.
+async fn ask<T: Send + 'static>(
+    exchange: &Exchange,
+    path: &[u8],
+    question: impl Fn(&Htaccess, &Facts<'_>, &Machine<'_>) -> Result<T, Dear> + Send + 'static,
+) -> Result<T, Refusal> {
+    let site = exchange.site.clone();
+    let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
+    let here = Machine { site: &site, shared: true };
+    let asked = with_facts(exchange, path, |facts| {
+        question(htaccess, facts, &here).map_err(|Dear| Box::new(OwnedFacts::from(facts)))
+    });
+    let facts = match asked {
+        Ok(done) => return Ok(done),
+        Err(facts) => facts,
+    };
+    let own = site.clone();
+    let done = site.aside.run(move || {
+        let htaccess = own.htaccess.as_ref().ok_or(Dear)?;
+        question(htaccess, &facts.facts(), &Machine { site: &own, shared: false })
+    });
+    done.await?.map_err(|Dear| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
 /// What `.htaccess` files make of a request.
@@ -69,15 +101,15 @@ pub(crate) async fn run<U: Upstream>(
     exchange: &mut Exchange,
     body: RequestBody,
 ) -> Result<Response, Refusal> {
-    let site = exchange.site.clone();
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
-    let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
     // The files say where a request leads; what rules have made of its target does not count beside them.
     if let Some(ruled) = &mut exchange.ruled {
         ruled.outcome.query = None;
     }
     let has_body = !body.is_none();
-    let decision = with_facts(exchange, &path, |facts| htaccess.decide(facts, &Machine(&site), exchange.started));
+    let now = exchange.started;
+    let decision = ask(exchange, &path, move |htaccess, facts, machine| htaccess.decide(facts, machine, now)).await?;
+    let decision = Arc::new(decision);
     let served = serve(upstream, exchange, &decision, body).await;
     let (response, maker) = match served {
         Ok(served) => served,
@@ -89,7 +121,7 @@ pub(crate) async fn run<U: Upstream>(
     } else {
         (response, maker, decision)
     };
-    let mut response = finished(exchange, &path, &decision, response, maker);
+    let mut response = finished(exchange, &path, decision, response, maker).await;
     if maker == Maker::Server {
         exchange.front = Front::Error;
         // The rest of the request's body is not worth reading.
@@ -244,20 +276,19 @@ async fn error_document<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
     path: &[u8],
-    decision: Decision,
+    decision: Arc<Decision>,
     mut response: Response,
-) -> (Response, Maker, Decision) {
+) -> (Response, Maker, Arc<Decision>) {
     let status = response.status();
-    let site = exchange.site.clone();
-    let (page, htaccess) = match (decision.error_document(status.as_u16()), &site.htaccess) {
-        (Some(ErrorDocument::Path(page)), Some(htaccess)) => (page, htaccess),
-        (Some(ErrorDocument::Text(text)), _) => {
+    let page = match decision.error_document(status.as_u16()) {
+        Some(ErrorDocument::Path(page)) => page.clone(),
+        Some(ErrorDocument::Text(text)) => {
             *response.body_mut() = Body::full(Bytes::copy_from_slice(text.as_bytes()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
             return (response, Maker::Server, decision);
         }
         // Who is not let in must be asked for a password, not sent away.
-        (Some(ErrorDocument::Address(address)), _) if status != StatusCode::UNAUTHORIZED => {
+        Some(ErrorDocument::Address(address)) if status != StatusCode::UNAUTHORIZED => {
             if let Ok(location) = HeaderValue::from_str(address) {
                 response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::FOUND;
@@ -267,9 +298,11 @@ async fn error_document<U: Upstream>(
         }
         _ => return (response, Maker::Server, decision),
     };
-    let (now, before, code) = (exchange.started, &decision.response, status.as_u16());
-    let error =
-        with_facts(exchange, path, |facts| htaccess.decide_error(facts, &Machine(&site), now, page, before, code));
+    let (now, before, code) = (exchange.started, decision.clone(), status.as_u16());
+    let error = ask(exchange, path, move |htaccess, facts, machine| {
+        htaccess.decide_error(facts, machine, now, &page, &before.response, code)
+    });
+    let Ok(error) = error.await else { return (response, Maker::Server, decision) };
     // A page that cannot be had either must not lead to another.
     if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
         return (response, Maker::Server, decision);
@@ -288,22 +321,36 @@ async fn error_document<U: Upstream>(
             made.headers_mut().insert(name, value.clone());
         }
     }
-    (made, maker, error)
+    (made, maker, Arc::new(error))
 }
 
 /// The response with what the files say to its headers.
-fn finished(exchange: &Exchange, path: &[u8], decision: &Decision, response: Response, maker: Maker) -> Response {
+async fn finished(
+    exchange: &Exchange,
+    path: &[u8],
+    decision: Arc<Decision>,
+    response: Response,
+    maker: Maker,
+) -> Response {
     let (mut head, body) = response.into_parts();
     let status = head.status.as_u16();
-    let done = with_facts(exchange, path, |facts| {
-        let machine = Machine(&exchange.site);
-        decision.response.apply(facts, &machine, status, maker, &mut head.headers)
-    });
-    if done {
+    decision.response.prepare(exchange.time, status, maker, &mut head.headers);
+    if !decision.response.has_lines() {
         return Response::from_parts(head, body);
     }
-    tracing::error!(target: "howdah::htaccess", id = %exchange.id, "Header takes too long: not answered");
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR).into_response(&exchange.head.headers)
+    let headers = std::mem::take(&mut head.headers);
+    let made =
+        ask(exchange, path, move |_, facts, machine| decision.response.apply(facts, machine, status, maker, &headers));
+    match made.await {
+        Ok(headers) => {
+            head.headers = headers;
+            Response::from_parts(head, body)
+        }
+        Err(refusal) => {
+            tracing::error!(target: "howdah::htaccess", id = %exchange.id, "Header takes too long: not answered");
+            refusal.into_response(&exchange.head.headers)
+        }
+    }
 }
 
 /// What the rules may know of the request.

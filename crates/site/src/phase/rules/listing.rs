@@ -38,18 +38,17 @@ pub(crate) async fn run(
     let text = match site.listings.get(&key, changed) {
         Some(text) => text,
         None => {
-            let site = site.clone();
-            let made = tokio::task::spawn_blocking(move || {
+            let own = site.clone();
+            let made = site.aside.run(move || {
                 // Others may have waited for the same thread to make the same page.
-                if let Some(text) = site.listings.get(&key, changed) {
+                if let Some(text) = own.listings.get(&key, changed) {
                     return Ok(text);
                 }
-                let text = Bytes::from(page(&site, place.as_deref(), &key.0, &key.1)?);
-                site.listings.keep(Page { key, changed, made: Instant::now(), text: text.clone() });
+                let text = Bytes::from(page(&own, place.as_deref(), &key.0, &key.1)?);
+                own.listings.keep(Page { key, changed, made: Instant::now(), text: text.clone() });
                 Ok::<_, io::Error>(text)
             });
-            let made = made.await.map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
-            made.map_err(|_| Refusal::new(StatusCode::NOT_FOUND))?
+            made.await?.map_err(|_| Refusal::new(StatusCode::NOT_FOUND))?
         }
     };
     let mut response = Response::new(Body::full(text));

@@ -1,0 +1,128 @@
+//! A thread that other connections wait for reads no file and stops early; another thread does the same to its end.
+
+#![allow(clippy::unwrap_used)]
+
+use howdah_htaccess::{Dear, Decision, Entry, Facts, Htaccess, Kind, Maker, Stamp, World};
+use http::{HeaderMap, HeaderValue};
+use std::cell::Cell;
+use std::time::{Instant, SystemTime};
+
+/// A root with one file.
+struct Made {
+    file: String,
+    shared: Cell<bool>,
+    reads: Cell<usize>,
+}
+
+impl World for Made {
+    fn look(&self, path: &[u8]) -> Option<Entry> {
+        let kind = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
+        let stamp = Stamp::default();
+        (path.ends_with(b"/") || path.ends_with(b"/.htaccess")).then_some(Entry {
+            kind,
+            size: 1,
+            executable: false,
+            stamp,
+        })
+    }
+
+    fn is_link(&self, _path: &[u8]) -> bool {
+        false
+    }
+
+    fn read(&self, _path: &[u8], _most: usize) -> std::io::Result<Vec<u8>> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(self.file.clone().into_bytes())
+    }
+
+    fn environment(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared.get()
+    }
+}
+
+/// What a shared thread and then another one make of a request.
+struct Asked {
+    world: Made,
+    htaccess: Htaccess,
+    headers: HeaderMap,
+}
+
+impl Asked {
+    fn new(file: String) -> Self {
+        let world = Made { file, shared: Cell::new(true), reads: Cell::new(0) };
+        let mut headers = HeaderMap::new();
+        headers.insert("x-long", HeaderValue::from_bytes(&[b'a'; 8000]).unwrap());
+        Self { world, htaccess: Htaccess::new(".htaccess", true), headers }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            method: "GET",
+            target: b"/page",
+            path: b"/page",
+            query: None,
+            protocol: "HTTP/1.1",
+            https: false,
+            host: "example.org",
+            server_addr: "192.0.2.1",
+            server_port: "80",
+            remote: Some([192, 0, 2, 7].into()),
+            remote_port: "4000",
+            headers: &self.headers,
+            root: b"/root",
+            software: "server",
+            time: SystemTime::now(),
+        }
+    }
+
+    fn decide(&self, shared: bool) -> Result<Decision, Dear> {
+        self.world.shared.set(shared);
+        self.htaccess.decide(&self.facts(), &self.world, Instant::now())
+    }
+}
+
+#[test]
+fn a_shared_thread_reads_no_file() {
+    let asked = Asked::new("RewriteEngine On\nRewriteRule ^page$ other.html\n".to_owned());
+    assert_eq!((asked.decide(true).err(), asked.world.reads.get()), (Some(Dear), 0));
+    let read = asked.decide(false).unwrap().outcome.path;
+    assert_eq!(read.as_deref(), Some(&b"/other.html"[..]));
+    assert_eq!(asked.decide(true).unwrap().outcome.path, read, "what has been read costs little");
+    assert_eq!(asked.world.reads.get(), 1);
+}
+
+#[test]
+fn a_shared_thread_leaves_dear_rules_to_another() {
+    let many = |line: &str, times: usize| "RewriteEngine On\n".to_owned() + &line.repeat(times);
+    let files = [
+        many("RewriteCond %{HTTP:X-Long} b\nRewriteRule ^ - [F]\n", 100),
+        many("RewriteCond %{HTTP:X-Long} ^(?!b)(a|b)c\nRewriteRule ^ - [F]\n", 20),
+        many("RewriteCond %{DOCUMENT_ROOT}/none -f\nRewriteRule ^ - [F]\n", 100),
+        many("SetEnv A b\n", 3000),
+        many("<Files page>\nRedirect /a /b\n</Files>\n", 2000),
+    ];
+    for file in files {
+        let asked = Asked::new(file);
+        let done = asked.decide(false).unwrap();
+        assert!(done.outcome.stop.is_none(), "{:?}", done.outcome.stop);
+        assert_eq!(asked.decide(true).err(), Some(Dear), "{:.60}", asked.world.file);
+    }
+}
+
+#[test]
+fn a_shared_thread_leaves_dear_header_lines_to_another_which_sees_the_headers_unchanged() {
+    let asked = Asked::new("Header append X-Made a\n".repeat(3000));
+    let decision = asked.decide(false).unwrap();
+    let headers = HeaderMap::new();
+    let apply = |shared| {
+        asked.world.shared.set(shared);
+        decision.response.apply(&asked.facts(), &asked.world, 200, Maker::Script, &headers)
+    };
+    assert_eq!(apply(true), Err(Dear));
+    let made = apply(false).unwrap();
+    assert_eq!(made["x-made"].to_str().unwrap().matches('a').count(), 3000);
+}

@@ -1,0 +1,59 @@
+//! Dear work for requests of a site, done by threads beside the I/O threads, since all connections of one of those wait for it.
+//! A few of them work for a site at a time: the other sites find processors free.
+
+use crate::refusal::Refusal;
+use http::StatusCode;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The threads that may work for a site at once.
+#[derive(Debug)]
+pub(crate) struct Aside(Arc<Semaphore>);
+
+impl Default for Aside {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new((howdah_budget::machine::processors() / 2).max(1))))
+    }
+}
+
+impl Aside {
+    /// What the work comes to. Others that wait for their turn may have done the same meanwhile.
+    pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+        let failed = || Refusal::new(StatusCode::INTERNAL_SERVER_ERROR);
+        let permit = self.0.clone().acquire_owned().await.map_err(|_| failed())?;
+        // The thread keeps the permit until it is done: the work goes on when its client leaves.
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(permit);
+            done
+        });
+        done.await.map_err(|_| failed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn work_is_done_by_another_thread_and_so_much_at_once() {
+        let aside = Aside(Arc::new(Semaphore::new(1)));
+        let here = std::thread::current().id();
+        assert_ne!(aside.run(|| std::thread::current().id()).await.ok(), Some(here));
+        let (go_on, waits) = mpsc::channel::<()>();
+        let first = aside.run(move || waits.recv());
+        let second = aside.run(|| ());
+        tokio::pin!(first, second);
+        tokio::select! {
+            biased;
+            _ = &mut first => panic!("it waits to go on"),
+            _ = &mut second => panic!("it waits for the first"),
+            () = std::future::ready(()) => {}
+        }
+        go_on.send(()).unwrap();
+        assert!(first.await.is_ok() && second.await.is_ok());
+        assert!(aside.run(|| -> () { panic!("on purpose") }).await.is_err());
+        assert!(aside.run(|| ()).await.is_ok(), "work that fails gives its place back");
+    }
+}

@@ -1,0 +1,39 @@
+//! What is dear about `.htaccess` files is not done by the I/O threads, whose connections all wait for them.
+
+use howdah_tests::{Request, Site, scenario};
+use std::fs;
+
+/// Rules that look at a long field, each for some time. None holds.
+fn dear_rules() -> String {
+    let rule = |n: usize| format!("RewriteCond %{{HTTP:X-Long}} (a|aa)+(a+)*$x?{n}\nRewriteRule ^ - [F]\n");
+    format!("RewriteEngine On\n{}", (0..250).map(rule).collect::<String>())
+}
+
+/// Nanoseconds of a processor that the I/O threads have had, and the server's other threads.
+fn processor_time(site: &Site) -> (u64, u64) {
+    let (mut io, mut others) = (0, 0);
+    for thread in fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap().flatten() {
+        let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let time: u64 = read("schedstat").split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0);
+        *if read("comm").starts_with("howdah-io-") { &mut io } else { &mut others } += time;
+    }
+    (io, others)
+}
+
+scenario!(
+    dear_htaccess_files_are_not_read_and_evaluated_by_io_threads,
+    howdah_only = "the reference reads no .htaccess",
+    |s| s
+        .setting("htaccess", "true")
+        .setting("threads", "1")
+        .file("dear/.htaccess", dear_rules())
+        .file("dear/page.txt", "page"),
+    |site| {
+        let before = processor_time(site);
+        let dear = Request::get("/dear/page.txt").header("X-Long", &"a".repeat(15_000));
+        assert_eq!(site.send(&dear).expect(200).text(), "page");
+        let after = processor_time(site);
+        let (io, others) = (after.0 - before.0, after.1 - before.1);
+        assert!(io < others / 2, "{io} ns on I/O threads, {others} ns on others");
+    },
+);
