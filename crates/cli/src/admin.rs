@@ -19,7 +19,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, NoDirectory, Settings};
 use howdah_observe::metrics::Format;
-use howdah_observe::{BOUNDS_US, Metrics, RequestMetrics, UpstreamMetrics};
+use howdah_observe::{BOUNDS_US, Metrics, Quiet, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};
@@ -45,6 +45,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
+
+/// Without descriptors it fails ten times a second.
+static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
 
 /// What is asked for but not responded to, when the server has ended for everybody else, gets this long.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -260,7 +263,9 @@ async fn accept(socket: Listening, state: Arc<State>, until: Until) {
             accepted = accept_one(&socket, &state.guard) => match accepted {
                 Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), until.clone()))),
                 Err(error) => {
-                    tracing::warn!("the admin endpoint cannot accept: {error}");
+                    if let Some(others) = OUT_OF_ROOM.speaks() {
+                        tracing::warn!(others, "the admin endpoint cannot accept connections: {error}");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },

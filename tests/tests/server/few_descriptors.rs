@@ -38,6 +38,37 @@ scenario!(
     },
 );
 
+/// How often threads of the server have waited and gone on.
+fn wakes(site: &Site) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap().flatten();
+    let wakes = threads.map(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+    });
+    wakes.sum()
+}
+
+scenario!(
+    listeners_without_descriptors_say_so_once,
+    howdah_only = "the limit of the reference's processes is its own",
+    |s| s.unix_listener().file("page.txt", "page").allow_log("Too many open files"),
+    |site| {
+        limit(site, 3);
+        let (by_tcp, by_unix) = (Conn::open(site.target()), Conn::open(&site.unix()));
+        let said = "cannot accept connections";
+        let _ = site.wait_for_log(&[said]);
+        // Both listeners try again ten times a second, and wake for nothing else.
+        let before = wakes(site);
+        assert!(eventually(PATIENCE, || wakes(site) > before + 15));
+        assert_eq!(site.log().matches(said).count(), 1, "{}", site.log());
+        limit(site, 1024);
+        for mut conn in [by_tcp, by_unix] {
+            assert_eq!(conn.exchange(&Request::get("/page.txt")).expect(200).text(), "page");
+        }
+    },
+);
+
 #[test]
 fn with_128_descriptors_requests_on_open_connections_are_served() {
     let top = tempfile::tempdir().unwrap();
