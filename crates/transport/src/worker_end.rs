@@ -80,6 +80,9 @@ impl WorkerEnd {
     /// # Errors
     /// The lane's version or sizes do not match this build.
     pub fn attach(lane: impl AsFd, eventfd: OwnedFd, control: ControlSocket) -> io::Result<Self> {
+        // The first reading looks for the vDSO's function and keeps it in a static. In snapshot mode what a request writes to
+        // statics is undone, and each would look again.
+        let _ = clock::monotonic_us();
         let segment = Segment::attach(lane)?;
         let (requests, responses) = (segment.request_ring(), segment.response_ring());
         let head = segment.control().response_head.0.load(Ordering::Relaxed);

@@ -50,6 +50,27 @@ in_each_way!(
     },
 );
 
+in_each_way!(
+    the_body_of_the_loop_collects_nothing_and_garbage_is_destroyed_all_the_same,
+    |s| {
+        script(
+            s,
+            "class Cycle { public $self; function __construct() { $this->self = $this; }
+                function __destruct() { mark('destroyed'); } }",
+            "new Cycle; echo gc_collect_cycles() > 0 ? 'collected' : 'kept'; new Cycle;",
+            "mark('collected ' . gc_collect_cycles());",
+        )
+    },
+    |site| {
+        let (none, destroyed) = (site.marks("collected 0"), site.marks("destroyed"));
+        for i in 1..=3 {
+            assert_eq!(site.get_ok("/"), "collected", "in the handler it is as ever");
+            site.wait_for_mark("collected 0", none + i);
+            site.wait_for_mark("destroyed", destroyed + 2 * i);
+        }
+    },
+);
+
 /// How a request of `/?end=…` can end in the body of the loop.
 const ENDS: &str = "switch ($_GET['end'] ?? '') {
     case 'exit': exit(3);

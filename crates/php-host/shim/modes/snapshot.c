@@ -28,6 +28,7 @@
 #include "snapshot/php/request_end.h"
 #include "snapshot/php/tls.h"
 #include "snapshot/php/warmup.h"
+#include "snapshot/php/watch.h"
 #include "snapshot/sessions/settle.h"
 
 #include <ext/standard/php_filestat.h>
@@ -251,6 +252,7 @@ static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache)
         finish_request(bailed);
     }
     handled = true;
+    shim_snapshot_watch_responded();
 }
 
 static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {

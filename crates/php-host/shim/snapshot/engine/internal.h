@@ -129,7 +129,8 @@ typedef struct snapshot_state {
     size_t scan_buffer_size;
     long faults;
     long size_pages; /* of the address space, after the last restore */
-    long size_now;   /* when the restore began */
+    long size_now;   /* when snapshot_process_check() looked */
+    bool restorable; /* snapshot_restorable() has said so, and snapshot_restore() comes next */
 
     void *program_break;
     char *stack_start, *stack_end, *stack_copy;

@@ -273,7 +273,8 @@ int snapshot_boot_descriptor(int fd) {
 }
 
 bool snapshot_restorable(void) {
-    return snapshot_state_ != NULL && snapshot_process_check(snapshot_state_);
+    snapshot_state *s = snapshot_state_;
+    return s != NULL && (s->restorable = snapshot_process_check(s));
 }
 
 bool snapshot_process_check(snapshot_state *s) {

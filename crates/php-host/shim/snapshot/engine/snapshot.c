@@ -351,9 +351,10 @@ void snapshot_restore(void) {
     if (s == NULL || !s->taken) {
         return;
     }
-    if (!snapshot_process_check(s)) {
+    if (!s->restorable && !snapshot_process_check(s)) {
         return;
     }
+    s->restorable = false;
     if (s->numbers.way == SNAPSHOT_WAY_FORK) {
         _exit(0);
     }

@@ -114,7 +114,8 @@ bool snapshot_is_boot_descriptor(int fd);
 /* A descriptor for what the application had opened under this number, whatever the request has done to it. */
 int snapshot_boot_descriptor(int fd);
 /* Whether the process can be put back after this request, as far as its descriptors are concerned; else
- * snapshot_reason(). snapshot_restore() asks too; whoever asks before can still end in good order. */
+ * snapshot_reason(). Whoever asks can still end in good order; nothing of PHP may run between a true answer and
+ * snapshot_restore(), which asks only if nobody has. */
 bool snapshot_restorable(void);
 /* The request may have locked one of the application's files. */
 void snapshot_locks_touched(void);

@@ -28,6 +28,9 @@ static int acquired;
 /* The script has asked that its semaphores stay acquired. */
 static bool stays_acquired;
 
+/* The request's response is complete, its script goes on. The restore makes it false. */
+static bool responded;
+
 /* --- libc's functions --- */
 
 /* What is written below /proc is about processes: their names, their limits, how they are killed. */
@@ -148,7 +151,19 @@ static ZEND_NAMED_FUNCTION(touches_signals) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
+/* Worker scripts call it between two requests. Here the restore takes all that a request has made; what is garbage has
+ * its destructors called at the request's end, as everything has. */
+static ZEND_NAMED_FUNCTION(collects) {
+    if (!responded) {
+        original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+        return;
+    }
+    ZEND_PARSE_PARAMETERS_NONE();
+    RETURN_LONG(0);
+}
+
 static watched functions[] = {
+    {"gc_collect_cycles", collects, NULL},
     {"pcntl_fork", forks, NULL},
     {"pcntl_rfork", forks, NULL},
     {"pcntl_forkx", forks, NULL},
@@ -183,6 +198,10 @@ void shim_snapshot_watch(void) {
 
 void shim_snapshot_watch_boot(void) {
     prctl(PR_GET_NAME, boot_name);
+}
+
+void shim_snapshot_watch_responded(void) {
+    responded = true;
 }
 
 const char *shim_snapshot_watch_settle(void) {

@@ -6,6 +6,8 @@
 
 void shim_snapshot_watch(void);
 void shim_snapshot_watch_boot(void);
+/* The handler has run: what is left of the request is the body of the script's loop. */
+void shim_snapshot_watch_responded(void);
 const char *shim_snapshot_watch_settle(void);
 
 #endif
