@@ -181,6 +181,44 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
     };
 }
 
+/**
+ * Brings the framework's code to the state in which requests find it warm, before any was seen: its services, the providers
+ * that wait for a use, the routes, the models, and one request that ends in the page for what is not there. No controller runs.
+ * What fails here fails in the request that needs it, and is told there.
+ */
+function warm_code(\Illuminate\Foundation\Application $app, Kernel $kernel): void
+{
+    $attempt = static function (\Closure $act): void {
+        try {
+            $act();
+        } catch (\Throwable) {
+        }
+    };
+    ob_start();
+    set_error_handler(static fn (): bool => true);
+    $attempt(static fn () => $app->loadDeferredProviders());
+    $services = ['auth', 'cache', 'config', 'cookie', 'db', 'db.factory', 'db.transactions', 'encrypter', 'events', 'files', 'hash',
+        'log', 'router', 'routes', 'session', 'translator', 'url', 'validator', 'view', 'view.finder', 'blade.compiler'];
+    foreach ($services as $name) {
+        $attempt(static fn () => $app->bound($name) && $app->make($name));
+    }
+    $attempt(static fn () => $app->make('view')->getEngineResolver()->resolve('blade'));
+    foreach (glob($app->path('Models/*.php')) ?: [] as $file) {
+        $model = $app->getNamespace() . 'Models\\' . basename($file, '.php');
+        $attempt(static fn () => is_subclass_of($model, \Illuminate\Database\Eloquent\Model::class) && new $model());
+    }
+    $request = Request::create('http://localhost/' . bin2hex(random_bytes(8)));
+    $isThere = false;
+    $attempt(static function () use ($app, $request, &$isThere): void {
+        $app->make('router')->getRoutes()->match($request);
+        $isThere = true;
+    });
+    // A route may be for any path.
+    $isThere || $attempt(static fn () => $kernel->handle($request));
+    restore_error_handler();
+    ob_end_clean();
+}
+
 /** One request after the other, on an application that has booted. */
 function serve(string $base): void
 {
@@ -219,7 +257,15 @@ function serve(string $base): void
             \Howdah\boot_again('the configuration has changed');
         }
     });
-    \Howdah\after_warmup(reset_after_warmup($app));
+    $reset = reset_after_warmup($app);
+    if ($app['config']->get('app.debug')) {
+        // No request runs code of before.
+        ini_set('opcache.revalidate_freq', '0');
+    } else {
+        warm_code($app, $kernel);
+        $reset();
+    }
+    \Howdah\after_warmup($reset);
 
     $answered = null;
     $handle = static function () use ($app, $kernel, $added, &$answered): void {

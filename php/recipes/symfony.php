@@ -21,8 +21,10 @@ namespace Howdah\Recipes\Symfony;
 \define(__NAMESPACE__ . '\THERE', scandir(\dirname($_SERVER['SCRIPT_FILENAME'], 2)) ?: []);
 
 use Symfony\Component\Config\ConfigCache;
+use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\Exception\NotFoundHttpException;
 use Symfony\Component\HttpKernel\HttpCache\HttpCache;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
@@ -193,6 +195,141 @@ final class Sources
     }
 }
 
+/**
+ * Brings the application's code to the state in which requests find it warm, before any was seen: by lists that the framework
+ * has made itself, and by one request that ends in the page of an error. No controller of the application runs. Each step does
+ * without what an application does not have; what fails here fails in the request that needs it, and is told there.
+ */
+final class WarmCode
+{
+    private const STEPS = ['loadClasses', 'makeServices', 'loadRoutes', 'loadTemplates', 'loadTexts', 'loadMetadata', 'askForAnError', 'askForDocumentation'];
+
+    private readonly ContainerInterface $container;
+
+    public function __construct(private readonly KernelInterface $kernel, private readonly HttpKernelInterface $application)
+    {
+        $this->container = $kernel->getContainer();
+    }
+
+    public function load(): void
+    {
+        $zone = date_default_timezone_get();
+        ob_start();
+        set_error_handler(static fn (): bool => true);
+        foreach (self::STEPS as $step) {
+            self::attempt($this->$step(...));
+        }
+        // A kernel that has handled requests resets its services when it is booted again.
+        $this->kernel->boot();
+        restore_error_handler();
+        ob_end_clean();
+        date_default_timezone_set($zone);
+    }
+
+    private static function attempt(\Closure $act): mixed
+    {
+        try {
+            return $act();
+        } catch (\Throwable) {
+            return null;
+        }
+    }
+
+    /** A public service, if there is one of this name. */
+    private function service(string $name): ?object
+    {
+        return $this->container->has($name) ? self::attempt(fn (): ?object => $this->container->get($name)) : null;
+    }
+
+    /** The classes that the container's compiler has put down for preloading. */
+    private function loadClasses(): void
+    {
+        $built = method_exists($this->kernel, 'getBuildDir') ? $this->kernel->getBuildDir() : $this->kernel->getCacheDir();
+        $list = $built . '/' . (new \ReflectionObject($this->container))->getShortName() . '.preload.php';
+        preg_match_all("/^\\\$classes\\[\\] = '([^']+)';/m", (string) @file_get_contents($list), $classes);
+        foreach ($classes[1] as $class) {
+            self::attempt(static fn (): bool => class_exists(strtr($class, ['\\\\' => '\\'])));
+        }
+    }
+
+    /** Public services, but not the application's own, which may look at the request when they are made. */
+    private function makeServices(): void
+    {
+        $project = $this->kernel->getProjectDir() . '/';
+        $isOwn = static function (string $class) use ($project): bool {
+            $file = (string) (new \ReflectionClass($class))->getFileName();
+
+            return str_starts_with($file, $project) && !str_starts_with($file, $project . 'vendor/');
+        };
+        foreach ($this->container->getServiceIds() as $name) {
+            $named = str_contains($name, '\\') && self::attempt(static fn (): bool => class_exists($name));
+            $named && $isOwn($name) || $this->service($name);
+        }
+    }
+
+    private function loadRoutes(): void
+    {
+        $router = $this->service('router');
+        self::attempt(static fn () => $router?->match('/' . bin2hex(random_bytes(8))));
+        self::attempt(static fn () => $router?->generate(bin2hex(random_bytes(8))));
+    }
+
+    /** Templates that the cache's warmer has compiled: their classes. */
+    private function loadTemplates(): void
+    {
+        $this->service('twig');
+        foreach (glob($this->kernel->getCacheDir() . '/twig/*/*.php') ?: [] as $file) {
+            self::attempt(static fn () => require_once $file);
+        }
+    }
+
+    private function loadTexts(): void
+    {
+        $translator = $this->service('translator');
+        $of = fn (string $name): mixed => $this->container->hasParameter($name) ? $this->container->getParameter($name) : null;
+        foreach (array_unique([$of('kernel.default_locale'), ...(array) $of('kernel.enabled_locales')]) as $locale) {
+            self::attempt(static fn () => $translator?->getCatalogue($locale));
+        }
+    }
+
+    /** What is known of the application's classes: as far as their metadata was compiled, and Doctrine's. */
+    private function loadMetadata(): void
+    {
+        foreach (['validation' => 'validator', 'serialization' => 'serializer.mapping.class_metadata_factory'] as $cache => $name) {
+            $factory = $this->service($name);
+            $known = self::attempt(fn () => include $this->kernel->getCacheDir() . "/$cache.php");
+            foreach (array_keys($known[0] ?? []) as $class) {
+                $class = strtr($class, '.', '\\');
+                self::attempt(static fn () => class_exists($class) && $factory?->getMetadataFor($class));
+            }
+        }
+        foreach ($this->service('doctrine')?->getManagers() ?? [] as $manager) {
+            self::attempt(static fn () => $manager->getMetadataFactory()->getAllMetadata());
+        }
+    }
+
+    /** Through the whole stack, listeners and firewall included, to the page of an error. Routes are not asked. */
+    private function askForAnError(): void
+    {
+        $page = fn (): Response => $this->container->get('error_controller')(new NotFoundHttpException());
+        $request = $this->request('/');
+        $request->attributes->set('_controller', $page);
+        $this->application->handle($request);
+    }
+
+    /** API Platform's own page, which looks at all of the application's resources. */
+    private function askForDocumentation(): void
+    {
+        $path = $this->service('router')?->generate('api_doc', ['_format' => 'json']);
+        $path === null || $this->application->handle($this->request($path));
+    }
+
+    private function request(string $path): Request
+    {
+        return Request::create('http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost') . $path);
+    }
+}
+
 /** The classes that extend or implement Symfony's: they can only be there when Symfony's autoloader is. */
 function declare_classes(): void
 {
@@ -231,6 +368,12 @@ function declare_classes(): void
             if ($kernel !== null) {
                 $kernel->boot();
                 $this->sources = new Sources($kernel);
+                if ($kernel->isDebug()) {
+                    // No request runs code of before.
+                    ini_set('opcache.revalidate_freq', '0');
+                } elseif ($snapshot) {
+                    (new WarmCode($kernel, $this->application))->load();
+                }
                 $this->sources->note();
             }
             // Bundles set some when they boot, which in classic mode is in each request.

@@ -250,7 +250,8 @@ settings! {
         replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.
         max_requests: u64 = "0" flag("max-requests") example("10000");
-        /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.
+        /// A worker is replaced after a request that leaves it with more memory than this. 0 in worker mode for three quarters of
+        /// PHP's `memory_limit`, otherwise for any amount.
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
         /// Memory that all workers of the pool may have together; 0 for any amount.
         ///

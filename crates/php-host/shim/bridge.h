@@ -127,7 +127,7 @@ typedef struct {
     howdah_text software;
     // Requests after which a worker retires; 0 = never.
     uint64_t max_requests;
-    // Bytes of memory with which a worker retires after a request; 0 = never.
+    // Bytes of memory with which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else never.
     uint64_t max_memory;
     // Requests that a worker runs at once; 1 in all modes but async.
     uint32_t concurrency;

@@ -29,7 +29,7 @@ pub struct WorkerSpec {
     pub software: CText,
     /// Requests after which a worker retires; 0 = never.
     pub max_requests: u64,
-    /// Bytes of memory with which a worker retires after a request; 0 = never.
+    /// Bytes of memory with which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else never.
     pub max_memory: u64,
     /// Requests that a worker runs at once; 1 in all modes but async.
     pub concurrency: u32,

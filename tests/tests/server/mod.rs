@@ -99,5 +99,6 @@ mod top;
 mod traces;
 mod upgrade;
 mod users;
+mod warm_code;
 mod worker_trust;
 mod wrong_lengths;

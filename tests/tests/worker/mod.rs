@@ -6,3 +6,4 @@ mod pools;
 mod profiler;
 mod request_loop;
 mod slow_boot;
+mod wear;

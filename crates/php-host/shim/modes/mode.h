@@ -17,6 +17,8 @@ struct shim_mode {
     unsigned kept_server_arrays;
     /* Whether handlers, mask and alarm of a request are gone with it. */
     bool restores_signals;
+    /* Whether what a request leaves in PHP's heap is there for the next one. */
+    bool keeps_memory;
 
     /* In the zygote: before PHP starts, and when its modules have started. NULL: nothing to do. */
     void (*before_php)(void);

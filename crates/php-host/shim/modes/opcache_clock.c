@@ -1,44 +1,75 @@
-/* OPcache does not cache a file that changed less than opcache.file_update_protection seconds before the request: it
- * compares whole seconds, so a second change within the same one would never be seen. The time of the request is
- * OPcache's own, set when PHP's request begins. Where that was at the boot, no file that was written since would ever
- * be cached, and without the protection an application that writes its settings twice in a second is served the first
- * ones until it writes them again. So the protection is moved instead, by what has passed since. */
+/* OPcache has a clock of its own, the time at which PHP's request began. By it a file is looked at again after
+ * opcache.revalidate_freq seconds, and is not cached if it changed less than opcache.file_update_protection seconds
+ * before: OPcache compares whole seconds, so a second change within the same one would never be seen.
+ *
+ * A process that stays in one request of PHP has to set that clock itself. Where it cannot, every file is looked at
+ * again at each use, which costs a system call for each directory of its path: after a restore, PHP's cache of paths is
+ * that of the snapshot. So it is while the application boots, whose code has to be that of now.
+ *
+ * The variable has no name outside of OPcache. It lies behind the settings, and is found by a time that only a boot
+ * has: OPcache takes its time from the server interface when PHP's request begins. */
 #include "modes/opcache_clock.h"
 
 #include "shim.h"
 
 #include <time.h>
 
-/* OPcache's variable behind the setting; NULL: no OPcache, or nothing is protected. */
-static zend_long *protection;
-/* The setting as the operator has it. */
-static zend_long wanted;
-/* OPcache's time; a second too late only protects for longer. */
-static zend_long stopped_at;
+/* Some second of the year 4147: no other variable has it. */
+#define PROBE ((zend_long)68719476736 + 321987)
+/* How far behind the settings the clock is looked for; OPcache's variables are some ten thousand bytes. */
+#define REACH 1024
 
-void shim_opcache_clock_stops(void) {
-    stopped_at = (zend_long)time(NULL);
-    if (protection != NULL) {
-        return;
+/* OPcache's clock; NULL: no OPcache, or it was not found. */
+static zend_long *clock_of_opcache;
+/* opcache.revalidate_freq, OPcache's variable behind it, and the setting as the operator has it. */
+static const zend_ini_entry *setting;
+static zend_long *revalidate;
+static zend_long wanted;
+/* PHP's request begins at the time that is looked for. */
+static bool probes;
+
+static void find_setting(void) {
+    setting = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("opcache.revalidate_freq"));
+    if (setting != NULL && setting->on_modify == OnUpdateLong && setting->mh_arg2 != NULL) {
+        revalidate = (zend_long *)((char *)setting->mh_arg2 + (size_t)setting->mh_arg1);
+        wanted = *revalidate;
     }
-    const zend_ini_entry *entry =
-        zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("opcache.file_update_protection"));
-    if (entry == NULL || entry->on_modify != OnUpdateLong || entry->mh_arg2 == NULL) {
-        return;
+}
+
+void shim_opcache_clock_probe(void) {
+    if (revalidate == NULL) {
+        find_setting();
     }
-    zend_long *place = (zend_long *)((char *)entry->mh_arg2 + (size_t)entry->mh_arg1);
-    if (*place > 0) {
-        protection = place;
-        wanted = *place;
+    if (revalidate != NULL) {
+        *revalidate = 0;
+        /* Otherwise $_SERVER, which has the time, is made before a script runs. */
+        probes = PG(auto_globals_jit);
+    }
+}
+
+bool shim_opcache_clock_probes(double *time) {
+    *time = (double)PROBE;
+    return probes;
+}
+
+void shim_opcache_clock_found(void) {
+    clock_of_opcache = NULL;
+    if (probes) {
+        probes = false;
+        SG(global_request_time) = 0;
+    }
+    for (size_t i = 1; revalidate != NULL && i < REACH / sizeof *revalidate && clock_of_opcache == NULL; i++) {
+        if (revalidate[i] == PROBE) {
+            clock_of_opcache = &revalidate[i];
+            *clock_of_opcache = (zend_long)time(NULL);
+        }
     }
 }
 
 void shim_opcache_clock_now(void) {
-    if (protection == NULL) {
-        return;
+    if (clock_of_opcache != NULL) {
+        *clock_of_opcache = (zend_long)(shim.request->received_unix_us / 1000000);
+        /* The boot may have set it. */
+        *revalidate = setting->modified ? ZEND_STRTOL(ZSTR_VAL(setting->value), NULL, 10) : wanted;
     }
-    const zend_long passed = (zend_long)(shim.request->received_unix_us / 1000000) - stopped_at;
-    const zend_long moved = wanted - passed;
-    /* 0 would switch it off. */
-    *protection = moved != 0 ? moved : 1;
 }

@@ -5,6 +5,7 @@
 #include "modes/mode.h"
 #include "modes/script_loop.h"
 #include "process/fork.h"
+#include "process/wear.h"
 #include "sapi/current_request.h"
 
 /* Runs a step of a mode; a bailout that PHP did not catch itself ends it here. */

@@ -12,6 +12,7 @@
 #include "modes/opcache_clock.h"
 #include "modes/request_start.h"
 #include "modes/reset.h"
+#include "process/wear.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
 #include "sapi/embedded.h"
@@ -129,12 +130,13 @@ bool shim_loop_open_script(const char *path) {
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
     SG(request_info).path_translated = (char *)path;
+    shim_opcache_clock_probe();
     if (php_request_startup() == FAILURE) {
         phase = LOOP_CLOSED;
         shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
         return false;
     }
-    shim_opcache_clock_stops();
+    shim_opcache_clock_found();
     SHIM_SIGNALS_KEEP_HANDLERS();
     shim_error_page_begin();
     enter_script_alone();

@@ -14,12 +14,9 @@
 
 #include "shim.h"
 
-/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there (opcache_clock.c),
- * so files would never seem old enough to be looked at again. And such a process uses the shared memory as long as it
- * lives: others must not kill it for that when they want to empty the cache. */
-#define SHIM_LOOP_INI                                                                                                  \
-    "opcache.revalidate_freq=0\n"                                                                                      \
-    "opcache.force_restart_timeout=1000000000\n"
+/* A process that stays in one request of PHP uses OPcache's shared memory as long as it lives: others must not kill it
+ * for that when they want to empty the cache. */
+#define SHIM_LOOP_INI "opcache.force_restart_timeout=1000000000\n"
 
 /* Opens the request in which a script will run that takes requests itself, and enters its directory. */
 bool shim_loop_open_script(const char *path);

@@ -16,6 +16,7 @@
 #include "modes/request_start.h"
 #include "modes/run.h"
 #include "modes/script_loop.h"
+#include "process/wear.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
 #include "sapi/log.h"

@@ -24,6 +24,7 @@ const shim_mode shim_mode_worker = {
     .name = "worker",
     .ini = SHIM_LOOP_INI,
     .kept_server_arrays = 1,
+    .keeps_memory = true,
     .work = work,
     .serve = shim_loop_turn,
     .unsent_output = shim_loop_unsent_output,

@@ -12,7 +12,5 @@ bool shim_request_take(void);
 void shim_request_finish(bool retire);
 /* Ends the client's response, once. True for the call that did it. */
 bool shim_response_end(bool done_follows);
-/* Whether the worker has reached max_requests or max_memory with the current request. */
-bool shim_used_up(void);
 
 #endif

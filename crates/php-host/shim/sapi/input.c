@@ -2,6 +2,7 @@
 #include "sapi/input.h"
 
 #include "shim.h"
+#include "modes/opcache_clock.h"
 
 #include <string.h>
 
@@ -116,7 +117,7 @@ char *shim_sapi_getenv(const char *name, size_t name_len) {
 
 zend_result shim_sapi_request_time(double *time) {
     if (shim.request == NULL) {
-        return FAILURE;
+        return shim_opcache_clock_probes(time) ? SUCCESS : FAILURE;
     }
     *time = (double)shim.request->received_unix_us / 1e6;
     return SUCCESS;

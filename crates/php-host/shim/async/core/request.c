@@ -18,6 +18,7 @@
 #include "modes/request_start.h"
 #include "modes/reset.h"
 #include "modes/script_loop.h"
+#include "process/wear.h"
 #include "sapi/current_request.h"
 #include "sapi/error_page.h"
 #include "sapi/log.h"
