@@ -252,7 +252,7 @@ fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, BTreeSet<Strin
         let Some(inside) = path.strip_prefix(&format!("{crate_dir}/src/")) else { continue };
         let Some(inside) = inside.strip_suffix(".rs") else { continue };
         let top = inside.split('/').next().unwrap().to_owned();
-        if matches!(&*top, "lib" | "main") || inside.ends_with("tests") {
+        if matches!(&*top, "lib" | "main" | "tests") || inside.ends_with("tests") {
             continue;
         }
         let text = code(path);

@@ -55,7 +55,7 @@ mod ways;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, ConfigError, ConfigErrors, Loaded, Surroundings};
-use howdah_pool::launcher::LAUNCHER_ARGUMENT;
+use howdah_pool::process::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
 use output::complain;
 use std::os::fd::OwnedFd;
@@ -199,7 +199,7 @@ fn print(text: impl AsRef<str>) -> anyhow::Result<ExitCode> {
 
 /// This process stays root, and the server that started it does not.
 fn launch() -> ExitCode {
-    match howdah_pool::launcher_process::run() {
+    match howdah_pool::process::launcher_process::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("howdah: launcher: {error}"));

@@ -6,7 +6,7 @@
 
 use crate::output::{self, complain};
 use anyhow::{Context, Result, bail};
-use howdah_pool::server_program::ServerProgram;
+use howdah_pool::process::server_program::ServerProgram;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;

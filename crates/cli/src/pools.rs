@@ -5,7 +5,7 @@ use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
-use howdah_pool::launcher::Launcher;
+use howdah_pool::process::launcher::Launcher;
 use howdah_pool::{
     EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
     prepare_pool, start_pool,
@@ -364,7 +364,7 @@ mod tests {
         AcmeSettings, CompressionSettings, FpmNames, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
         SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
     };
-    use howdah_pool::environment;
+    use howdah_pool::process::environment;
 
     #[test]
     fn no_variable_of_a_setting_reaches_php() {

@@ -5,7 +5,7 @@
 //! also where the watchdog hears from: a loop that hangs says nothing.
 
 use howdah_config::ListenAddr;
-use howdah_pool::server_program::TAKES_OVER;
+use howdah_pool::process::server_program::TAKES_OVER;
 use howdah_protocol::listener::ListenerHandle;
 use parking_lot::Mutex;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};

@@ -1,6 +1,6 @@
 //! What the supervisor knows of the running generation, for `status`.
 
-use crate::warm_up::WarmUp;
+use crate::learning::warm_up::WarmUp;
 use howdah_transport::zygote_protocol::Need;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
-use crate::time_limits::TimeLimits;
+use crate::request::time_limits::TimeLimits;
 use howdah_budget::Budgets;
 use howdah_transport::WorkerSpec;
 use howdah_transport::privileges::Privileges;

@@ -4,13 +4,13 @@
 //! A body that travels as a descriptor stays with its request until the worker has begun that and asks for the body: a
 //! request that is taken back leaves nothing behind in the socket of a worker that does not run it.
 
-use crate::lane_requests::{BodyWay, InFlight, LaneRequests};
-use crate::last_request::LastRequest;
-use crate::launcher::Launcher;
-use crate::pending::Pending;
+use crate::lane::requests::{BodyWay, InFlight, LaneRequests};
+use crate::process::launcher::Launcher;
+use crate::process::worker_state::{KillReason, WorkerEvent, WorkerState};
+use crate::process::zygote::ZygoteLife;
 use crate::request::RequestBody;
-use crate::worker_state::{KillReason, WorkerEvent, WorkerState};
-use crate::zygote::ZygoteLife;
+use crate::request::last_request::LastRequest;
+use crate::request::pending::Pending;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::wire::WireDone;
@@ -21,7 +21,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) mod clock;
+pub(crate) mod connection_pools;
 mod multiplexed;
+pub(crate) mod precedence;
+pub(crate) mod requests;
 mod serial;
 
 pub(crate) use multiplexed::MultiplexedLane;

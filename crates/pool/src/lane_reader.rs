@@ -10,15 +10,15 @@
 //! lane is gone, its requests are answered or run again, the supervisor knows.
 
 use crate::descriptor;
-use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::NewWorker;
-use crate::lane_handle::LaneHandle;
+use crate::lane_reader::handle::LaneHandle;
+use crate::lane_reader::rescue::Death;
+use crate::lane_reader::waste::Waste;
 use crate::panics;
-use crate::rescue::{self, Death};
-use crate::response_sink::Sink;
-use crate::waste::{self, Waste};
-use crate::worker_state::KillReason;
+use crate::process::event::Event;
+use crate::process::worker_state::KillReason;
+use crate::response::sink::Sink;
 use howdah_transport::FrameReceiver;
 use howdah_transport::wire::FrameKind;
 use open_responses::OpenResponses;
@@ -29,8 +29,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use worker_log::WorkerLog;
 
+mod frame_order;
 mod frames;
+pub(crate) mod handle;
 mod open_responses;
+pub(crate) mod rescue;
+mod waste;
 mod worker_log;
 
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.

@@ -1,21 +1,22 @@
 //! `Pool`: the door for fronts and for the server that starts and stops pools. What is behind it is in other modules.
 
 use crate::config::PoolConfig;
-use crate::demotions::Demotions;
-use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::io_threads::IoThreads;
-use crate::launcher::Launcher;
-use crate::pending::Pending;
-use crate::profile::{Profile, Sum};
-use crate::request::{Request, RequestStats};
-use crate::response_parts;
-use crate::response_sink::Response;
-use crate::response_sink::{self, ResponseBody};
+use crate::learning::demotions::Demotions;
+use crate::learning::warm_up::EncodeWarmUp;
+use crate::process::event::Event;
+use crate::process::launcher::Launcher;
+use crate::process::profile::{Profile, Sum};
+use crate::request::Request;
+use crate::request::pending::Pending;
+use crate::response::parts;
+use crate::response::sink::Response;
+use crate::response::sink::{self, ResponseBody};
+use crate::response::stats::RequestStats;
 use crate::shared::Shared;
 use crate::status::{self, PoolStatus};
 use crate::supervisor::Supervisor;
-use crate::warm_up::EncodeWarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::{PoolMetrics, SlowLog};
@@ -39,7 +40,7 @@ impl Drop for AtDoor<'_> {
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    limits: Arc<response_parts::Limits>,
+    limits: Arc<parts::Limits>,
 }
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
@@ -99,7 +100,7 @@ impl Pool {
         events: mpsc::UnboundedSender<Event>,
         before: Option<&Self>,
     ) -> Arc<Self> {
-        let limits = Arc::new(response_parts::Limits {
+        let limits = Arc::new(parts::Limits {
             memory: config.response_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
@@ -142,7 +143,7 @@ impl Pool {
         }
         let learns = self.config().learns && request.head.method() == b"GET" && self.shared.learned.wants_next();
         let target = learns.then(|| request.head.uri().to_vec());
-        let (sink, receiver) = response_sink::new(self.limits.clone(), stats, request.share.clone());
+        let (sink, receiver) = sink::new(self.limits.clone(), stats, request.share.clone());
         let mut pending = Box::new(Pending::new(request, sink));
         if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
             pending.limits = pending.limits.over(route.limits);

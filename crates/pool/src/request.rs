@@ -1,6 +1,11 @@
 //! What a front hands to a pool, and what it is told about it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
 
-use crate::time_limits::TimeLimits;
+pub(crate) mod estimate;
+pub(crate) mod last_request;
+pub(crate) mod pending;
+pub(crate) mod time_limits;
+
+use crate::request::time_limits::TimeLimits;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
 use howdah_transport::wire::EncodedRequest;
@@ -108,23 +113,4 @@ impl RequestBody {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Where a request ran and what it took; complete once the body has ended.
-#[derive(Debug, Clone, Default)]
-pub struct RequestStats {
-    pub pool: Arc<str>,
-    /// The worker's number within its pool (stable while the worker lives).
-    pub worker: u32,
-    /// The worker's process id.
-    pub pid: u32,
-    /// Microseconds from `Request::received` until a worker took the request.
-    pub queue_us: u64,
-    /// Microseconds the worker spent on the request, by the worker's own clock; up to the end of the response, by the
-    /// server's, until the worker is done with the request.
-    pub php_us: u64,
-    /// Peak memory of the script in bytes, as PHP reports it.
-    pub peak_memory: u64,
-    /// How often the request was run again after a worker died under it.
-    pub replays: u32,
 }

@@ -2,19 +2,19 @@
 //! tells of itself. It decides nothing.
 
 use crate::about::About;
-use crate::cold_starts::ColdStarts;
 use crate::config::PoolConfig;
-use crate::demotions::Demotions;
-use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::io_threads::{self, IoThreads};
-use crate::learned::Learned;
-use crate::pending::Pending;
-use crate::precedence::Precedence;
-use crate::quarantine;
-use crate::queue;
-use crate::scheduler::Scheduler;
-use crate::shares::Shares;
+use crate::lane::precedence::Precedence;
+use crate::learning::demotions::Demotions;
+use crate::learning::learned::Learned;
+use crate::process::event::Event;
+use crate::queue::cold_starts::ColdStarts;
+use crate::queue::quarantine;
+use crate::queue::scheduler::Scheduler;
+use crate::queue::shares::Shares;
+use crate::queue::waiting;
+use crate::request::pending::Pending;
 use howdah_observe::PoolMetrics;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
@@ -89,7 +89,7 @@ impl Shared {
         before: Option<&Self>,
     ) -> Arc<Self> {
         let waiting =
-            queue::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
+            waiting::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let has_slow_log = config.has_slow_log();
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
         let mut precedence = Precedence::new(config.slow_nice);

@@ -1,13 +1,13 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::about::Boots;
-use crate::cold_starts::ColdStartStatus;
-use crate::connection_pools;
-use crate::demotions::{DemotedRoute, SuspectedRoute};
 use crate::lane::Lane;
-use crate::last_request::{self, LastRequest, RequestReport};
+use crate::lane::connection_pools;
+use crate::learning::demotions::{DemotedRoute, SuspectedRoute};
+use crate::queue::cold_starts::ColdStartStatus;
+use crate::request::last_request::{self, LastRequest, RequestReport};
+use crate::request::time_limits::processor_time;
 use crate::shared::Shared;
-use crate::time_limits::processor_time;
 use howdah_observe::ConnectionPool;
 use howdah_observe::histogram::HistogramSnapshot;
 use howdah_transport::wire::SNAPSHOT_WAYS;

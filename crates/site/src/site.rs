@@ -14,7 +14,7 @@ use crate::withheld::Withheld;
 use howdah_config::{HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings, UnknownDirective};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
-use howdah_pool::environment;
+use howdah_pool::process::environment;
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, ReloadFlags, Settings};
 use howdah_observe::Metrics;
 use howdah_observe::log::LogHandle;
-use howdah_pool::program::Program;
+use howdah_pool::process::program::Program;
 use howdah_protocol::Shared;
 use howdah_protocol::doors::Doors;
 use howdah_protocol::listener::Listener;

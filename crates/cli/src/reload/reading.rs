@@ -6,7 +6,7 @@ use crate::pools;
 use crate::tls::Tls;
 use howdah_budget::Budgets;
 use howdah_config::{Settings, changes};
-use howdah_pool::program::Program;
+use howdah_pool::process::program::Program;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 

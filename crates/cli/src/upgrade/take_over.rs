@@ -3,7 +3,7 @@
 use super::messages::{FromSuccessor, ToSuccessor, one_or_two, parse, send};
 use crate::pools::Pools;
 use anyhow::{Context, Result, anyhow, bail};
-use howdah_pool::server_program::TAKES_OVER;
+use howdah_pool::process::server_program::TAKES_OVER;
 use howdah_protocol::http3::{Mark, Predecessor};
 use howdah_protocol::inherited::{Inherited, InheritedSockets};
 use howdah_transport::control_socket;

@@ -1,7 +1,7 @@
 //! The lane of a worker that runs many requests at once and ends them in any order. It must never be waited for: what
 //! has no room in its ring is kept, and requests that it does not take go elsewhere.
 
-use crate::lane_requests::LaneRequests;
+use crate::lane::requests::LaneRequests;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
 use howdah_transport::{RequestSender, SendError};
 use std::time::{Duration, Instant};

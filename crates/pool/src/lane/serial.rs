@@ -1,9 +1,9 @@
 //! The lane of a worker that runs one request at a time, in the order in which they lie there: so what a request would
 //! wait for can be told from what is expected of those before it.
 
-use crate::clock::Clock;
-use crate::lane_requests::LaneRequests;
-use crate::precedence;
+use crate::lane::clock::Clock;
+use crate::lane::precedence;
+use crate::lane::requests::LaneRequests;
 use howdah_transport::RequestSender;
 use std::time::{Duration, Instant};
 

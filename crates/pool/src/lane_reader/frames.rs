@@ -2,12 +2,12 @@
 //! them.
 
 use super::{LaneReader, worker_log};
-use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::SnapshotWork;
-use crate::lane_handle::WantedBody;
-use crate::response_head::{HeadParts, HeaderLines, ResponseHead};
-use crate::response_sink::After;
+use crate::lane_reader::handle::WantedBody;
+use crate::request::estimate::Took;
+use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
+use crate::response::sink::After;
 use bytes::Bytes;
 use howdah_transport::Frame;
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};

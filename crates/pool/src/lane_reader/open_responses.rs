@@ -1,10 +1,10 @@
 //! The responses that have begun in one lane. A serial worker has one at a time; the frames of a multiplexed one
 //! alternate, so one response is current and the others stand by.
 
-use crate::frame_order::FrameOrder;
-use crate::lane_handle::Begun;
-use crate::response_head::HeadParts;
-use crate::response_sink::Sink;
+use crate::lane_reader::frame_order::FrameOrder;
+use crate::lane_reader::handle::Begun;
+use crate::response::head::HeadParts;
+use crate::response::sink::Sink;
 use howdah_transport::RequestMap;
 use std::time::Instant;
 

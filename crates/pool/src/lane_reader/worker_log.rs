@@ -1,7 +1,7 @@
 //! What one worker logs: passed on with the request that it belongs to, and no faster than is written.
 
-use crate::lane_handle::LaneHandle;
-use crate::log_limit::LogLimit;
+use crate::lane_reader::handle::LaneHandle;
+use crate::process::log_limit::LogLimit;
 use std::time::Instant;
 
 pub(super) struct WorkerLog {

@@ -2,9 +2,9 @@
 //! are told soon, or somebody has killed them, after which requests wait for the next ones.
 
 use super::Supervisor;
-use crate::generation::Generation;
-use crate::process_end::{Death, End};
-use crate::worker_state::KillReason;
+use crate::process::end::{Death, End};
+use crate::process::worker_state::KillReason;
+use crate::supervisor::generation::Generation;
 use std::time::{Duration, Instant};
 
 /// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
@@ -96,5 +96,5 @@ pub(super) fn boot_failure(end: &End, said: &str) -> String {
     if said.is_empty() {
         return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
     }
-    format!("PHP did not start ({end}): {said}{}", crate::php_host::advice(said))
+    format!("PHP did not start ({end}): {said}{}", crate::process::php_host::advice(said))
 }

@@ -1,9 +1,9 @@
 //! A reload: a new generation boots beside the serving one, takes over when all its workers serve, or is given up.
 
 use super::Supervisor;
-use crate::event::ReloadWaiter;
-use crate::generation::Generation;
-use crate::worker_state::{KillReason, WorkerState};
+use crate::process::event::ReloadWaiter;
+use crate::process::worker_state::{KillReason, WorkerState};
+use crate::supervisor::generation::Generation;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

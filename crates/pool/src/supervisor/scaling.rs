@@ -3,7 +3,7 @@
 
 use super::Supervisor;
 use crate::lane::Lane;
-use crate::worker_state::WorkerState;
+use crate::process::worker_state::WorkerState;
 use std::time::{Duration, Instant};
 
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.

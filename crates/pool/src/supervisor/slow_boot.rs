@@ -1,7 +1,7 @@
 //! Workers that take long to boot: where their PHP is after some seconds, and their end after too many.
 
 use super::Supervisor;
-use crate::worker_state::KillReason;
+use crate::process::worker_state::KillReason;
 use howdah_transport::Mode;
 use howdah_transport::php_stack::{RequestStacks, StackFrame};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Questions about where workers' PHP is: for requests that are slow, and for profiles. Zygotes answer them.
 
 use super::Supervisor;
-use crate::profile::{Taker, UnderWay};
-use crate::slow_log::Question;
+use crate::process::profile::{Taker, UnderWay};
+use crate::supervisor::slow_log::Question;
 use howdah_transport::php_stack::Samples;
 use std::collections::HashSet;
 use std::time::Duration;

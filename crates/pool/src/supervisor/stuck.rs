@@ -1,7 +1,7 @@
 //! Zygotes and templates that do not carry out their orders: they are stopped or hang.
 
 use super::Supervisor;
-use crate::generation::Generation;
+use crate::supervisor::generation::Generation;
 use std::time::{Duration, Instant};
 
 /// Time in which a zygote, or its template, carries out an order: a fork.

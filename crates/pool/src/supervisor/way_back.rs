@@ -2,7 +2,7 @@
 //! for a boot that fails, and the next attempt has time.
 
 use super::Supervisor;
-use crate::worker_state::WorkerState;
+use crate::process::worker_state::WorkerState;
 use howdah_transport::zygote_protocol::Finding;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;

@@ -1,0 +1,94 @@
+//! Which requests give way to others where the processors are the bottleneck.
+//!
+//! The kernel shares processors evenly between those that want them. A few requests that compute for long then hold up
+//! many short ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread,
+//! in its worker, in the I/O thread again. So while a pool has both, those that compute run with a higher nice value,
+//! which their worker sets before it begins them, and takes back before its next request. They still get what nobody
+//! else wants, and some share of what others do (nice 15: 3.5 % of the weight). A request that waits for a database
+//! computes little and does not give way.
+//!
+//! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
+//! Without that a worker that has once given way does so for good. Then half of the workers at most may become such,
+//! and requests that compute are given to them first, all others to the rest.
+
+use crate::request::estimate::Expected;
+use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
+use std::time::{Duration, Instant};
+
+/// So long after a request that does not compute its pool is one in which those that do give way.
+const MIXED: Duration = Duration::from_millis(200);
+
+/// What a pool's requests that compute are told.
+#[derive(Debug, Default)]
+pub(crate) struct Precedence {
+    /// What is added to the nice value of a worker that gives way; 0: nobody does.
+    amount: u32,
+    /// Workers can lower their nice values again.
+    pub(crate) restores: bool,
+    last_other: Option<Instant>,
+    /// The slow log says what a request has used.
+    pub(crate) measures_all: bool,
+}
+
+impl Precedence {
+    pub(crate) fn new(amount: u32) -> Self {
+        Self { amount, ..Self::default() }
+    }
+
+    /// A request has come that others are to give way to.
+    pub(crate) fn other_came(&mut self, now: Instant) {
+        self.last_other = Some(now);
+    }
+
+    /// True while there is someone to give way to.
+    pub(crate) fn is_mixed(&self, now: Instant) -> bool {
+        self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
+    }
+
+    /// True if such a request gives way now.
+    pub(crate) fn gives_way(&self, expected: Expected, now: Instant) -> bool {
+        self.amount > 0 && expected.computes() && self.is_mixed(now)
+    }
+
+    /// The flags of a request that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers
+    /// do, and all lanes.
+    pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
+        let measure = if self.measures_all || self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
+        let (giving, all) = others;
+        let nice = match gives_way {
+            true if self.restores || already || giving * 2 < all => Some(self.amount),
+            false if already && self.restores => Some(0),
+            _ => None,
+        };
+        measure | nice.map_or(0, |amount| REQUEST_NICE | amount << REQUEST_NICE_SHIFT)
+    }
+}
+
+/// Whether a worker gives way once it has begun a request with these flags; `None`: as before.
+pub(crate) const fn ordered(flags: u32) -> Option<bool> {
+    if flags & REQUEST_NICE == 0 { None } else { Some(flags >> REQUEST_NICE_SHIFT & 0x1f != 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Expected = Expected { mean: 5_000, high: 5_000, cpu: 5_000 };
+    const WAITS: Expected = Expected { mean: 5_000, high: 5_000, cpu: 100 };
+
+    fn mixed(restores: bool) -> (Precedence, Instant) {
+        let now = Instant::now();
+        let mut precedence = Precedence { restores, ..Precedence::new(12) };
+        precedence.other_came(now);
+        (precedence, now)
+    }
+
+    #[test]
+    fn only_requests_that_compute_give_way_and_only_to_short_ones() {
+        let (precedence, now) = mixed(true);
+        assert!(precedence.gives_way(LONG, now) && !precedence.gives_way(WAITS, now));
+        assert!(!precedence.gives_way(LONG, now + MIXED));
+        assert!(!Precedence::new(12).gives_way(LONG, now));
+        assert!(!Precedence { last_other: Some(now), ..Precedence::new(0) }.gives_way(LONG, now));
+    }
+}

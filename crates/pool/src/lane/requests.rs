@@ -1,0 +1,277 @@
+//! The requests that lie in one lane, oldest first.
+//!
+//! A worker that runs one request at a time ends them in order, so both ends of a queue are enough. A multiplexed one ends
+//! them in any order: a request in the middle leaves a gap, and gaps are swept out once they outnumber the requests.
+
+use crate::request::pending::Pending;
+use howdah_transport::{RequestSender, RequestSlot};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Gaps that are not worth a sweep.
+const FEW: usize = 64;
+
+/// How the body of a request in a lane reaches its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyWay {
+    /// It lies in the request, or there is none.
+    InRequest,
+    /// The worker is to ask for its descriptor.
+    ToBeAskedFor,
+    /// The worker has asked, so it has begun the request.
+    Given,
+}
+
+/// A request that lies in a lane.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) number: u64,
+    pub(crate) slot: RequestSlot,
+    pub(crate) pending: Box<Pending>,
+    /// When it became the lane's first request, as far as the server can tell; in a multiplexed
+    /// lane, when it was sent.
+    pub(crate) since: Instant,
+    /// What its worker is told with it (`precedence`): `wire::REQUEST_*`.
+    pub(crate) flags: u32,
+    /// How its body travels.
+    pub(crate) body: BodyWay,
+    /// A part of its response has come.
+    pub(crate) responding: bool,
+    /// In a multiplexed lane: the worker was told that the client has gone.
+    pub(crate) told_gone: bool,
+    /// In a multiplexed lane: when the client was told that the request is past its deadline.
+    pub(crate) overdue: Option<Instant>,
+    /// It is noted in the slow log.
+    pub(crate) noted: bool,
+    /// What its worker had used of the processors when it was first looked at.
+    pub(crate) cpu_before: Option<Duration>,
+}
+
+impl InFlight {
+    /// True if the worker has begun this request, as far as it tells.
+    pub(crate) fn is_begun(&self, sender: &RequestSender) -> bool {
+        self.responding || self.body == BodyWay::Given || sender.is_begun(self.slot)
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    request: Option<InFlight>,
+}
+
+/// Requests by number, which grow from front to back. The first and the last entry are never gaps.
+#[derive(Debug, Default)]
+pub(crate) struct LaneRequests {
+    entries: VecDeque<Entry>,
+    len: usize,
+    /// The time that all of them are expected to take, in microseconds.
+    expected: u64,
+    /// Those that are not expected to be short.
+    not_short: usize,
+    /// Those that are expected to compute.
+    computing: usize,
+}
+
+impl LaneRequests {
+    pub(crate) fn with_capacity(requests: usize) -> Self {
+        Self { entries: VecDeque::with_capacity(requests), ..Self::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The time that all requests together are expected to take, in microseconds.
+    pub(crate) fn expected_us(&self) -> u64 {
+        self.expected
+    }
+
+    /// True if each request is expected to be a short one.
+    pub(crate) fn are_short(&self) -> bool {
+        self.not_short == 0
+    }
+
+    /// How many are expected to compute.
+    pub(crate) fn computing(&self) -> usize {
+        self.computing
+    }
+
+    fn count_out(&mut self, request: Option<&InFlight>) {
+        if let Some(request) = request {
+            self.len -= 1;
+            self.expected -= u64::from(request.pending.expected.mean);
+            self.not_short -= usize::from(!request.pending.expected.is_short());
+            self.computing -= usize::from(request.pending.expected.computes());
+        }
+    }
+
+    /// Adds a request with a number above all others.
+    pub(crate) fn push(&mut self, request: InFlight) {
+        self.len += 1;
+        self.expected += u64::from(request.pending.expected.mean);
+        self.not_short += usize::from(!request.pending.expected.is_short());
+        self.computing += usize::from(request.pending.expected.computes());
+        self.entries.push_back(Entry { number: request.number, request: Some(request) });
+    }
+
+    pub(crate) fn front(&self) -> Option<&InFlight> {
+        self.entries.front()?.request.as_ref()
+    }
+
+    pub(crate) fn front_mut(&mut self) -> Option<&mut InFlight> {
+        self.entries.front_mut()?.request.as_mut()
+    }
+
+    /// How long the request that the worker takes first has been there.
+    pub(crate) fn front_age(&self, now: Instant) -> Duration {
+        self.front().map_or(Duration::ZERO, |front| now.saturating_duration_since(front.since))
+    }
+
+    pub(crate) fn back(&self) -> Option<&InFlight> {
+        self.entries.back()?.request.as_ref()
+    }
+
+    pub(crate) fn pop_back(&mut self) -> Option<InFlight> {
+        let request = self.entries.pop_back()?.request;
+        self.count_out(request.as_ref());
+        self.trim();
+        request
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        if self.entries.front()?.number == number {
+            return Some(0);
+        }
+        self.entries.binary_search_by_key(&number, |entry| entry.number).ok()
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&InFlight> {
+        self.entries.get(self.position(number)?)?.request.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut InFlight> {
+        let position = self.position(number)?;
+        self.entries.get_mut(position)?.request.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<InFlight> {
+        let position = self.position(number)?;
+        let request = self.entries.get_mut(position)?.request.take()?;
+        self.count_out(Some(&request));
+        self.trim();
+        if self.entries.len() - self.len > self.len.max(FEW) {
+            self.entries.retain(|entry| entry.request.is_some());
+        }
+        Some(request)
+    }
+
+    /// Drops gaps at both ends.
+    fn trim(&mut self) {
+        while self.entries.front().is_some_and(|entry| entry.request.is_none()) {
+            self.entries.pop_front();
+        }
+        while self.entries.back().is_some_and(|entry| entry.request.is_none()) {
+            self.entries.pop_back();
+        }
+    }
+
+    /// All requests, oldest first.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &InFlight> {
+        self.entries.iter().filter_map(|entry| entry.request.as_ref())
+    }
+
+    /// Takes all requests out, oldest first.
+    pub(crate) fn take(&mut self) -> impl DoubleEndedIterator<Item = InFlight> + use<> {
+        (self.len, self.expected, self.not_short) = (0, 0, 0);
+        std::mem::take(&mut self.entries).into_iter().filter_map(|entry| entry.request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Request, RequestBody, RequestId};
+    use crate::response::parts::Limits;
+    use crate::response::sink;
+    use crate::response::stats::RequestStats;
+    use howdah_transport::wire::RequestBuilder;
+    use howdah_transport::{BodyInLane, LaneSizes, create_lane};
+    use std::sync::Arc;
+
+    fn slot() -> RequestSlot {
+        let (mut sender, _frames, _fd) = create_lane(LaneSizes::TINY).unwrap();
+        sender.send_request(&RequestBuilder::new(1, 1001, 1).finish(), 1, BodyInLane::None).unwrap()
+    }
+
+    fn in_flight(number: u64, slot: RequestSlot) -> InFlight {
+        let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
+        let limits = Limits { memory: 0, temp_dir: std::env::temp_dir(), budgets };
+        let (sink, _) = sink::new(Arc::new(limits), RequestStats::default(), None);
+        let now = Instant::now();
+        let request = Request {
+            head: RequestBuilder::new(1, 1001, 1).finish(),
+            body: RequestBody::Empty,
+            repeatable: true,
+            id: RequestId(number),
+            received: now,
+            complete: now,
+            waited: Duration::ZERO,
+            client: 0,
+            route: None,
+            limits: crate::request::time_limits::TimeLimits::default(),
+            interim: None,
+            share: None,
+            busy: None,
+        };
+        let pending = Box::new(Pending::new(request, sink));
+        InFlight {
+            number,
+            slot,
+            pending,
+            flags: 0,
+            since: now,
+            body: BodyWay::InRequest,
+            responding: false,
+            told_gone: false,
+            overdue: None,
+            noted: false,
+            cpu_before: None,
+        }
+    }
+
+    #[test]
+    fn requests_end_in_any_order_and_one_that_stays_does_not_keep_the_gaps() {
+        let (mut requests, slot) = (LaneRequests::with_capacity(2), slot());
+        requests.push(in_flight(1, slot));
+        for number in 2..2000 {
+            requests.push(in_flight(number, slot));
+            if number % 7 == 0 {
+                assert_eq!(requests.remove(number).map(|request| request.number), Some(number));
+                assert!(requests.remove(number).is_none() && requests.get(number).is_none());
+            } else if number > 20 {
+                let _ = requests.remove(number - 10);
+            }
+            assert!(requests.entries.len() <= requests.len() + requests.len().max(FEW), "{number}");
+            assert_eq!(requests.iter().count(), requests.len());
+            assert!(requests.iter().map(|request| request.number).is_sorted());
+            assert_eq!(requests.front().map(|request| request.number), Some(1));
+            assert_eq!(
+                requests.back().map(|request| request.number),
+                requests.iter().next_back().map(|request| request.number)
+            );
+        }
+        assert!(requests.get(0).is_none() && requests.get(5000).is_none());
+        let last = requests.pop_back().map(|request| request.number);
+        assert!(last > requests.back().map(|request| request.number));
+        assert_eq!(requests.remove(1).map(|request| request.number), Some(1));
+        assert_ne!(requests.front().map(|request| request.number), None, "no gap at the front");
+        let rest = requests.len();
+        assert_eq!(requests.take().count(), rest);
+        assert!(requests.is_empty() && requests.front().is_none());
+    }
+}

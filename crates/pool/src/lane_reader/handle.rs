@@ -1,0 +1,262 @@
+//! What a lane's reader may ask of the pool and tell it: the changes that a worker's frames make, each under the pool's
+//! lock. The reader knows one lane, and sees nothing of the scheduler.
+
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{BodyToSend, Lane, SnapshotWork};
+use crate::lane_reader::rescue::{Death, Part};
+use crate::process::event::Event;
+use crate::process::worker_state::KillReason;
+use crate::request::TakesInterim;
+use crate::request::estimate::Took;
+use crate::request::pending::Pending;
+use crate::response::sink::Sink;
+use crate::shared::Shared;
+use howdah_observe::PoolMetrics;
+use howdah_transport::Mode;
+use howdah_transport::control_socket::ControlSocket;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// How often a request may be given back, beside once by each worker. Workers that booted after its arrival keep it.
+const MAX_GIVEN_BACK: usize = 2;
+
+/// One lane of a pool.
+#[derive(Debug)]
+pub(crate) struct LaneHandle {
+    shared: Arc<Shared>,
+    index: usize,
+    pid: u32,
+}
+
+/// A request whose response begins.
+pub(crate) struct Begun {
+    pub(crate) sink: Sink,
+    /// When its request had arrived.
+    pub(crate) received: Instant,
+    /// When its worker turned to it, as far as the server can tell.
+    pub(crate) since: Instant,
+    /// No worker served when it came.
+    pub(crate) cold: bool,
+}
+
+/// A body that a worker has asked for.
+pub(crate) struct WantedBody {
+    pub(crate) body: std::io::Result<BodyToSend>,
+    pub(crate) control: Arc<ControlSocket>,
+    /// Of its request.
+    pub(crate) sink: Sink,
+}
+
+impl LaneHandle {
+    pub(crate) const fn new(shared: Arc<Shared>, index: usize, pid: u32) -> Self {
+        Self { shared, index, pid }
+    }
+
+    /// The pool's name.
+    pub(crate) fn pool(&self) -> &str {
+        self.shared.name()
+    }
+
+    pub(crate) fn metrics(&self) -> &PoolMetrics {
+        self.shared.metrics()
+    }
+
+    /// The worker's process id.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// A request that found no worker has waited so long for one.
+    pub(crate) fn note_cold_start(&self, waited_us: u64) {
+        if self.shared.config().is_on_demand() {
+            self.shared.counters.cold_starts.note(waited_us);
+            self.shared.metrics().cold_starts.observe_us(waited_us);
+        }
+    }
+
+    pub(crate) fn worker_ready(&self) {
+        let mut scheduler = self.shared.lock();
+        let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return };
+        if !lane.note_ready() {
+            return;
+        }
+        let (generation, worker) = (lane.generation, lane.worker);
+        scheduler.down = None;
+        scheduler.refill(self.index, Instant::now());
+        drop(scheduler);
+        self.shared.update_about(|about| about.last_error = None);
+        self.shared.tell_supervisor(Event::WorkerReady { worker, generation });
+    }
+
+    /// The request that a response with this number is for.
+    pub(crate) fn begin_request(&self, number: u64) -> Option<Begun> {
+        let mut scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get_mut(self.index)?.as_mut()?;
+        if lane.state.is_ending() {
+            return None;
+        }
+        let (worker, pid) = (lane.worker, lane.pid);
+        let request = lane.responded_to(number)?;
+        request.responding = true;
+        let pending = &request.pending;
+        pending.sink.update_stats(|stats| {
+            stats.worker = worker;
+            stats.pid = pid;
+        });
+        let (sink, received, cold) = (pending.sink.clone(), pending.request.received, pending.cold);
+        Some(Begun { sink, received, since: request.since, cold })
+    }
+
+    /// A request is done, at the time `now`.
+    pub(crate) fn request_done(
+        &self,
+        number: u64,
+        now: Instant,
+        took: Took,
+        retire: bool,
+        snapshot: Option<SnapshotWork>,
+    ) {
+        self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.shared.metrics().php_time.observe_us(took.php);
+        if let Some(snapshot) = snapshot {
+            self.shared.metrics().restores.observe_us(u64::from(snapshot.restore_ns) / 1000);
+        }
+        let mut scheduler = self.shared.lock();
+        scheduler.request_done(self.index, number, now, took, snapshot, retire);
+        let soon = scheduler
+            .lanes
+            .get(self.index)
+            .and_then(Option::as_ref)
+            .is_some_and(|lane| self.shared.config().retires_next(lane.requests));
+        drop(scheduler);
+        if retire || soon {
+            self.shared.tell_supervisor(Event::WorkerRetires);
+        }
+    }
+
+    /// The worker's boot has become outdated: the request goes to another one, this one ends. An error means that it broke
+    /// the rules.
+    pub(crate) fn request_given_back(&self, number: u64, boot_began_us: u64) -> Result<(), String> {
+        let mut scheduler = self.shared.lock();
+        let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(()) };
+        if lane.state.is_ending() {
+            return Ok(());
+        }
+        let (home, generation) = (lane.home, lane.generation);
+        let may = self.shared.config().worker().mode == Mode::Snapshot;
+        let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
+        let request = if has_no_response { lane.in_flight.remove(number) } else { None };
+        let Some(mut request) = request else { return Err("a request given back that is not to be run".into()) };
+        // Those behind it come before it in the queue's head, so they go there first.
+        scheduler.drain_lane(self.index, Instant::now());
+        request.pending.given_back += 1;
+        let too_often = request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK;
+        let mut given_up = None;
+        if too_often {
+            given_up = Some(request.pending);
+        } else if !request.pending.sink.is_gone() {
+            self.shared.metrics().resubmitted.inc("given_back");
+            scheduler.resubmit(request.pending, home, Instant::now());
+        }
+        // The other pool has a lock of its own.
+        drop(scheduler);
+        if let Some(pending) = given_up {
+            self.give_up(pending);
+        }
+        self.shared.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
+        Ok(())
+    }
+
+    /// Every worker gives a request back: it runs in the pool that this one goes ahead of, if there is one. Nothing of it has
+    /// been run.
+    fn give_up(&self, mut pending: Box<Pending>) {
+        let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
+            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
+        };
+        pending.entered = Instant::now();
+        other.run_instead(pending, Instant::now());
+    }
+
+    /// The body of a request, for which its worker asks, and the socket that it goes to. `None`: the worker is being
+    /// killed. An error means that it broke the rules.
+    pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<WantedBody>, &'static str> {
+        let mut scheduler = self.shared.lock();
+        let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(None) };
+        if lane.state.is_ending() {
+            return Ok(None);
+        }
+        let body = lane.give_body(number)?;
+        let sink = lane.responded_to(number).map(|request| request.pending.sink.clone());
+        Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
+    }
+
+    /// A body was sent over a lane's control socket.
+    pub(crate) fn body_sent(&self) {
+        if let Some(Some(lane)) = self.shared.lock().lanes.get(self.index) {
+            lane.body_sent();
+        }
+    }
+
+    pub(crate) fn abort_request(&self, number: u64) {
+        if let Some(Some(lane)) = self.shared.lock().lanes.get_mut(self.index) {
+            lane.abort(number);
+        }
+    }
+
+    /// Id and label of a request for the log.
+    pub(crate) fn request_name(&self, number: u64) -> Option<(String, String)> {
+        let scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get(self.index)?.as_ref()?;
+        let request = lane.in_flight.get(number)?;
+        Some((request.pending.request.id.to_string(), request.pending.request.label()))
+    }
+
+    /// Whether a worker's line, which belongs to no request, is worth logging: each failed boot would repeat its own.
+    pub(crate) fn is_news(&self, line: &str) -> bool {
+        let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
+        ready || self.shared.boot_log.is_new(line)
+    }
+
+    /// Who sends the informational responses of a running request.
+    pub(crate) fn interim_front(&self, number: u64) -> Option<Arc<dyn TakesInterim>> {
+        let scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get(self.index)?.as_ref()?;
+        lane.in_flight.get(number)?.pending.request.interim.clone()
+    }
+
+    /// True if a lane holds requests.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_some_and(|lane| !lane.in_flight.is_empty())
+    }
+
+    /// Room may have been made in the lane's request ring.
+    pub(crate) fn room_made(&self) {
+        self.shared.lock().room_made(self.index);
+    }
+
+    /// Kills the worker, if it still has its place.
+    pub(crate) fn kill(&self, reason: KillReason) {
+        self.shared.lock().kill_lane(self.index, self.pid, reason);
+    }
+
+    /// Takes the lane of a dead worker out, with its requests.
+    pub(crate) fn remove(&self) -> Option<Lane> {
+        self.shared.lock().remove_lane(self.index)
+    }
+
+    /// The worker has died, and was not to end.
+    pub(crate) fn note_death(&self) {
+        self.shared.lock().quarantine.note_death(Instant::now());
+    }
+
+    /// Decides about a request that the dead worker had.
+    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death<'_>) {
+        death.rescue(&self.shared, pending, part);
+    }
+
+    /// Tells the supervisor of the worker's death.
+    pub(crate) fn tell_gone(&self, gone: Event) {
+        self.shared.tell_supervisor(gone);
+    }
+}

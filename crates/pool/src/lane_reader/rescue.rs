@@ -1,0 +1,218 @@
+//! What becomes of the requests of a worker that has died: which of them may have killed it, which are run again, and how
+//! often.
+//!
+//! **A number in shared memory is a claim.** What the worker's words say about who ran is believed only where that cannot
+//! make a request run more often than its pool allows: the request that a worker takes first counts as begun whatever
+//! they say, and each way to be run again has a bound of its own.
+
+use crate::fault::{Fault, FaultKind};
+use crate::lane::Lane;
+use crate::lane::requests::InFlight;
+use crate::process::event::Event;
+use crate::process::worker_state::KillReason;
+use crate::queue::quarantine;
+use crate::request::pending::Pending;
+use crate::shared::Shared;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a request is given to another worker because its own died before it had begun it: a request that may not
+/// be run twice, and one that may.
+const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
+/// How often a request is run again if it was the code of other requests that killed the worker, or the zygote died.
+const MAX_BYSTANDER: u32 = 8;
+/// How long a request waits before it is given to a third worker. Workers may die together, of a zygote that was killed or
+/// for want of memory, and that is noticed of one after the other: without a pause the third would be dead already, too.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a request had to do with the death of its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The worker had not begun it.
+    NotBegun,
+    /// It waited while the code of another request ran.
+    Bystander,
+    /// Its worker was ended because the zygote had died. A script may have killed that: so it is noted, but it does not
+    /// count as one that kills its worker.
+    Orphaned,
+    /// Its own code ran, or nobody knows whose.
+    Suspect,
+    /// Its own code ran, and had run past PHP's time limit, at the second of which PHP ends the process.
+    TimedOut,
+}
+
+/// A worker's death.
+#[derive(Debug)]
+pub(crate) struct Death<'a> {
+    pub(crate) pid: u32,
+    pub(crate) home: usize,
+    /// Why the server killed it, if it did.
+    pub(crate) reason: Option<&'a KillReason>,
+}
+
+/// What each request of a dead worker had to do with its death, in the order of the requests.
+pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
+    let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
+    let orphaned = lane.has_lost_its_zygote();
+    let part = |(at, request): (usize, &InFlight)| {
+        if !lane.is_begun(request) && !lane.takes_first(at) {
+            Part::NotBegun
+        } else if lane.is_timed_out(request.number) {
+            Part::TimedOut
+        } else if orphaned {
+            Part::Orphaned
+        } else if selected.is_some_and(|number| number != request.number) {
+            Part::Bystander
+        } else {
+            Part::Suspect
+        }
+    };
+    lane.in_flight.iter().enumerate().map(part).collect()
+}
+
+impl Death<'_> {
+    /// Decides about a request whose worker has died: run it again, or fail it.
+    pub(crate) fn rescue(&self, pool: &Arc<Shared>, pending: Box<Pending>, part: Part) {
+        let refused = self.note_suspect(pool, &pending, part);
+        if pending.sink.is_gone() {
+            return;
+        }
+        if !refused && self.may_run_again(pool, &pending, part) {
+            self.run_again(pool, pending, part);
+            return;
+        }
+        let Some(pending) = self.give_back(pool, pending, part) else { return };
+        let fault = self.fault(part);
+        if !matches!(fault.kind, FaultKind::Deadline | FaultKind::CpuDeadline) {
+            let id = pending.request.id;
+            tracing::error!(pool = pool.name(), pid = self.pid, request = %id, label = pending.request.label(), "{fault}");
+        }
+        pending.sink.fail(fault);
+    }
+
+    /// Takes note of a request that may have killed its worker. True: requests like it are refused.
+    fn note_suspect(&self, pool: &Shared, pending: &Pending, part: Part) -> bool {
+        let by_itself = matches!(self.reason, None | Some(KillReason::Broken(_)));
+        if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
+            return false;
+        }
+        if let Some(demotions) = pool.demotions.get().filter(|_| part == Part::Suspect) {
+            demotions.note_death(pending.request.head.uri(), pending.killed > 0);
+        }
+        let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
+        let now = Instant::now();
+        let mut scheduler = pool.lock();
+        let pause = scheduler.quarantine.note_request(path.clone(), now);
+        let refused = scheduler.quarantine.refuses(&path, now).is_some();
+        if pause.is_some() {
+            // Those that wait would be next.
+            let is_same =
+                |pending: &Pending| quarantine::key(pending.request.head.method(), pending.request.head.uri()) == path;
+            while let Some(waiting) = scheduler.queue.remove_one(is_same) {
+                waiting.sink.fail(Fault::new(FaultKind::Quarantined));
+            }
+        }
+        drop(scheduler);
+        if let Some(pause) = pause {
+            let text = "requests for this path kill their workers: answered 502 at once for a while";
+            tracing::warn!(pool = pool.name(), path, seconds = pause.as_secs(), "{text}");
+        }
+        refused
+    }
+
+    fn may_run_again(&self, pool: &Shared, pending: &Pending, part: Part) -> bool {
+        if part == Part::NotBegun {
+            return pending.resubmitted < MAX_NOT_BEGUN[usize::from(pending.request.repeatable)];
+        }
+        let ends_requests = matches!(
+            self.reason,
+            Some(KillReason::Deadline | KillReason::CpuDeadline | KillReason::Stopping | KillReason::Panicked)
+        );
+        let allowed = match part {
+            Part::TimedOut => false,
+            Part::Bystander | Part::Orphaned => pending.resubmitted < MAX_BYSTANDER && pool.config().replay > 0,
+            _ => pending.killed < pool.config().replay && pending.resubmitted < MAX_BYSTANDER,
+        };
+        allowed && pending.request.repeatable && !ends_requests && !pending.sink.is_delivered()
+    }
+
+    /// What kills the workers of a pool that goes ahead of another one may run there. Returns the request if not.
+    fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) -> Option<Box<Pending>> {
+        let by_itself = self.reason.is_none() && part != Part::TimedOut;
+        let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
+        let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
+        let (id, label) = (pending.request.id, pending.request.label());
+        tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; run in the pool {}", other.name());
+        pool.metrics().replays.inc();
+        pending.sink.reset();
+        pending.resubmitted += 1;
+        pending.entered = Instant::now();
+        other.run_instead(pending, Instant::now());
+        None
+    }
+
+    fn run_again(&self, pool: &Arc<Shared>, mut pending: Box<Pending>, part: Part) {
+        let why = match part {
+            Part::NotBegun => "not_begun",
+            Part::Bystander | Part::Orphaned => "bystander",
+            Part::Suspect | Part::TimedOut => "worker_died",
+        };
+        pool.metrics().resubmitted.inc(why);
+        pending.resubmitted += 1;
+        if part != Part::NotBegun {
+            let (id, label) = (pending.request.id, pending.request.label());
+            tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; the request is run again");
+            pool.metrics().replays.inc();
+            pending.sink.reset();
+            pending.killed += u32::from(part == Part::Suspect);
+            // It waits anew: the time it has run does not count as waiting.
+            pending.entered = Instant::now();
+        }
+        if pending.killed < 2 {
+            pool.lock().resubmit(pending, self.home, Instant::now());
+            return;
+        }
+        let (pool, home) = (pool.clone(), self.home);
+        tokio::spawn(async move {
+            tokio::time::sleep(PAUSE).await;
+            run_after_pause(&pool, pending, home);
+        });
+    }
+
+    /// What the client of a request is told that is not run again.
+    fn fault(&self, part: Part) -> Fault {
+        let pid = self.pid;
+        match self.reason {
+            Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
+            Some(KillReason::CpuDeadline) => Fault::new(FaultKind::CpuDeadline),
+            Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
+            Some(KillReason::Panicked) => Fault::with(
+                FaultKind::WorkerBroken,
+                format!("worker {pid}: its responses made the server's reader panic"),
+            ),
+            Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
+            Some(KillReason::Stuck) => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another request did not end"))
+            }
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Part::TimedOut => Fault::with(
+                FaultKind::WorkerDied,
+                format!("worker {pid} ended itself: the script ran past max_execution_time and then past hard_timeout"),
+            ),
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the request"))
+            }
+        }
+    }
+}
+
+fn run_after_pause(pool: &Shared, pending: Box<Pending>, home: usize) {
+    let mut scheduler = pool.lock();
+    if scheduler.stopping && !scheduler.serves() {
+        drop(scheduler);
+        return pending.sink.fail(Fault::new(FaultKind::Stopping));
+    }
+    scheduler.resubmit(pending, home, Instant::now());
+    if scheduler.wants_workers() {
+        pool.tell_supervisor(Event::RequestsWait);
+    }
+}

@@ -1,0 +1,469 @@
+//! What a pool learns of its traffic for its warm-up: which GETs are frequent and answered by PHP with 200. Requests of one
+//! route are one group, where a recipe reports the route; elsewhere those of paths that differ in their numbers alone. One
+//! path stands for its group: the last one, without a query if possible, so that no visitor chooses what warms up
+//! everybody's workers.
+//!
+//! All of it is bounded: so many groups, each with one path of so many bytes. Targets that may be somebody's are not kept
+//! (`target.rs`); those that are frequent all the same are reported.
+//!
+//! The plan is kept in the state directory, so that a server that starts anew need not learn it again. There it is a line for
+//! each path, followed by a tab and its group; a path that is read is checked like one of a request.
+
+use crate::config::PoolConfig;
+use crate::learning::kept_file;
+use crate::learning::target::{self, Refusal};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
+const MOST_GROUPS: usize = 128;
+/// Paths that the warm-up gets.
+const MOST_PATHS: usize = 16;
+/// Requests after which the first plan is made.
+const FIRST_LOOK: u64 = 100;
+/// Requests from one look to the next at most; until so many were seen, as many as were seen by then.
+const LOOK: u64 = 1000;
+/// Counts are halved when there are more than so many, so that what was frequent long ago loses its weight.
+const WEIGHT: u64 = 2 * LOOK;
+/// Requests from one tick to the next that are all looked at. Of further ones it is one in `SAMPLE`.
+const ALL: u64 = 32;
+const SAMPLE: u64 = 16;
+/// One of so many requests has to be of a group for it to be frequent.
+const RARE: u64 = 50;
+const LONGEST_ROUTE: usize = 128;
+/// How many reports of paths that are not learnt are kept.
+const MOST_REPORTS: usize = 16;
+
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    pool: String,
+    /// Requests since the last tick.
+    came: AtomicU64,
+    /// Where the plan is kept.
+    kept: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: HashMap<String, Group>,
+    /// The sum of all counts, as far as groups were not replaced.
+    weight: u64,
+    since_look: u64,
+    /// Requests from the last look to the next.
+    wait: u64,
+    /// What new workers are warmed up with.
+    plan: Vec<Planned>,
+    /// It is of before the start: should it not work any more, a better one can be learnt.
+    of_before: bool,
+    /// A plan did not work: nothing is learnt any more.
+    refused: bool,
+    /// What was reported as frequent and not learnt.
+    reports: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Group {
+    count: u64,
+    path: Path,
+}
+
+#[derive(Debug)]
+enum Path {
+    Fit(String),
+    /// The last target without what may be secret, and why it is not kept.
+    Refused(String, Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Planned {
+    group: String,
+    path: String,
+}
+
+impl Planned {
+    fn line(&self) -> String {
+        format!("{}\t{}", self.path, self.group)
+    }
+
+    fn of_line(line: &str) -> Option<Self> {
+        let (path, group) = line.split_once('\t').unwrap_or((line, ""));
+        let target = target::read(path.as_bytes()).ok()?;
+        let group = if is_route(group.as_bytes()) { group.to_owned() } else { target.group };
+        Some(Self { group, path: path.to_owned() })
+    }
+}
+
+/// A route's name as a group; paths begin with a slash. It comes from the worker.
+fn is_route(name: &[u8]) -> bool {
+    (1..=LONGEST_ROUTE).contains(&name.len()) && name[0] == b':' && name.iter().all(u8::is_ascii_graphic)
+}
+
+impl Learned {
+    /// What a pool of these settings has learnt before the start, as far as that was kept.
+    pub(crate) fn of(config: &PoolConfig) -> Self {
+        let kept = config.state.as_ref().filter(|_| config.learns).map(|state| kept_file::of_pool(state, config));
+        let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
+        let plan: Vec<Planned> = text.lines().filter_map(Planned::of_line).take(MOST_PATHS).collect();
+        if !plan.is_empty() {
+            let paths: Vec<&str> = plan.iter().map(|planned| planned.path.as_str()).collect();
+            tracing::info!(pool = config.name(), "warm-up: learnt {} before this start", paths.join(" "));
+        }
+        let state = State { of_before: !plan.is_empty(), plan, ..State::default() };
+        Self { pool: config.name().to_owned(), came: AtomicU64::default(), kept, state: Mutex::new(state) }
+    }
+
+    /// Returns whether the request that comes now is to be looked at.
+    pub(crate) fn wants_next(&self) -> bool {
+        let came = self.came.fetch_add(1, Ordering::Relaxed);
+        came < ALL || came.is_multiple_of(SAMPLE)
+    }
+
+    /// Called at each tick of the supervisor: a pool with few requests learns from all of them.
+    pub(crate) fn tick(&self) {
+        self.came.store(0, Ordering::Relaxed);
+    }
+
+    /// A GET for this target was answered with 200, by this route if the worker has reported one.
+    pub(crate) fn note(&self, target: &[u8], route: Option<&[u8]>) {
+        let read = target::read(target);
+        let route = route.map(|name| [b":", name].concat()).filter(|name| is_route(name));
+        let route = route.and_then(|name| String::from_utf8(name).ok());
+        let (group, path) = match read {
+            Ok(target) => (route.unwrap_or(target.group), Path::Fit(target.text.to_owned())),
+            Err(why) => {
+                let masked = target::masked(target);
+                (route.unwrap_or_else(|| format!("!{masked}")), Path::Refused(masked, why))
+            }
+        };
+        let mut state = self.state.lock();
+        if !state.refused {
+            state.note(group, path);
+        }
+    }
+
+    /// The paths that new workers are to be warmed up with, if enough has been learnt since the last time to change them,
+    /// and how many requests have told that. `fixed`: the paths that the settings name.
+    pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
+        let mut state = self.state.lock();
+        if state.refused || state.since_look < state.wait.max(FIRST_LOOK) {
+            return None;
+        }
+        let seen = state.weight;
+        (state.since_look, state.wait) = (0, seen.min(LOOK));
+        let plan = state.next_plan(fixed);
+        self.report(&mut state);
+        state.age();
+        let plan = plan?;
+        state.plan.clone_from(&plan);
+        state.of_before = false;
+        drop(state);
+        if let Some(kept) = &self.kept {
+            kept_file::write(kept, &plan.iter().map(Planned::line).collect::<Vec<_>>().join("\n"));
+        }
+        Some((plan.into_iter().map(|planned| planned.path).collect(), seen))
+    }
+
+    /// Logs, once each, what is frequent and cannot be learnt.
+    fn report(&self, state: &mut State) {
+        for report in state.not_learnt() {
+            if state.reports.len() < MOST_REPORTS && !state.reports.contains(&report) {
+                tracing::info!(pool = self.pool, "warm-up: not learnt, although frequent: {report}");
+                state.reports.push(report);
+            }
+        }
+    }
+
+    /// The paths of the plan, each the last one of its group.
+    pub(crate) fn plan(&self) -> Vec<String> {
+        let state = self.state.lock();
+        state.plan.iter().map(|planned| state.path_of(&planned.group).unwrap_or(&planned.path).to_owned()).collect()
+    }
+
+    /// What is frequent and not learnt, and why.
+    pub(crate) fn reports(&self) -> Vec<String> {
+        self.state.lock().reports.clone()
+    }
+
+    /// The plan does not work. True: there was one.
+    pub(crate) fn refuse(&self) -> bool {
+        let mut state = self.state.lock();
+        let had_one = !state.plan.is_empty();
+        *state = State { refused: had_one && !state.of_before, ..State::default() };
+        drop(state);
+        if let Some(kept) = self.kept.as_ref().filter(|_| had_one) {
+            kept_file::remove(kept);
+        }
+        had_one
+    }
+
+    /// The same, if the plan is of before the start.
+    pub(crate) fn forget_what_was_before(&self) {
+        if self.state.lock().of_before {
+            self.refuse();
+        }
+    }
+}
+
+impl State {
+    fn note(&mut self, group: String, path: Path) {
+        self.since_look += 1;
+        self.weight += 1;
+        if let Some(known) = self.groups.get_mut(&group) {
+            known.count += 1;
+            known.take(path);
+            return;
+        }
+        let mut count = 1;
+        if self.groups.len() >= MOST_GROUPS {
+            let rarest = self.groups.iter().min_by_key(|(_, group)| group.count).map(|(name, _)| name.clone());
+            count += rarest.and_then(|name| self.groups.remove(&name)).map_or(0, |group| group.count);
+        }
+        self.groups.insert(group, Group { count, path });
+    }
+
+    fn path_of(&self, group: &str) -> Option<&str> {
+        match &self.groups.get(group)?.path {
+            Path::Fit(path) => Some(path),
+            Path::Refused(..) => None,
+        }
+    }
+
+    fn count_of(&self, group: &str) -> u64 {
+        self.groups.get(group).map_or(0, |group| group.count)
+    }
+
+    fn is_frequent(&self, group: &Group) -> bool {
+        group.count * RARE >= self.weight
+    }
+
+    /// The plan with what is frequent and not in it, if there is any. What is in it stays while there is room, and gives its
+    /// place only to what is twice as frequent: each plan costs a boot.
+    fn next_plan(&self, fixed: &[String]) -> Option<Vec<Planned>> {
+        let named: HashSet<String> =
+            fixed.iter().filter_map(|path| Some(target::read(path.as_bytes()).ok()?.group)).collect();
+        let is_named = |path: &str| target::read(path.as_bytes()).is_ok_and(|target| named.contains(&target.group));
+        // A client that adds a query must not have the page counted twice.
+        let has_plain = |name: &str| name.split_once('?').is_some_and(|(path, _)| self.groups.contains_key(path));
+        let mut plan: Vec<Planned> = self.plan.clone();
+        for planned in &mut plan {
+            if let Some(path) = self.path_of(&planned.group) {
+                path.clone_into(&mut planned.path);
+            }
+        }
+        let mut frequent: Vec<(u64, &String, &String)> = self
+            .groups
+            .iter()
+            .filter(|(_, group)| self.is_frequent(group))
+            .filter_map(|(name, group)| match &group.path {
+                Path::Fit(path) => Some((group.count, name, path)),
+                Path::Refused(..) => None,
+            })
+            .filter(|(_, name, path)| !is_named(path) && !has_plain(name))
+            .filter(|(_, name, _)| !plan.iter().any(|planned| planned.group == **name))
+            .collect();
+        frequent.sort_by(|a, b| b.cmp(a));
+        let mut is_new = false;
+        for (count, name, path) in frequent {
+            if plan.len() >= MOST_PATHS {
+                let rarest = (0..plan.len()).min_by_key(|at| self.count_of(&plan[*at].group));
+                match rarest {
+                    Some(at) if self.count_of(&plan[at].group) * 2 < count => drop(plan.swap_remove(at)),
+                    _ => break,
+                }
+            }
+            plan.push(Planned { group: name.clone(), path: path.clone() });
+            is_new = true;
+        }
+        plan.sort_by_key(|planned| std::cmp::Reverse(self.count_of(&planned.group)));
+        is_new.then_some(plan)
+    }
+
+    fn not_learnt(&self) -> Vec<String> {
+        let mut found: Vec<(u64, String)> = self
+            .groups
+            .values()
+            .filter(|group| self.is_frequent(group))
+            .filter_map(|group| match &group.path {
+                Path::Refused(masked, why) => Some((group.count, format!("{masked}: {}", why.text()))),
+                Path::Fit(_) => None,
+            })
+            .collect();
+        found.sort_by(|a, b| b.cmp(a));
+        found.into_iter().map(|(_, report)| report).collect()
+    }
+
+    fn age(&mut self) {
+        if self.weight > WEIGHT {
+            self.weight /= 2;
+            self.groups.retain(|_, group| {
+                group.count /= 2;
+                group.count > 0
+            });
+        }
+    }
+}
+
+impl Group {
+    fn take(&mut self, path: Path) {
+        let keeps = match (&self.path, &path) {
+            (Path::Fit(_), Path::Refused(..)) => true,
+            (Path::Fit(old), Path::Fit(new)) => new.contains('?') && !old.contains('?'),
+            _ => false,
+        };
+        if !keeps {
+            self.path = path;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learn(learned: &Learned, target: &str, times: usize) {
+        (0..times).for_each(|_| learned.note(target.as_bytes(), None));
+    }
+
+    #[test]
+    fn frequent_paths_are_planned_one_for_each_group_and_told_once() {
+        let learned = Learned::default();
+        learn(&learned, "/posts/1", 30);
+        learn(&learned, "/posts/27", 20);
+        learn(&learned, "/", 10);
+        learn(&learned, "/list?page=2", 30);
+        assert_eq!(learned.new_plan(&[]), None, "too few requests");
+        learn(&learned, "/list?page=3", 10);
+        learn(&learned, "/rare", 1);
+        let (plan, seen) = learned.new_plan(&["/".to_owned()]).unwrap();
+        assert_eq!((plan, seen), (vec!["/posts/27".to_owned(), "/list?page=3".to_owned()], 101));
+        learn(&learned, "/posts/5", 2000);
+        assert_eq!(learned.new_plan(&["/".to_owned()]), None, "nothing new");
+        learn(&learned, "/new", 50_000);
+        assert_eq!(learned.new_plan(&[]).unwrap().0[0], "/new");
+        assert!(learned.refuse() && learned.plan().is_empty());
+        learn(&learned, "/new", 50_000);
+        assert_eq!(learned.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn a_query_is_not_planned_where_the_path_is_asked_for_without_one() {
+        let learned = Learned::default();
+        learn(&learned, "/", 100);
+        learn(&learned, "/?lang=xx", 100);
+        learn(&learned, "/list?page=1", 100);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/list?page=1", "/"]);
+    }
+
+    #[test]
+    fn a_path_that_becomes_frequent_late_is_planned_after_as_many_requests_as_one_that_does_early() {
+        let learned = Learned::default();
+        learn(&learned, "/probe", 100);
+        let _ = learned.new_plan(&[]).unwrap();
+        for _ in 0..100 {
+            learn(&learned, "/probe", 1000);
+            assert_eq!(learned.new_plan(&[]), None, "nothing new");
+        }
+        learn(&learned, "/shop", 999);
+        assert_eq!(learned.new_plan(&[]), None, "too few requests since the last look");
+        learn(&learned, "/shop", 1);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/probe", "/shop"]);
+    }
+
+    #[test]
+    fn paths_of_one_route_are_one_and_their_typical_one_has_no_query_and_no_token() {
+        let learned = Learned::default();
+        let note = |target: &str, route: &str| learned.note(target.as_bytes(), Some(route.as_bytes()));
+        for n in 0..60 {
+            let slug: String = (0..6).map(|at| char::from(b'a' + (n >> at & 1) + 2 * at)).collect();
+            note(&format!("/products/{slug}"), "product");
+            note(&format!("/products/{slug}?utm={n}"), "product");
+            note("/c/123e4567-e89b-12d3-a456-426614174000", "cart");
+            note("/bad\u{fc}", &"x".repeat(500));
+            note("/plain", "");
+        }
+        note("/products/last-one", "product");
+        let (plan, _) = learned.new_plan(&[]).unwrap();
+        assert_eq!(plan, ["/products/last-one", "/plain"]);
+        let token = "/c/*: a part of it looks like a token or an address";
+        assert_eq!(learned.reports(), [token, "/*: it has other characters than printable ASCII"]);
+        note("/products/newer", "product");
+        assert_eq!(learned.plan()[0], "/products/newer", "it follows what is there");
+    }
+
+    #[test]
+    fn a_full_plan_takes_only_what_is_twice_as_frequent() {
+        let learned = Learned::default();
+        let name = |n: u8| format!("/{}", char::from(b'a' + n));
+        (0..16).for_each(|n| learn(&learned, &name(n), 20));
+        assert_eq!(learned.new_plan(&[]).unwrap().0.len(), MOST_PATHS);
+        (0..16).for_each(|n| learn(&learned, &name(n), 40));
+        learn(&learned, "/some", 70);
+        assert_eq!(learned.new_plan(&[]), None);
+        learn(&learned, "/some", 1000);
+        let (plan, _) = learned.new_plan(&[]).unwrap();
+        assert_eq!((plan.len(), plan[0].as_str()), (MOST_PATHS, "/some"));
+    }
+
+    #[test]
+    fn a_plan_is_there_again_at_the_next_start_and_one_that_fails_then_can_be_learnt_anew() {
+        let state = tempfile::tempdir().unwrap();
+        let config = |name: &str| {
+            let mut config = crate::tests::stage::config(1);
+            (config.learns, config.state) = (true, Some(state.path().join("state")));
+            config.boot.pool = name.to_owned();
+            config
+        };
+        let first = Learned::of(&config("shop"));
+        assert!(first.plan().is_empty());
+        learn(&first, "/posts/1", 100);
+        let (plan, _) = first.new_plan(&[]).unwrap();
+        assert!(Learned::of(&config("other")).plan().is_empty());
+        let next = Learned::of(&config("shop"));
+        assert_eq!(next.plan(), plan);
+        learn(&next, "/posts/2", 100);
+        assert_eq!(next.new_plan(&[]), None, "nothing new");
+        assert!(next.refuse());
+        assert!(Learned::of(&config("shop")).plan().is_empty(), "it is gone");
+        learn(&next, "/posts/3", 100);
+        assert_eq!(next.new_plan(&[]).unwrap().0, ["/posts/3"]);
+        assert!(next.refuse(), "what was learnt now, and fails, is not learnt again");
+        learn(&next, "/posts/3", 1000);
+        assert_eq!(next.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn what_somebody_has_written_into_the_file_is_asked_for_only_if_it_could_have_been_learnt() {
+        let state = tempfile::tempdir().unwrap();
+        let mut config = crate::tests::stage::config(1);
+        (config.learns, config.state) = (true, Some(state.path().to_owned()));
+        let many: String = (0..100).map(|n| format!("/page-{}\n", "x".repeat(n))).collect();
+        let file = kept_file::of_pool(state.path(), &config);
+        kept_file::write(
+            &file,
+            &format!("*\nhttp://elsewhere/\n/reset/9f86d081884c7d659a2feaa0c55ad015\n/\u{1b}\n{many}"),
+        );
+        let plan = Learned::of(&config).plan();
+        assert_eq!(plan.len(), MOST_PATHS);
+        assert!(plan.iter().all(|path| path.starts_with("/page-")), "{plan:?}");
+        kept_file::write(&file, &"/page\n".repeat(100_000));
+        assert!(Learned::of(&config).plan().is_empty(), "too long");
+        config.learns = false;
+        kept_file::write(&file, "/page");
+        assert!(Learned::of(&config).plan().is_empty());
+    }
+
+    #[test]
+    fn many_paths_use_no_more_memory() {
+        let learned = Learned::default();
+        for n in 0..10_000_u32 {
+            let name: String = n.to_string().bytes().map(|b| char::from(b'a' + b - b'0')).collect();
+            learned.note(format!("/{name}").as_bytes(), None);
+            learned.note(b"/often", None);
+        }
+        assert!(learned.state.lock().groups.len() <= MOST_GROUPS);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/often"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the supervisor is told: by lanes' readers, by the zygote's socket, by requests that wait, by the operator.
+
+use crate::process::end::End;
+use crate::process::profile::Taker;
+use crate::process::worker_state::KillReason;
+use howdah_transport::zygote_protocol::FromZygote;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Who asked for a reload.
+pub(crate) type ReloadWaiter = oneshot::Sender<Result<(), String>>;
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum Event {
+    WorkerReady {
+        worker: u32,
+        generation: u64,
+    },
+    /// A worker takes no more requests, or will soon take none: it can be replaced before it has ended.
+    WorkerRetires,
+    /// A request has to wait: the pool may have to grow.
+    RequestsWait,
+    /// A worker has ended because what its boot has read has changed since.
+    BootOutdated {
+        generation: u64,
+        boot_began_us: u64,
+    },
+    WorkerGone {
+        worker: u32,
+        pid: u32,
+        generation: u64,
+        was_ready: bool,
+        idle: bool,
+        lived: Duration,
+        reason: Option<KillReason>,
+        /// The first error it logged before it was ready.
+        said: Option<String>,
+    },
+    Zygote {
+        generation: u64,
+        message: FromZygote,
+        fds: Vec<OwnedFd>,
+    },
+    ZygoteGone {
+        generation: u64,
+        end: End,
+    },
+    /// Somebody wants a profile of the workers; who takes it, and who is told whether it has begun.
+    Profile {
+        rate: u32,
+        length: Duration,
+        taker: Taker,
+        begun: oneshot::Sender<Result<(), String>>,
+    },
+    /// What no event does.
+    #[cfg(test)]
+    Panic,
+    Reload(ReloadWaiter),
+    Stop {
+        grace: Duration,
+        done: oneshot::Sender<()>,
+    },
+}

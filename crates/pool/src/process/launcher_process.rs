@@ -1,0 +1,315 @@
+//! The launcher: a process that stays root when the server becomes somebody else, and starts the pools' PHP for it.
+//!
+//! It is started as a program of its own, so it has nothing of the server's memory, and it has one thread. It does three
+//! things: start a program that was settled before the server gave up its rights, kill what it has started, and signal
+//! children of that. A server in wrong hands can have the pools' PHP started and killed, and nothing else.
+
+use crate::process::end::End;
+use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
+use crate::process::program::Program;
+use crate::process::server_program::ServerProgram;
+use howdah_transport::descendants::Ending;
+use howdah_transport::{STACK_SIGNAL, control_socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use rustix::net::SocketType;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Processes of one pool at a time. A reload needs two, and generations that finish their requests some more.
+const MAX_OF_POOL: usize = 32;
+/// How long processes have to end by themselves when the server has.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+
+struct Started {
+    id: u64,
+    pool: String,
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+/// A socket file, and which one it was when the server bound it.
+struct SocketFile {
+    path: PathBuf,
+    stays: bool,
+    identity: (u64, u64),
+}
+
+struct Launcher {
+    server: OwnedFd,
+    programs: Vec<Program>,
+    sockets: Vec<SocketFile>,
+    server_program: Option<ServerProgram>,
+    settled: bool,
+    started: Vec<Started>,
+    /// What is to take the server's place. It outlives this process.
+    successor: Option<Started>,
+}
+
+/// Runs the launcher; returns when the server has ended. Standard input is the socket to it.
+///
+/// # Errors
+/// That it was not started by a server, or what the system refuses it.
+pub fn run() -> io::Result<()> {
+    let stdin = io::stdin();
+    if rustix::net::sockopt::socket_type(&stdin).ok() != Some(SocketType::SEQPACKET) {
+        return Err(io::Error::other("the launcher is started by `howdah serve`, not by hand"));
+    }
+    let server = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    // What scripts leave behind becomes this process's child when its zygote was killed; nobody else may signal it.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    serve(server)
+}
+
+fn serve(server: OwnedFd) -> io::Result<()> {
+    let mut launcher = Launcher {
+        server,
+        programs: Vec::new(),
+        sockets: Vec::new(),
+        server_program: None,
+        settled: false,
+        started: Vec::new(),
+        successor: None,
+    };
+    let ended = launcher.serve();
+    launcher.end();
+    ended
+}
+
+impl Launcher {
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let (order, ended) = self.wait()?;
+            for index in ended.into_iter().rev() {
+                let ended = self.bury(index);
+                self.tell(&ended)?;
+            }
+            if !order {
+                continue;
+            }
+            let Some((bytes, fds)) = control_socket::receive(&self.server, false)? else { return Ok(()) };
+            match serde_json::from_slice(&bytes) {
+                Ok(order) => self.obey(order, fds)?,
+                Err(error) => eprintln!("howdah: launcher: the server sent something that is no order: {error}"),
+            }
+        }
+    }
+
+    fn obey(&mut self, order: ToLauncher, mut fds: Vec<OwnedFd>) -> io::Result<()> {
+        match order {
+            ToLauncher::Program(program) if !self.settled => self.programs.push(*program),
+            ToLauncher::Socket { path, later } if !self.settled => {
+                let found = std::fs::symlink_metadata(&path)?;
+                self.sockets.push(SocketFile { path, stays: later, identity: (found.dev(), found.ino()) });
+            }
+            ToLauncher::Server(program) if !self.settled => self.server_program = Some(*program),
+            ToLauncher::Settled => self.settled = true,
+            ToLauncher::Upgrade { id } if self.settled => {
+                if let Err(status) = self.upgrade(id, fds) {
+                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
+                }
+            }
+            ToLauncher::KeepSockets { paths, keep } => {
+                for socket in self.sockets.iter_mut().filter(|socket| paths.contains(&socket.path)) {
+                    socket.stays = keep;
+                }
+            }
+            ToLauncher::Start { id, pool } if self.settled => {
+                if let Err(status) = self.start(id, pool, fds) {
+                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
+                }
+            }
+            ToLauncher::Kill { id } => {
+                let all = self.started.iter().chain(&self.successor);
+                if let Some(started) = all.into_iter().find(|started| started.id == id) {
+                    // It may have ended just now; then it is about to be buried.
+                    let _ = pidfd_send_signal(&started.pidfd, Signal::KILL);
+                }
+            }
+            ToLauncher::Signal { which } => {
+                if let Some(pidfd) = fds.pop().filter(|pidfd| self.is_worker(pidfd)) {
+                    let signal = match which {
+                        WorkerSignal::Kill => Signal::KILL,
+                        WorkerSignal::Stack => STACK_SIGNAL,
+                    };
+                    let _ = pidfd_send_signal(&pidfd, signal);
+                }
+            }
+            other => eprintln!("howdah: launcher: out of turn: {other:?}"),
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, id: u64, pool: String, fds: Vec<OwnedFd>) -> Result<(), String> {
+        let Some(program) = self.programs.iter().find(|program| program.pool == pool) else {
+            return Err(format!("the launcher knows no pool {pool:?}"));
+        };
+        if self.started.iter().filter(|started| started.pool == pool).count() >= MAX_OF_POOL {
+            return Err(format!("the launcher has started {MAX_OF_POOL} processes of this pool, which all still run"));
+        }
+        if self.started.iter().any(|started| started.id == id) {
+            return Err(format!("the launcher was given the number {id} twice"));
+        }
+        let [control, output, errors] = <[OwnedFd; 3]>::try_from(fds)
+            .ok()
+            .filter(|[control, output, errors]| is_socket(control) && is_pipe(output) && is_pipe(errors))
+            .ok_or("the launcher was not given a socket and two pipes")?;
+        let spawned = program.command().and_then(|mut command| {
+            command.stdin(Stdio::from(control)).stdout(Stdio::from(output)).stderr(Stdio::from(errors)).spawn()
+        });
+        let child = spawned.map_err(|error| program.explain(&error))?;
+        self.started.push(watched(id, pool, child)?);
+        Ok(())
+    }
+
+    /// Starts the server's own program as root, which is what this one was, with what it was started with: the server says
+    /// when, and nothing else.
+    fn upgrade(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
+        let program = self.server_program.as_ref().ok_or("the launcher was not told the server's program")?;
+        if self.successor.is_some() {
+            return Err("the launcher has started a process for an upgrade, which still runs".to_owned());
+        }
+        let [socket] = <[OwnedFd; 1]>::try_from(fds)
+            .ok()
+            .filter(|[socket]| is_socket(socket))
+            .ok_or("the launcher was not given a socket")?;
+        program.is_roots_alone()?;
+        let child = program.command(socket).spawn().map_err(|error| program.explain(&error))?;
+        self.successor = Some(watched(id, String::new(), child)?);
+        Ok(())
+    }
+
+    /// True if the process is the child of one that was started and has not been reaped. Numbers that are looked up here
+    /// may belong to another process a moment later, but the signal goes to the descriptor: to the one that was meant, or,
+    /// if that is gone, to nobody. Numbers of what was started are not reused before `bury`.
+    fn is_worker(&self, pidfd: &OwnedFd) -> bool {
+        let parent = number_of(pidfd).and_then(parent_of);
+        parent.is_some_and(|parent| self.started.iter().any(|started| started.child.id() == parent))
+    }
+
+    /// Whether there is an order, and the positions of processes that have ended.
+    fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
+        let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
+        waited.extend(self.all().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
+        match poll(&mut waited, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ended = (0..waited.len() - 1).filter(|&i| !waited[i + 1].revents().is_empty()).collect();
+        Ok((!waited[0].revents().is_empty(), ended))
+    }
+
+    /// What was started, the server's successor last.
+    fn all(&self) -> impl Iterator<Item = &Started> {
+        self.started.iter().chain(&self.successor)
+    }
+
+    /// Reaps a process. The successor's position is the one behind all others.
+    fn bury(&mut self, index: usize) -> FromLauncher {
+        let mut started = match self.successor.take_if(|_| index == self.started.len()) {
+            Some(successor) => successor,
+            None => self.started.swap_remove(index),
+        };
+        let end = End::from(started.child.wait());
+        self.end_orphans();
+        FromLauncher::Ended { id: started.id, end }
+    }
+
+    /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.
+    fn end_orphans(&self) {
+        let begun = Instant::now();
+        let mut ending = Ending::default();
+        while begun.elapsed() < LAST_GRACE {
+            let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+            let known = |pid: &i32| self.all().any(|started| i32::try_from(started.child.id()) == Ok(*pid));
+            let numbers = listed.split_ascii_whitespace().filter_map(|number| number.parse().ok());
+            let left: Vec<Pid> = numbers.filter(|pid| !known(pid)).filter_map(Pid::from_raw).collect();
+            if ending.round(&left) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn tell(&self, message: &FromLauncher) -> io::Result<()> {
+        match control_socket::send(&self.server, &serde_json::to_vec(message)?, &[], false) {
+            // It has just ended; the next read sees that.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// The server has ended. What it started sees that by itself, on its own socket; what does not is killed.
+    fn end(&mut self) {
+        let _ = rustix::net::shutdown(&self.server, rustix::net::Shutdown::Read);
+        let deadline = Instant::now() + LAST_GRACE;
+        while !self.started.is_empty() && Instant::now() < deadline {
+            // The server's end is gone, which `poll` reports at once and for ever: only the processes are waited for.
+            let mut waited: Vec<_> =
+                self.started.iter().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)).collect();
+            let _ = poll(&mut waited, Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
+            let ended: Vec<usize> = (0..waited.len()).filter(|&i| !waited[i].revents().is_empty()).collect();
+            for index in ended.into_iter().rev() {
+                self.bury(index);
+            }
+        }
+        for started in std::mem::take(&mut self.started) {
+            kill(started.child);
+        }
+        self.end_orphans();
+        for socket in self.sockets.iter().filter(|socket| !socket.stays) {
+            let found = std::fs::symlink_metadata(&socket.path);
+            if found.is_ok_and(|it| it.file_type().is_socket() && (it.dev(), it.ino()) == socket.identity) {
+                let _ = std::fs::remove_file(&socket.path);
+            }
+        }
+    }
+}
+
+fn watched(id: u64, pool: String, child: Child) -> Result<Started, String> {
+    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    match number.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        Some(Ok(pidfd)) => Ok(Started { id, pool, child, pidfd }),
+        other => {
+            kill(child);
+            Err(format!("the launcher cannot watch what it has started: {other:?}"))
+        }
+    }
+}
+
+fn kill(mut child: Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn is_socket(fd: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_type(fd).ok() == Some(SocketType::SEQPACKET)
+}
+
+fn is_pipe(fd: &OwnedFd) -> bool {
+    rustix::fs::fstat(fd.as_fd()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// The number of the process behind a pidfd; `None` if it has been reaped, or the descriptor is something else.
+fn number_of(pidfd: &OwnedFd) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
+}
+
+/// The parent of a process.
+fn parent_of(pid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    // The name, in parentheses, may itself hold spaces and parentheses.
+    text.get(text.rfind(')')? + 2..)?.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "launcher_process_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! Starts a pool's PHP once, for `howdah check`: with its settings and its user's rights, and nothing of the application.
+
+use crate::config::PoolConfig;
+use crate::process::program::Program;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the program is asked whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// What PHP says at its start and is kept of it.
+const MOST_SAID: u64 = 64 * 1024;
+
+/// How long what it said may take after its end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// What PHP said while it started, line by line.
+    pub said: Vec<String>,
+    /// Why no worker would run.
+    pub failure: Option<String>,
+}
+
+/// Starts the pool's PHP and ends it. `names` are the settings of PHP that the pool has; PHP says which it does not know.
+#[must_use]
+pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
+    let failed = |why: String| Trial { said: Vec::new(), failure: Some(why) };
+    let program = Program::of(config);
+    let order = match serde_json::to_vec(&config.boot) {
+        Ok(order) => order,
+        Err(error) => return failed(error.to_string()),
+    };
+    let mut command = match program.command() {
+        Ok(command) => command,
+        Err(error) => return failed(program.explain(&error)),
+    };
+    command.arg(format!("--try={}", names.join("\n")));
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return failed(program.explain(&error)),
+    };
+    let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+    // Neither may hold up the other, nor this thread: what does not read its order in time is ended.
+    let writer = thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&order)));
+    let (told, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut text));
+        let _ = told.send(text);
+    });
+    let until = Instant::now() + config.boot_timeout;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if Instant::now() < until => thread::sleep(LOOK),
+            _ => break None,
+        }
+    };
+    if status.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    // A failure to write is told by the program's end.
+    drop(writer.join());
+    // What an extension has started may keep the stream open.
+    let text = said.recv_timeout(LAST_WORDS).unwrap_or_default();
+    let said: Vec<String> = String::from_utf8_lossy(&text)
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let failure = match status {
+        None => Some(format!("PHP did not start within {:?}", config.boot_timeout)),
+        Some(status) if !status.success() => Some(format!("PHP does not start ({status})")),
+        // What stands behind the error has no effect, whatever it was to protect.
+        Some(_) if said.iter().any(|line| line.contains("syntax error")) => {
+            Some("PHP reads php.ini up to an error only".to_owned())
+        }
+        Some(_) => None,
+    };
+    Trial { said, failure }
+}

@@ -1,0 +1,52 @@
+//! The program that a pool's PHP runs in: what it is started with, by the server itself or by its launcher.
+
+use crate::config::PoolConfig;
+use crate::process::environment;
+use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A `howdah-php` to start. Fixed when the server starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    pub pool: String,
+    /// The file.
+    pub binary: PathBuf,
+    /// Without the environment of the process that starts it.
+    pub clear_env: bool,
+    /// Variables over that.
+    pub env: Vec<(String, String)>,
+    /// What it may do.
+    pub privileges: Privileges,
+}
+
+impl Program {
+    #[must_use]
+    pub fn of(config: &PoolConfig) -> Self {
+        Self {
+            pool: config.name().to_owned(),
+            binary: config.binary.clone(),
+            clear_env: config.clear_env,
+            env: config.env.clone(),
+            privileges: config.privileges.clone(),
+        }
+    }
+
+    /// The command, without its standard streams.
+    pub(crate) fn command(&self) -> io::Result<Command> {
+        let mut command = Command::new(&self.binary);
+        command
+            .env_clear()
+            .envs(environment::of_php(std::env::vars_os(), self.clear_env, &self.env))
+            .arg(format!("--pool={}", self.pool))
+            .arg(format!("{PRIVILEGES_ARGUMENT}{}", serde_json::to_string(&self.privileges)?));
+        Ok(command)
+    }
+
+    /// Why it could not be started, for the operator.
+    pub(crate) fn explain(&self, error: &io::Error) -> String {
+        format!("cannot start {}: {error} (see `--php`)", self.binary.display())
+    }
+}

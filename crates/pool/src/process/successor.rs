@@ -1,0 +1,64 @@
+//! The process that takes the server's place at an upgrade: how it is started, by the server itself or by its launcher, and
+//! followed until it serves.
+
+use crate::process::end::End;
+use crate::process::launcher::{Launcher, Remotely};
+use crate::process::orphans;
+use crate::process::server_program::ServerProgram;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+
+/// A server that was started to take this one's place.
+pub struct Successor {
+    process: Process,
+    ended: Pin<Box<dyn Future<Output = End> + Send>>,
+}
+
+enum Process {
+    Own(Option<OwnedFd>),
+    Launched(Launcher, u64),
+}
+
+impl Successor {
+    /// Starts it. It finds `socket` as its standard input.
+    ///
+    /// # Errors
+    /// It could not be started. If the launcher could not, that is how it ends.
+    pub fn start(program: &ServerProgram, launcher: &Launcher, socket: OwnedFd) -> io::Result<Self> {
+        let socket = match launcher.upgrade(socket) {
+            Ok(Remotely { id, ended }) => {
+                let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
+                return Ok(Self { process: Process::Launched(launcher.clone(), id), ended: Box::pin(ended) });
+            }
+            Err(socket) => socket,
+        };
+        let mut command = tokio::process::Command::from(program.command(socket));
+        let mut child = command.spawn().map_err(|error| io::Error::new(error.kind(), program.explain(&error)))?;
+        let pid = child.id();
+        orphans::keep(pid);
+        let raw = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        let pidfd = raw.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let ended = async move {
+            let end = End::from(child.wait().await);
+            orphans::forget(pid);
+            end
+        };
+        Ok(Self { process: Process::Own(pidfd), ended: Box::pin(ended) })
+    }
+
+    /// Returns, once, when it has ended: how.
+    pub async fn ended(&mut self) -> String {
+        self.ended.as_mut().await.to_string()
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        match &self.process {
+            Process::Own(Some(pidfd)) => drop(pidfd_send_signal(pidfd, Signal::KILL)),
+            Process::Own(None) => {}
+            Process::Launched(launcher, id) => launcher.kill(*id),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Lanes of workers that run many requests at once: which of them gets a request, and what is done about a worker that
+//! computes and takes none.
+//!
+//! A request that computes holds up all others of its worker. So others keep away from a worker that has one. While
+//! others come, those that compute share half of the workers, if these are as many as there are processors: then it
+//! costs them nothing.
+
+use super::{MOST, Scheduler, UNTAKEN};
+use crate::lane::Lane;
+use crate::request::estimate::Expected;
+use crate::request::pending::Pending;
+use std::time::{Duration, Instant};
+
+/// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
+const FRESH: u128 = 2_000;
+
+/// How often lanes are looked at in which requests wait to be taken.
+pub(super) const LOOK: Duration = Duration::from_micros(UNTAKEN.as_micros() as u64 / 2);
+
+/// True if a short request may lie behind those of this lane.
+pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
+    lane.has_place()
+        && (1..MOST).contains(&lane.in_flight.len())
+        && lane.in_flight.are_short()
+        && lane.in_flight.front_age(now).as_micros() < FRESH
+}
+
+impl Scheduler {
+    /// Gives the request to the lane that has fewest; returns it if there is none with room.
+    pub(super) fn place_among_others(
+        &mut self,
+        mut pending: Box<Pending>,
+        io_thread: usize,
+        now: Instant,
+    ) -> Option<Box<Pending>> {
+        loop {
+            let Some(index) = self.pick_among(pending.expected, io_thread, now) else { return Some(pending) };
+            self.idle.retain(|&i| i != index);
+            pending = self.send_behind(index, pending, now)?;
+        }
+    }
+
+    fn pick_among(&self, expected: Expected, io_thread: usize, now: Instant) -> Option<usize> {
+        let together = expected.computes() && self.are_kept_together(now);
+        let from_the_end = expected.computes() && self.precedence.is_mixed(now);
+        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
+            let lane = lane.as_ref().filter(|lane| lane.has_place())?;
+            let computing = lane.in_flight.computing();
+            if together && computing == 0 {
+                return None;
+            }
+            let avoided = computing > 0 && !together;
+            let rivals = if expected.computes() { computing } else { 0 };
+            // A worker that has not taken its last request is busy with another one.
+            let busy = lane.holds_waiting_request();
+            if from_the_end {
+                // Always the same ones, or each worker would have some now and then.
+                return Some((avoided, rivals, false, 0, false, usize::MAX - index, index));
+            }
+            Some((avoided, rivals, busy, lane.in_flight.len(), lane.home != io_thread, index, index))
+        });
+        candidates.min().map(|(.., index)| index)
+    }
+
+    /// True if requests that compute go only where others compute already.
+    pub(super) fn are_kept_together(&self, now: Instant) -> bool {
+        self.multiplexed && self.precedence.is_mixed(now) && self.half_compute()
+    }
+
+    /// True if half of the workers have requests that compute, and could keep all processors busy.
+    fn half_compute(&self) -> bool {
+        let serving = || self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
+        let computing = serving().filter(|lane| lane.in_flight.computing() > 0).count();
+        computing >= self.processors && computing * 2 >= serving().count()
+    }
+
+    /// There may be room again in a lane that had none.
+    pub(crate) fn room_made(&mut self, index: usize) {
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        if lane.wants_room() {
+            lane.send_kept();
+            self.refill(index, Instant::now());
+        }
+    }
+
+    /// Once per tick: tells workers of clients that have gone, takes requests back that a busy worker does not take, and
+    /// gives waiting requests to lanes that have places. `patience` is `UNTAKEN`.
+    pub(crate) fn sweep(&mut self, patience: Duration) {
+        if !self.multiplexed {
+            return;
+        }
+        let now = Instant::now();
+        let mut untaken = Vec::new();
+        for lane in self.lanes.iter_mut().flatten() {
+            take_back_untaken(lane, now, patience, &mut untaken);
+            let gone: Vec<u64> =
+                lane.in_flight.iter().filter(|c| !c.told_gone && c.pending.sink.is_gone()).map(|c| c.number).collect();
+            for number in gone {
+                lane.let_go(number);
+            }
+        }
+        for (pending, home) in untaken {
+            self.resubmit(pending, home, now);
+        }
+        for index in 0..self.lanes.len() {
+            if let Some(lane) = self.lanes[index].as_mut() {
+                lane.look_whether_stuck();
+                lane.send_kept();
+                self.refill(index, now);
+            }
+        }
+    }
+}
+
+/// Takes requests back that the worker has not taken in time. When to look again.
+pub(super) fn spread(
+    lane: &mut Lane,
+    now: Instant,
+    patience: Duration,
+    moved: &mut Vec<(Box<Pending>, usize)>,
+) -> Option<Duration> {
+    take_back_untaken(lane, now, patience, moved);
+    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(LOOK)
+}
+
+/// Takes back what lies in the lane of a worker that has taken none for so long: one of its requests computes.
+fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Pending>, usize)>) {
+    if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
+        while let Some(pending) = lane.take_back_waiting() {
+            lane.note_stuck();
+            to.push((pending, lane.home));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A request on its way through the pool, from `Pool::run` to its end, whichever queue or lane holds it.
+
+use crate::request::Request;
+use crate::request::estimate::{Expected, RouteKey};
+use crate::request::time_limits::TimeLimits;
+use crate::response::sink::Sink;
+use std::time::Instant;
+
+/// A request, who waits for its response, and what has happened to it so far.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) request: Request,
+    pub(crate) sink: Sink,
+    /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
+    pub(crate) entered: Instant,
+    /// How long it may take, where rules or its route say that.
+    pub(crate) limits: TimeLimits,
+    /// It waited before the full queue, and it is its turn (`door`).
+    pub(crate) has_turn: bool,
+    /// Workers that died while this request's code ran in them.
+    pub(crate) killed: u32,
+    /// How often it was given to another worker because its own had died, for whatever reason.
+    pub(crate) resubmitted: u32,
+    /// Workers that gave this request back.
+    pub(crate) given_back: usize,
+    /// What its time is remembered by.
+    pub(crate) key: RouteKey,
+    /// What it is expected to take.
+    pub(crate) expected: Expected,
+    /// No worker served when it came.
+    pub(crate) cold: bool,
+    /// The route whose requests wait as one flow, in the place of its client's.
+    pub(crate) flow: Option<u16>,
+    /// What it costs its flow in the waiting queue, in microseconds of a worker.
+    pub(crate) cost: u32,
+}
+
+impl Pending {
+    /// A new request, of which nothing is expected yet.
+    pub(crate) fn new(request: Request, sink: Sink) -> Self {
+        let limits = request.limits;
+        let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);
+        let key = RouteKey::of(&request);
+        Self {
+            request,
+            sink,
+            entered,
+            limits,
+            has_turn: false,
+            killed: 0,
+            resubmitted: 0,
+            given_back: 0,
+            key,
+            expected: Expected::UNKNOWN,
+            cold: false,
+            flow: None,
+            cost: 1,
+        }
+    }
+}

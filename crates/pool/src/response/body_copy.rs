@@ -1,0 +1,62 @@
+//! A copy of a response's body, made as its front takes it. It never holds the response up: where it is longer than wanted, or
+//! there is no budget, there is no copy.
+
+use crate::response::parts::WholeBody;
+use howdah_budget::{Budget, Charge};
+use tokio::sync::oneshot;
+
+/// A whole body.
+#[derive(Debug)]
+pub struct BodyCopy {
+    bytes: Vec<u8>,
+    _charge: Charge,
+}
+
+impl BodyCopy {
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that is being copied.
+#[derive(Debug)]
+pub(crate) struct Copying {
+    bytes: Vec<u8>,
+    most: usize,
+    charge: Charge,
+    to: oneshot::Sender<BodyCopy>,
+}
+
+impl Copying {
+    /// A copy of at most so many bytes, for whoever waits at the other end. Nothing comes there without a whole copy.
+    pub(crate) fn new(most: usize, budget: &'static Budget) -> (Box<Self>, oneshot::Receiver<BodyCopy>) {
+        let (to, copied) = oneshot::channel();
+        (Box::new(Self { bytes: Vec::new(), most, charge: Charge::new(budget, None), to }), copied)
+    }
+
+    /// Takes a part. `None`: there will be no copy.
+    pub(crate) fn and(mut self: Box<Self>, part: &[u8]) -> Option<Box<Self>> {
+        let fits = self.bytes.len() + part.len() <= self.most && !self.to.is_closed();
+        if !fits || !self.charge.grow(part.len() as u64) {
+            return None;
+        }
+        self.bytes.extend_from_slice(part);
+        Some(self)
+    }
+
+    /// The same of a body that is taken in one piece.
+    pub(crate) fn and_whole(self: Box<Self>, body: &WholeBody) -> Option<Box<Self>> {
+        match body {
+            WholeBody::Memory(bytes) => self.and(bytes),
+            WholeBody::InRing(held) if held.len() <= self.most => self.and(&held.copy_from(0)),
+            WholeBody::InRing(_) => None,
+        }
+    }
+
+    /// Nothing follows.
+    pub(crate) fn complete(self) {
+        // Nobody waits any more: nobody needs it.
+        let _ = self.to.send(BodyCopy { bytes: self.bytes, _charge: self.charge });
+    }
+}

@@ -1,0 +1,10 @@
+//! A response from the worker's lane to the front: its head, its parts, and the sink in which they wait for a client that
+//! reads slowly. Knows requests and lanes not at all.
+
+pub(crate) mod body_copy;
+pub(crate) mod head;
+pub(crate) mod parts;
+pub(crate) mod sink;
+#[cfg(feature = "stand-in")]
+pub(crate) mod stand_in;
+pub(crate) mod stats;

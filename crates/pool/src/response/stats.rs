@@ -1,0 +1,22 @@
+//! Facts about a response beside its bytes: which worker made it, and how long that took.
+
+use std::sync::Arc;
+
+/// Where a request ran and what it took; complete once the body has ended.
+#[derive(Debug, Clone, Default)]
+pub struct RequestStats {
+    pub pool: Arc<str>,
+    /// The worker's number within its pool (stable while the worker lives).
+    pub worker: u32,
+    /// The worker's process id.
+    pub pid: u32,
+    /// Microseconds from `Request::received` until a worker took the request.
+    pub queue_us: u64,
+    /// Microseconds the worker spent on the request, by the worker's own clock; up to the end of the response, by the
+    /// server's, until the worker is done with the request.
+    pub php_us: u64,
+    /// Peak memory of the script in bytes, as PHP reports it.
+    pub peak_memory: u64,
+    /// How often the request was run again after a worker died under it.
+    pub replays: u32,
+}

@@ -1,0 +1,191 @@
+//! Deadlines: a request that runs too long loses its worker, and the log says what PHP was doing.
+//!
+//! The worker is asked for its stack by a signal (`STACK_SIGNAL`); its handler only reads memory and sends text over the
+//! control socket. It gets `STACK_WAIT` to say, then it is killed in any case.
+//!
+//! A multiplexed worker is not killed for one of them: the client gets its 504, the worker is told to cancel
+//! the request, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
+
+use crate::descriptor;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::requests::InFlight;
+use crate::lane::{Lane, LaneKind};
+use crate::process::launcher::Launcher;
+use crate::process::worker_state::KillReason;
+use crate::request::time_limits::{or_of_pool, processor_time};
+use crate::shared::Shared;
+use howdah_transport::control_socket::{ControlSocket, Message};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a worker has to say what PHP is doing: it does at once, unless the machine has no time for it.
+const STACK_WAIT: Duration = Duration::from_secs(3);
+/// Time that a multiplexed worker has to end a request that is past its deadline.
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// A request for which its worker is killed.
+struct Overdue {
+    index: usize,
+    reason: KillReason,
+    pid: u32,
+    control: Arc<ControlSocket>,
+    pidfd: Arc<std::os::fd::OwnedFd>,
+    launcher: Launcher,
+    id: String,
+    label: String,
+    ran: Duration,
+    /// The processor time that it used, if that was too much.
+    cpu: Option<Duration>,
+}
+
+/// Why a request has to end.
+struct Late {
+    reason: KillReason,
+    cpu: Option<Duration>,
+}
+
+/// Whether the request of a serial worker is past one of its limits. `of_pool`: time, and processor time.
+///
+/// What the worker has used before this request is not known exactly: it counts from the first look on. So a request
+/// may use a tick of the supervisor more than its limit, and never less.
+fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Duration>)) -> Option<Late> {
+    let own = request.pending.limits;
+    let ran = request.since.elapsed();
+    if or_of_pool(own.deadline, of_pool.0).is_some_and(|limit| ran > limit) {
+        return Some(Late { reason: KillReason::Deadline, cpu: None });
+    }
+    let limit = or_of_pool(own.cpu, of_pool.1)?;
+    let now = processor_time(pid)?;
+    let used = now.saturating_sub(*request.cpu_before.get_or_insert(now));
+    (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })
+}
+
+/// Finds requests that have run or computed for longer than they may and ends them or their workers. `of_pool` counts for
+/// those of which nothing else is said; `grace` is `CANCEL_GRACE`.
+pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Duration) {
+    let mut overdue = Vec::new();
+    {
+        let mut scheduler = pool.lock();
+        for index in 0..scheduler.lanes.len() {
+            let Some(lane) = scheduler.lanes[index].as_mut() else { continue };
+            if lane.state.kill_reason().is_some() {
+                continue;
+            }
+            let found = match lane.kind {
+                LaneKind::Serial(_) => {
+                    let pid = lane.pid;
+                    let of_pool = (of_pool, pool.config().cpu_deadline);
+                    let request = lane.in_flight.front_mut();
+                    request.and_then(|request| Some((late(request, pid, of_pool)?, &*request)))
+                }
+                LaneKind::Multiplexed(_) => {
+                    cancel(pool, lane, of_pool);
+                    let mut requests = lane.in_flight.iter();
+                    let stuck = requests.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
+                    stuck.map(|request| (Late { reason: KillReason::Stuck, cpu: None }, request))
+                }
+            };
+            let Some((Late { reason, cpu }, request)) = found else { continue };
+            let ran = request.since.elapsed();
+            overdue.push(Overdue {
+                index,
+                reason: reason.clone(),
+                pid: lane.pid,
+                control: lane.control.clone(),
+                pidfd: lane.pidfd.clone(),
+                launcher: lane.launcher.clone(),
+                id: request.pending.request.id.to_string(),
+                label: request.pending.request.label(),
+                ran,
+                cpu,
+            });
+            // Takes no new requests and gives back those that wait.
+            scheduler.condemn_lane(index, reason, Instant::now());
+        }
+    }
+    for request in overdue {
+        tokio::spawn(end(pool.clone(), request));
+    }
+}
+
+/// Ends the requests of a lane that have run longer than they may, as far as their clients see it, and tells the worker.
+fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
+    let now = Instant::now();
+    let late = |request: &&InFlight| {
+        let limit = or_of_pool(request.pending.limits.deadline, of_pool);
+        limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+    };
+    let begun: Vec<u64> = lane
+        .in_flight
+        .iter()
+        .filter(late)
+        .filter(|request| request.overdue.is_none() && lane.is_begun(request))
+        .map(|request| request.number)
+        .collect();
+    for number in begun {
+        if let Some(request) = lane.in_flight.get(number) {
+            tracing::error!(
+                pool = pool.name(),
+                pid = lane.pid,
+                request = %request.pending.request.id,
+                label = request.pending.request.label(),
+                "past the deadline after {:.1} s, cancelled",
+                request.since.elapsed().as_secs_f64(),
+            );
+            request.pending.sink.fail(Fault::new(FaultKind::Deadline));
+        }
+        lane.cancel_overdue(number);
+    }
+}
+
+/// Kills a worker when it is dropped, so also if asking for the stack fails in whatever way: nobody else would.
+struct KillAtEnd {
+    pool: Arc<Shared>,
+    index: usize,
+    pid: u32,
+    reason: KillReason,
+}
+
+impl Drop for KillAtEnd {
+    fn drop(&mut self) {
+        self.pool.lock().kill_lane(self.index, self.pid, self.reason.clone());
+    }
+}
+
+async fn end(pool: Arc<Shared>, request: Overdue) {
+    let kill = KillAtEnd { pool: pool.clone(), index: request.index, pid: request.pid, reason: request.reason };
+    let stack = match request.launcher.ask_for_stack(&request.pidfd) {
+        true => tokio::time::timeout(STACK_WAIT, read_stack(&request.control)).await.ok().flatten(),
+        false => None,
+    };
+    drop(kill);
+    let stack = stack.unwrap_or_else(|| "not available".to_owned());
+    let ran = request.ran.as_secs_f64();
+    let what = request.cpu.map_or_else(
+        || format!("past the deadline after {ran:.1} s"),
+        |cpu| format!("past its processor time after {:.1} s of it in {ran:.1} s", cpu.as_secs_f64()),
+    );
+    tracing::error!(
+        pool = pool.name(),
+        pid = request.pid,
+        request = request.id,
+        label = request.label,
+        "{what}, worker killed; PHP stack: {}",
+        stack.trim_end().replace('\n', " | "),
+    );
+}
+
+async fn read_stack(control: &ControlSocket) -> Option<String> {
+    let socket = control.as_fd().try_clone_to_owned().ok()?;
+    let socket = descriptor::watch(Arc::new(socket)).ok()?;
+    loop {
+        let mut ready = socket.readable().await.ok()?;
+        match control.try_receive() {
+            Ok(Some((Message::Stack(text), _))) => return Some(String::from_utf8_lossy(&text).into_owned()),
+            Ok(Some(_)) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ready.clear_ready(),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Requests that run longer than they should: each is noted once, with where its PHP is at that moment. The zygote is asked,
+//! which reads that in the worker's memory; the worker notices nothing. What does not answer in time is noted without.
+
+use crate::lane::requests::InFlight;
+use crate::lane::{Lane, LaneKind};
+use crate::shared::Shared;
+use crate::supervisor::query_text::without_values;
+use howdah_observe::{SlowEntry, SlowFrame, SlowLog, SlowStack};
+use howdah_transport::php_stack::{PhpStack, RequestStacks};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a zygote has to say where a request is.
+const REPORT_WAIT: Duration = Duration::from_secs(3);
+/// Entries per second, and at once.
+const PER_SECOND: f64 = 10.0;
+const BURST: f64 = 20.0;
+
+/// A question for a zygote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) order: u64,
+    pub(crate) generation: u64,
+    pub(crate) pid: u32,
+    /// The request's number on its lane.
+    pub(crate) request: u64,
+}
+
+/// A slow request, as it was when that was seen.
+#[derive(Debug)]
+struct Slow {
+    time: SystemTime,
+    asked: Instant,
+    pid: u32,
+    id: String,
+    host: Option<Vec<u8>>,
+    method: Vec<u8>,
+    target: Vec<u8>,
+    script: Vec<u8>,
+    elapsed: Duration,
+    left_out: u64,
+}
+
+/// The slow requests of a pool.
+#[derive(Debug)]
+pub(crate) struct SlowRequests {
+    log: Option<Arc<SlowLog>>,
+    /// Those whose stacks were asked for.
+    waiting: HashMap<u64, Slow>,
+    last_order: u64,
+    allowance: f64,
+    filled: Instant,
+    left_out: u64,
+}
+
+impl SlowRequests {
+    pub(crate) fn new(log: Option<Arc<SlowLog>>) -> Self {
+        let now = Instant::now();
+        Self { log, waiting: HashMap::new(), last_order: 0, allowance: BURST, filled: now, left_out: 0 }
+    }
+
+    /// Finds requests that have become slow, and what is to be asked about them.
+    pub(crate) fn look(&mut self, pool: &Shared) -> Vec<Question> {
+        if self.log.is_none() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        self.refill(now);
+        let mut questions = Vec::new();
+        let mut scheduler = pool.lock();
+        let mut found = 0;
+        for lane in scheduler.lanes.iter_mut().flatten() {
+            let (pid, generation) = (lane.pid, lane.generation);
+            for number in slow_requests(lane, pool, now) {
+                let Some(request) = lane.in_flight.get_mut(number) else { continue };
+                request.noted = true;
+                found += 1;
+                if self.allowance < 1.0 {
+                    self.left_out += 1;
+                    continue;
+                }
+                self.allowance -= 1.0;
+                self.last_order += 1;
+                let slow = Slow::of(request, pid, now, std::mem::take(&mut self.left_out));
+                self.waiting.insert(self.last_order, slow);
+                questions.push(Question { order: self.last_order, generation, pid, request: number });
+            }
+        }
+        scheduler.tally.slow += found;
+        questions
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.allowance = (self.allowance + passed * PER_SECOND).min(BURST);
+        self.filled = now;
+    }
+
+    /// A zygote has answered.
+    pub(crate) fn answered(&mut self, pool: &str, order: u64, found: Result<RequestStacks, String>) {
+        if let Some(slow) = self.waiting.remove(&order) {
+            self.note(pool, &slow, found.map(RequestStacks::tidy));
+        }
+    }
+
+    /// Notes those that nobody has answered for, or (`all`) will.
+    pub(crate) fn give_up(&mut self, pool: &str, all: bool) {
+        let late: Vec<u64> = self
+            .waiting
+            .iter()
+            .filter(|(_, slow)| all || slow.asked.elapsed() > REPORT_WAIT)
+            .map(|(at, _)| *at)
+            .collect();
+        for order in late {
+            self.answered(pool, order, Err("nobody has said where it is".to_owned()));
+        }
+    }
+
+    fn note(&self, pool: &str, slow: &Slow, found: Result<RequestStacks, String>) {
+        let Some(log) = &self.log else { return };
+        let (found, why) = match found {
+            Ok(found) => (found, None),
+            Err(why) => (RequestStacks::default(), Some(why)),
+        };
+        let queries: Vec<_> = found.stacks.iter().map(|stack| stack.query.as_deref().map(without_values)).collect();
+        log.log(&SlowEntry {
+            time: slow.time,
+            pool,
+            pid: slow.pid,
+            request_id: &slow.id,
+            host: slow.host.as_deref(),
+            method: &slow.method,
+            target: &slow.target,
+            script: &slow.script,
+            elapsed: slow.elapsed,
+            cpu: found.cpu_us.map(Duration::from_micros),
+            memory: memory_of(slow.pid),
+            no_stack: why.as_deref(),
+            stacks: found.stacks.iter().zip(&queries).map(|(stack, query)| shown(stack, query.as_deref())).collect(),
+            left_out: slow.left_out,
+        });
+    }
+}
+
+/// The numbers of the requests of a lane that have just become slow.
+fn slow_requests(lane: &Lane, pool: &Shared, now: Instant) -> Vec<u64> {
+    let is_slow = |request: &&InFlight| {
+        let limit = pool.config().slow_log_after_of(request.pending.request.route);
+        !request.noted && limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+    };
+    let numbers = |request: &InFlight| request.number;
+    match lane.kind {
+        // Those behind the first one have not begun.
+        LaneKind::Serial(_) => lane.in_flight.front().filter(is_slow).map(numbers).into_iter().collect(),
+        LaneKind::Multiplexed(_) => {
+            lane.in_flight.iter().filter(is_slow).filter(|request| lane.is_begun(request)).map(numbers).collect()
+        }
+    }
+}
+
+impl Slow {
+    fn of(request: &InFlight, pid: u32, now: Instant, left_out: u64) -> Self {
+        let head = &request.pending.request.head;
+        let host = head.variables().find(|(name, _)| *name == b"HTTP_HOST").map(|(_, value)| value.to_vec());
+        Self {
+            time: SystemTime::now(),
+            asked: now,
+            pid,
+            id: request.pending.request.id.to_string(),
+            host,
+            method: head.method().to_vec(),
+            target: head.uri().to_vec(),
+            script: head.script().to_vec(),
+            elapsed: now.saturating_duration_since(request.since),
+            left_out,
+        }
+    }
+}
+
+fn shown<'a>(stack: &'a PhpStack, query: Option<&'a str>) -> SlowStack<'a> {
+    let frames = stack.frames.iter();
+    SlowStack {
+        coroutine: stack.coroutine,
+        waits_for: stack.waits_for.as_deref(),
+        query,
+        frames: frames.map(|at| SlowFrame { function: &at.function, file: &at.file, line: at.line }).collect(),
+    }
+}
+
+/// Bytes that a process has in use.
+fn memory_of(pid: u32) -> Option<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_bounded_and_what_is_left_out_is_counted() {
+        let mut slow = SlowRequests::new(None);
+        let start = slow.filled;
+        slow.allowance = 0.0;
+        slow.refill(start + Duration::from_millis(500));
+        assert!((slow.allowance - 5.0).abs() < 0.01);
+        slow.refill(start + Duration::from_secs(3600));
+        assert!((slow.allowance - BURST).abs() < 0.01);
+    }
+}

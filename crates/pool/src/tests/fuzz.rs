@@ -1,0 +1,84 @@
+//! A fuzz target: what a worker that keeps to no rule writes into its lane, through the reader that makes responses of it.
+//! `howdah_transport::fuzz` says what a script is; `make fuzz` runs this for longer.
+
+use crate::fault::Fault;
+use crate::response::sink::Response;
+use crate::tests::stage::{Awaited, Stage};
+use howdah_fuzz_driver::Target;
+use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
+use std::pin::Pin;
+
+/// Requests that the worker has; scripts respond to them, and to others.
+const REQUESTS: u64 = 4;
+/// Turns of other tasks that a step waits for room.
+const PATIENCE: usize = 200;
+
+/// Takes the whole response; bytes of its body.
+async fn read(response: Awaited) -> usize {
+    // Without a worker the request would be run again: it waits for ever.
+    let Ok(Ok(response)) = response.await else { return 0 };
+    let Response { status, headers, mut body, .. } = response;
+    assert!((200..=599).contains(&status), "status {status}");
+    assert!(headers.iter().all(|(name, value)| !name.contains(&b':') && name.len() + value.len() <= 1 << 20));
+    let mut bytes = 0;
+    while let Some(chunk) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_chunk(cx)).await {
+        match chunk {
+            Ok(chunk) => bytes += chunk.data.len(),
+            Err(Fault { .. }) => break,
+        }
+    }
+    bytes
+}
+
+async fn responses(data: &[u8]) {
+    let steps = script(data);
+    let mut stage = Stage::new(REQUESTS as usize);
+    let mut puppet = stage.puppet().await;
+    let mut responses = Vec::new();
+    for _ in 0..REQUESTS {
+        responses.push(tokio::spawn(read(stage.get().await)));
+    }
+    assert_eq!(puppet.take().len() as u64, REQUESTS);
+    let mut worker = RawWorker::attach(&puppet.lane, puppet.eventfd.try_clone().unwrap()).unwrap();
+    let mut written = 0;
+    for step in &steps {
+        for _ in 0..PATIENCE {
+            if !worker.must_wait(step) {
+                break;
+            }
+            worker.show();
+            tokio::task::yield_now().await;
+        }
+        if let Step::Frame { payload, .. } = step {
+            written += payload.len();
+        }
+        worker.play(step);
+    }
+    worker.show();
+    for _ in 0..PATIENCE {
+        tokio::task::yield_now().await;
+    }
+    puppet.life.kill().unwrap();
+    // The reader always comes to its end and says so; a panic in it would show as silence, or by its name.
+    assert_ne!(stage.funeral().await, Some("panicked"));
+    let mut read = 0;
+    for response in responses {
+        if response.is_finished() {
+            read += response.await.unwrap();
+        } else {
+            response.abort();
+        }
+    }
+    assert!(read <= written, "{read} bytes were sent, {written} written");
+}
+
+fn worker_responses(data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(responses(data));
+}
+
+#[test]
+fn nothing_that_a_worker_sends_breaks_the_reader() {
+    let target = Target { name: "worker_responses", corpus: "worker_frames", words: WORDS, run: worker_responses };
+    howdah_fuzz_driver::drive(&target, 150);
+}

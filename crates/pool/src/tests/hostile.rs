@@ -1,0 +1,263 @@
+//! Workers that break the rules, and bugs of the server's own: what they cost, and whom.
+
+use crate::fault::FaultKind;
+use crate::io_threads::IoThreads;
+use crate::pool::start_pool;
+use crate::process::event::Event;
+use crate::request::{Request, RequestBody, TakesInterim};
+use crate::tests::stage::{Puppet, Stage, config, finish, finish_all, request};
+use bytes::Bytes;
+use howdah_observe::Metrics;
+use howdah_transport::LaneSizes;
+use howdah_transport::wire::WireDone;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What a hostile worker does costs it its life, and its requests get another worker.
+async fn crime(deed: impl FnOnce(&mut Puppet)) {
+    let mut stage = Stage::new(10);
+    let mut evil = stage.puppet().await;
+    let responses = vec![stage.get().await, stage.get().await];
+    assert_eq!(evil.take(), [1, 2]);
+    deed(&mut evil);
+    evil.end.publish();
+    assert_eq!(stage.funeral().await, Some("broken"));
+    let mut heir = stage.puppet().await;
+    heir.take().into_iter().for_each(|number| heir.respond(number));
+    for result in finish_all(responses).await {
+        assert!(result.is_ok(), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_responds_to_a_request_it_does_not_have_is_killed() {
+    for number in [0, 3, u64::MAX] {
+        crime(|evil| evil.begin_response(number, b"x")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_a_request_twice_is_killed() {
+    crime(|evil| {
+        evil.respond(1);
+        evil.end_response(1);
+    })
+    .await;
+    crime(|evil| {
+        evil.begin_response(2, b"x");
+        evil.end.end_response(false);
+        evil.end.end_response(false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_heads_unfinished_is_killed() {
+    // A head longer than a frame, so that the first frame says that more follows; cut short by another request's.
+    crime(|evil| {
+        let (ring, mut head) = (LaneSizes::DEFAULT.response as usize, 200u16.to_ne_bytes().to_vec());
+        head.resize(ring, 0);
+        evil.end.select(1);
+        evil.end.head(false, &head[..ring / 2 + 100]);
+        evil.begin_response(2, b"x");
+    })
+    .await;
+}
+
+/// What a hostile worker does when its client may have a part of the response.
+async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
+    let mut stage = Stage::new(10);
+    let mut evil = stage.puppet().await;
+    let _response = stage.get().await;
+    assert_eq!(evil.take(), [1]);
+    deed(&mut evil);
+    evil.end.publish();
+    assert_eq!(stage.funeral().await, Some("broken"));
+}
+
+#[tokio::test]
+async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
+    let status = 103u16.to_ne_bytes();
+    late_crime(|evil| {
+        evil.begin_response(1, b"AAAAA");
+        evil.end.flush();
+        evil.end.head(true, &status);
+    })
+    .await;
+    late_crime(|evil| {
+        evil.begin_response(1, b"x");
+        evil.end.end_response(true);
+        evil.end.head(true, &status);
+    })
+    .await;
+    late_crime(|evil| {
+        evil.begin_response(1, b"x");
+        evil.end.head(false, &200u16.to_ne_bytes());
+    })
+    .await;
+    late_crime(|evil| {
+        evil.end.select(1);
+        evil.end.write(b"a body without a head").unwrap();
+    })
+    .await;
+    late_crime(|evil| {
+        evil.begin_response(1, b"x");
+        evil.end.end_response(false);
+        evil.end.write(b"more").unwrap();
+    })
+    .await;
+    late_crime(|evil| {
+        evil.begin_response(1, b"x");
+        evil.end.done(WireDone::default());
+    })
+    .await;
+    crime(|evil| evil.end.ready()).await;
+    crime(|evil| {
+        evil.end.select(1);
+        evil.end.return_request(1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
+    // Of a request without one, of no request; and again and again of its own.
+    for number in [1, 99] {
+        crime(|evil| evil.ask_for_body(number)).await;
+    }
+    let mut stage = Stage::new(10);
+    let mut evil = stage.puppet().await;
+    let response = stage.submit(request(false, RequestBody::Memory(Bytes::from(vec![b'x'; 100_000])))).await;
+    while evil.take().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    evil.ask_for_body(1);
+    assert_eq!(stage.funeral().await, Some("broken"));
+    assert_eq!(finish(response).await, Err(FaultKind::WorkerBroken));
+}
+
+/// A front that counts informational responses, or cannot stand them.
+#[derive(Debug, Default)]
+struct Front {
+    seen: AtomicUsize,
+    panics: bool,
+}
+
+impl TakesInterim for Front {
+    fn interim(&self, _status: u16, _headers: &[(Bytes, Bytes)]) {
+        assert!(!self.panics, "the panic that a test is about");
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let front = Arc::new(Front::default());
+    let response = stage.submit(Request { interim: Some(front.clone()), ..request(true, RequestBody::Empty) }).await;
+    assert_eq!(worker.take(), [1]);
+    let writer = tokio::task::spawn_blocking(move || {
+        worker.end.select(1);
+        let mut head = 103u16.to_ne_bytes().to_vec();
+        head.extend_from_slice(&8000u32.to_ne_bytes());
+        head.extend_from_slice(&[b"X:".as_slice(), &[b'x'; 7998]].concat());
+        (0..2000).for_each(|_| worker.end.head(true, &head));
+        worker.respond(1);
+        worker
+    });
+    assert_eq!(finish(response).await.unwrap(), "1");
+    let seen = front.seen.load(Ordering::Relaxed);
+    assert!((1..=64).contains(&seen) && seen * 8000 <= 256 * 1024, "{seen}");
+    drop(writer.await.unwrap());
+}
+
+/// The reader of a lane was gone then: its requests were never answered, and the pool never stopped.
+#[tokio::test]
+async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_else() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let front = Arc::new(Front { panics: true, ..Front::default() });
+    let deadly = stage.submit(Request { interim: Some(front), ..request(true, RequestBody::Empty) }).await;
+    let beside = stage.submit(request(false, RequestBody::Empty)).await;
+    assert_eq!(worker.take(), [1, 2]);
+    let untaken = stage.submit(request(false, RequestBody::Empty)).await;
+    worker.end.select(1);
+    worker.end.head(true, &103u16.to_ne_bytes());
+    assert_eq!(stage.funeral().await, Some("panicked"));
+    assert_eq!(finish(deadly).await, Err(FaultKind::WorkerBroken), "it is not tried on another worker");
+    assert_eq!(finish(beside).await, Err(FaultKind::WorkerBroken));
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take(), [1]);
+    heir.respond(1);
+    assert_eq!(finish(untaken).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
+    let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
+    let launcher = crate::process::launcher::Launcher::default();
+    let pool = start_pool(
+        config(1),
+        io_threads,
+        Metrics::new().pool("test"),
+        launcher,
+        Box::new(|_| Err(String::new())),
+        None,
+    );
+    for _ in 0..3 {
+        pool.shared().tell_supervisor(Event::Panic);
+        tokio::task::yield_now().await;
+    }
+    // It still does what it is told.
+    assert!(tokio::time::timeout(Duration::from_secs(60), pool.reload()).await.unwrap().is_err());
+    tokio::time::timeout(Duration::from_secs(60), pool.stop(Duration::ZERO)).await.unwrap();
+}
+
+/// Rings for the server without a reason, as fast as it can, until the server has had enough.
+#[tokio::test]
+async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_served_meanwhile() {
+    let mut stage = Stage::new(10);
+    let evil = stage.puppet().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (wake_pipe, stopped) = (evil.eventfd.try_clone().unwrap(), stop.clone());
+    let ringer = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            let _ = rustix::io::write(&wake_pipe, &1u64.to_ne_bytes());
+            std::thread::yield_now();
+        }
+    });
+    let mut turns = 0;
+    let reason = loop {
+        tokio::select! {
+            biased;
+            reason = stage.funeral() => break reason,
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    };
+    stop.store(true, Ordering::Relaxed);
+    ringer.join().unwrap();
+    assert_eq!(reason, Some("broken"));
+    assert!(turns > 1000, "others had {turns} turns");
+}
+
+/// Lines above the rate are dropped; without a request nobody needs so many.
+#[tokio::test]
+async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
+    let mut stage = Stage::new(10);
+    let mut evil = stage.puppet().await;
+    let (stop, life) = (Arc::new(AtomicBool::new(false)), evil.life.id());
+    let stopped = stop.clone();
+    let flood = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            evil.end.log(6, b"x");
+            evil.end.publish();
+        }
+        evil
+    });
+    assert_eq!(stage.funeral().await, Some("broken"), "{life}");
+    stop.store(true, Ordering::Relaxed);
+    drop(stage);
+    drop(flood);
+}

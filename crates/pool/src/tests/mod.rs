@@ -1,0 +1,6 @@
+//! Tests of the crate as a whole, against workers that a test plays.
+
+mod fuzz;
+mod hostile;
+mod multiplexed;
+pub(crate) mod stage;

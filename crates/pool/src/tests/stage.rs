@@ -1,0 +1,273 @@
+//! A pool on a stage: multiplexed workers, played by the tests themselves. A process that only waits stands
+//! for a worker's life.
+
+use crate::config::PoolConfig;
+use crate::fault::{Fault, FaultKind};
+use crate::io_threads::IoThreads;
+use crate::lane::{Lane, NewWorker};
+use crate::lane_reader::LaneReader;
+use crate::lane_reader::handle::LaneHandle;
+use crate::pool::Pool;
+use crate::process::event::Event;
+use crate::request::{Request, RequestBody, RequestId};
+use crate::response::sink::Response;
+use crate::shared::Shared;
+use howdah_observe::Metrics;
+use howdah_transport::control_socket;
+use howdah_transport::wire::{RequestBuilder, VarName, WireDone};
+use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::{
+    Event as Sent, LaneSizes, Mode, WorkerEnd, WorkerSpec, create_lane, new_eventfd, new_wake_pipe,
+};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub(crate) type Awaited = JoinHandle<Result<Response, Fault>>;
+
+/// A pool without a supervisor, and what that would be told.
+pub(crate) struct Stage {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    pub(crate) sizes: LaneSizes,
+}
+
+/// A worker: the test speaks for it.
+pub(crate) struct Puppet {
+    pub(crate) end: WorkerEnd,
+    pub(crate) life: Child,
+    pub(crate) index: usize,
+    /// Its lane, and what wakes the server: for one that keeps to no rule.
+    pub(crate) lane: OwnedFd,
+    pub(crate) eventfd: OwnedFd,
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.life.kill();
+        let _ = self.life.wait();
+    }
+}
+
+pub(crate) fn config(concurrency: u32) -> PoolConfig {
+    let worker = WorkerSpec { mode: Mode::Async, concurrency, ..WorkerSpec::default() };
+    PoolConfig {
+        learns: false,
+        state: None,
+        yields: false,
+        boot: BootSpec { pool: "test".into(), worker, ..BootSpec::default() },
+        warmup: Vec::new(),
+        binary: "unused".into(),
+        env: Vec::new(),
+        clear_env: false,
+        min_workers: 1,
+        max_workers: 1,
+        start_workers: 1,
+        spare: crate::config::SpareWorkers::default(),
+        deadline: None,
+        slow_log_after: None,
+        cpu_deadline: None,
+        queue: 1000,
+        queue_timeout: Duration::from_secs(60),
+        queue_target: Duration::from_secs(60),
+        slow_after: Duration::from_millis(100),
+        slow_workers: 0,
+        slow_nice: 0,
+        routes: Vec::new(),
+        boot_timeout: Duration::from_secs(60),
+        shrink_after: Duration::from_secs(60),
+        replay: 2,
+        response_memory: 1 << 16,
+        max_pool_memory: None,
+        temp_dir: std::env::temp_dir(),
+        budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
+        privileges: howdah_transport::privileges::Privileges::default(),
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(concurrency: usize) -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
+        let pool = Pool::unsupervised(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender);
+        // Puppets take what they were sent when the test says so, not when they can.
+        let shared = pool.shared().clone();
+        shared.lock().untaken = Duration::from_secs(3600);
+        Self { pool, shared, events, sizes: LaneSizes::DEFAULT }
+    }
+
+    /// A worker that serves.
+    pub(crate) async fn puppet(&mut self) -> Puppet {
+        let index = self.shared.lock().lanes.len();
+        let (sender, frames, fd) = create_lane(self.sizes).unwrap();
+        let (eventfd, (our_wake_pipe, their_wake_pipe)) = (new_eventfd().unwrap(), new_wake_pipe().unwrap());
+        let (ours, theirs) = control_socket::pair().unwrap();
+        let own_eventfd = eventfd.try_clone().unwrap();
+        let end = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
+        let life = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&life);
+        let pidfd = Arc::new(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap());
+        let new = NewWorker {
+            worker: index as u32,
+            generation: 1,
+            pid: life.id(),
+            pidfd,
+            home: 0,
+            concurrency: self.pool.config().lane_depth(),
+            launcher: crate::process::launcher::Launcher::default(),
+        };
+        let reader = LaneReader::new(LaneHandle::new(self.shared.clone(), index, new.pid), &new, frames, eventfd);
+        let lane = Lane::new(new, sender.with_wake_pipe(our_wake_pipe), Arc::new(ours.into()));
+        self.shared.lock().add_lane(lane);
+        tokio::spawn(reader.run());
+        let mut puppet =
+            Puppet { end: end.with_wake_pipe(their_wake_pipe), life, index, lane: fd, eventfd: own_eventfd };
+        puppet.end.ready();
+        assert!(matches!(self.event().await, Event::WorkerReady { .. }));
+        puppet
+    }
+
+    /// What the supervisor is told next.
+    pub(crate) async fn event(&mut self) -> Event {
+        let limit = Duration::from_secs(60);
+        loop {
+            let event = tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 60 s").unwrap();
+            if !matches!(event, Event::RequestsWait) {
+                return event;
+            }
+        }
+    }
+
+    /// Waits for the end of a worker; why it was killed.
+    pub(crate) async fn funeral(&mut self) -> Option<&'static str> {
+        loop {
+            if let Event::WorkerGone { reason, .. } = self.event().await {
+                return reason.map(|reason| reason.label());
+            }
+        }
+    }
+
+    pub(crate) async fn submit(&self, request: Request) -> Awaited {
+        let pool = self.pool.clone();
+        let response = tokio::spawn(async move { pool.run(request).await });
+        tokio::task::yield_now().await;
+        response
+    }
+
+    pub(crate) async fn get(&self) -> Awaited {
+        self.submit(request(true, RequestBody::Empty)).await
+    }
+
+    /// The id of a request that the worker has, and its method and target.
+    pub(crate) fn request_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
+        LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).request_name(number)
+    }
+
+    pub(crate) fn running(&self, puppet: &Puppet) -> usize {
+        self.shared.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
+    }
+}
+
+pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
+    let mut head = RequestBuilder::new(5, 1001, 1);
+    head.var(VarName::QUERY_STRING, &[b'q'; 700]);
+    Request {
+        head: head.finish(),
+        body,
+        repeatable,
+        id: RequestId(5),
+        received: Instant::now(),
+        complete: Instant::now(),
+        waited: Duration::ZERO,
+        client: 0,
+        route: None,
+        limits: crate::request::time_limits::TimeLimits::default(),
+        interim: None,
+        share: None,
+        busy: None,
+    }
+}
+
+impl Puppet {
+    /// Takes all requests that were sent.
+    pub(crate) fn take(&mut self) -> Vec<u64> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Request(request) => request.number,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// Waits for so many requests and takes them. What their workers died of may be a reason for a pause.
+    pub(crate) async fn take_so_many(&mut self, number: usize) -> Vec<u64> {
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut taken = Vec::new();
+        while taken.len() < number {
+            assert!(Instant::now() < end, "requests within 20 s: {taken:?} of {number}");
+            taken.extend(self.take());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        taken
+    }
+
+    /// Takes what was sent; requests are shown as reason 0.
+    pub(crate) fn take_all(&mut self) -> Vec<(u64, u32)> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Request(request) => (request.number, 0),
+                Sent::Cancel { number, reason } => (number, reason),
+                Sent::Stop => (0, 0),
+            })
+            .collect()
+    }
+
+    pub(crate) fn begin_response(&mut self, number: u64, body: &[u8]) {
+        self.end.select(number);
+        self.end.head(false, &200u16.to_ne_bytes());
+        self.end.write(body).unwrap();
+    }
+
+    pub(crate) fn end_response(&mut self, number: u64) {
+        self.end.select(number);
+        self.end.end_response(false);
+        self.end.done(WireDone::default());
+        self.end.publish();
+    }
+
+    /// Asks for a body, whatever request this is.
+    pub(crate) fn ask_for_body(&mut self, number: u64) {
+        self.end.ask_for_body(number);
+        self.end.publish();
+    }
+
+    pub(crate) fn respond(&mut self, number: u64) {
+        self.begin_response(number, number.to_string().as_bytes());
+        self.end_response(number);
+    }
+}
+
+pub(crate) async fn finish(response: Awaited) -> Result<String, FaultKind> {
+    let response =
+        tokio::time::timeout(Duration::from_secs(20), response).await.expect("a response within 20 s").unwrap();
+    let mut body = response.map_err(|fault| fault.kind)?.body;
+    let mut text = Vec::new();
+    while let Some(chunk) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_chunk(cx)).await {
+        text.extend_from_slice(&chunk.map_err(|fault| fault.kind)?.data);
+    }
+    Ok(String::from_utf8(text).unwrap())
+}
+
+pub(crate) async fn finish_all(responses: Vec<Awaited>) -> Vec<Result<String, FaultKind>> {
+    let mut results = Vec::new();
+    for response in responses {
+        results.push(finish(response).await);
+    }
+    results
+}
