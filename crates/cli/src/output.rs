@@ -34,6 +34,18 @@ pub(crate) fn copy(mut from: impl Read) -> Result<()> {
     is_read(std::io::copy(&mut from, &mut out).and_then(|_| out.flush())).map(drop)
 }
 
+/// Text as the logs have it.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    escape::text(&mut plain, text);
+    plain
+}
+
+/// The same for a message that may have several lines.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
+}
+
 /// A line on standard error. If that fails, there is nobody to tell.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", escape::lines(&line.to_string()));

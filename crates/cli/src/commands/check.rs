@@ -1,0 +1,259 @@
+//! `howdah check`: the settings as they count, and whether a server could start with them: its logs, its addresses, the PHP
+//! of each pool. Nothing is changed, no log or socket is made, and a server that runs is not disturbed.
+
+use crate::commands::sandbox;
+use crate::control::client;
+use crate::output::{self, complain};
+use crate::server::checks::{self, Depth};
+use crate::server::found;
+use crate::server::identity;
+use crate::server::kept_sockets::Kept;
+use crate::server::php_hosts;
+use crate::server::socket_files;
+use howdah_budget::machine;
+use howdah_config::{
+    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
+};
+use howdah_tls::Store;
+use rustix::fs::{Access, access};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a server that runs has to say what it listens on.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Found {
+    /// Prints a part of what is said of the settings.
+    fn print(&mut self, text: &str) {
+        self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
+    }
+}
+
+/// `wrong` is what is wrong with the settings by themselves. The rest is looked at all the same, so that everything is said
+/// at once.
+pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
+    let settings = &loaded.settings;
+    let account = identity::account(settings).ok().flatten();
+    let mut found = Found::default();
+    found.errors.extend(wrong.iter().map(ToString::to_string));
+    if wrong.is_empty() {
+        let (machine, sites) = (machine::here().describe(), found::of_sites(loaded));
+        found.print(&format!("{}\n# Machine: {machine}\n{sites}", loaded.show()));
+    }
+    match checks::check(loaded, Store::new(), Depth::WithPhp) {
+        Ok(checked) => {
+            if wrong.is_empty() {
+                let users = identity::report(settings);
+                found.print(&format!("{}{}{users}", checked.hosts, sandbox::reports(settings)));
+            }
+            found.warnings.extend(checked.warnings);
+            php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
+        }
+        // What does not run at all need not be tried.
+        Err(errors) => found.errors.extend(errors),
+    }
+    found.errors.extend(logs(settings, account.as_ref()));
+    if !wrong.iter().any(|error| matches!(&*error.setting, "listen" | "admin")) {
+        addresses(settings, &mut found);
+    }
+    let mut said = HashSet::new();
+    found.errors.retain(|error| said.insert(error.clone()));
+    found.warnings.iter().for_each(|warning| complain(format_args!("howdah: warning: {warning}")));
+    for (at, error) in found.errors.iter().enumerate() {
+        // Those of settings begin with their place.
+        let prefix = if at < wrong.len() { "" } else { "howdah: " };
+        complain(format_args!("{prefix}{}", error.strip_prefix("howdah: ").unwrap_or(error)));
+    }
+    if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Logs that could not be written.
+fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
+    let mut files: Vec<(String, &Path)> = Vec::new();
+    let mut services: Vec<(String, &LogService)> = Vec::new();
+    let noted = settings.pools.iter().filter(|pool| settings.has_slow_log(pool));
+    let of_pools = noted.map(|pool| (format!("pool {}: slow_log", pool.name), &pool.slow_log));
+    for (name, target) in of_pools.chain([("log.error".to_owned(), &settings.log.error)]) {
+        match target {
+            LogTarget::Stderr => {}
+            LogTarget::File(path) => files.push((name, path)),
+            LogTarget::Service(service) => services.push((name, service)),
+        }
+    }
+    let of_sites = settings.sites.iter().map(|site| (format!("site {}: log.access", site.name), &site.log.access));
+    for (name, target) in of_sites.chain([("log.access".to_owned(), &settings.log.access)]) {
+        match target {
+            AccessTarget::Off | AccessTarget::Stdout => {}
+            AccessTarget::File(path) => files.push((name, path)),
+            AccessTarget::Service(service) => services.push((name, service)),
+        }
+    }
+    files.sort_by_key(|(_, path)| *path);
+    files.dedup_by_key(|(_, path)| *path);
+    // As root the server opens its logs before it becomes somebody else.
+    let who = if account.is_some() { "" } else { " (checked as the user that runs this command)" };
+    let trouble = |path: &Path| {
+        if path.is_dir() {
+            return Some(format!("{} is a directory", path.display()));
+        }
+        let parent = match NoDirectory::unless_there(path) {
+            Ok(parent) => parent,
+            Err(missing) => return Some(missing.to_string()),
+        };
+        let (what, needed) =
+            if path.exists() { (path, Access::WRITE_OK) } else { (parent, Access::WRITE_OK | Access::EXEC_OK) };
+        access(what, needed).err().map(|error| format!("{} cannot be written: {error}{who}", what.display()))
+    };
+    let of_files = files.iter().filter_map(|(name, path)| Some(format!("{name}: {}", trouble(path)?)));
+    let of_services = services.iter().filter_map(|(name, service)| {
+        let (LogService::Journald(path) | LogService::SyslogUnix(path)) = service else { return None };
+        let reached = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+        Some(format!("{name}: cannot reach {service}: {}; is it running?", reached.err()?))
+    });
+    of_files.chain(of_services).collect()
+}
+
+/// Addresses that could not be listened on. What a server of these settings listens on already is no trouble. Without one,
+/// whoever has an address may be what this server is to take the place of, and directories in `/run` are made when a service
+/// starts: these are warnings. What systemd has open for the server is nobody else's.
+fn addresses(settings: &Settings, found: &mut Found) {
+    let http3 = settings.listen.iter().filter_map(|addr| match addr {
+        ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),
+        _ => None,
+    });
+    let tried: Vec<(&str, &ListenAddr, Result<(), Trouble>)> = [("admin", &settings.admin)]
+        .into_iter()
+        .chain(settings.listen.iter().map(|addr| ("listen", addr)))
+        .map(|(name, addr)| {
+            let tried = match addr {
+                ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => try_internet(*tcp, SocketType::STREAM),
+                ListenAddr::Unix(path) => try_unix(path),
+            };
+            (name, addr, tried)
+        })
+        .collect();
+    let is_used = tried.iter().any(|(.., tried)| matches!(tried, Err(Trouble::InUse)));
+    let running = if is_used { running(settings) } else { Running::No };
+    let mut kept = if is_used && matches!(running, Running::No) { Kept::now() } else { Kept::default() };
+    for (name, addr, tried) in tried {
+        let Err(trouble) = tried else { continue };
+        match (trouble, &running) {
+            (Trouble::InUse, Running::On(own)) if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
+            // Which it has is not known.
+            (Trouble::InUse, Running::Silent) => {}
+            (Trouble::InUse, Running::On(_)) => {
+                found.errors.push(format!(
+                    "{name}: cannot listen on {addr}: it is in use, and the server that runs does not have that address"
+                ));
+            }
+            (Trouble::InUse, Running::No) if kept.has(addr) => {}
+            (Trouble::InUse, Running::No) => found.warnings.push(format!(
+                "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
+                 name another address"
+            )),
+            (Trouble::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
+            (Trouble::NoDirectory(missing), _) => {
+                let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
+                list.push(format!("{name}: cannot listen on {addr}: {missing}"));
+            }
+            // The service may have more rights than whoever runs this.
+            (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
+            (Trouble::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
+        }
+    }
+    // A server that runs has it for HTTP/3, or not yet: that cannot be told apart.
+    for udp in http3.filter(|_| matches!(running, Running::No)) {
+        if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM)
+            && !kept.has(&ListenAddr::Https(udp))
+        {
+            found.warnings.push(format!("listen: another process uses UDP port {} of {udp}", udp.port()));
+        }
+    }
+}
+
+/// The socket of an address, whether TLS is spoken there or not.
+fn place(addr: &str) -> &str {
+    addr.strip_prefix("https://").unwrap_or(addr)
+}
+
+/// Why an address cannot be listened on.
+enum Trouble {
+    InUse,
+    NoDirectory(NoDirectory),
+    Denied(String),
+    Other(String),
+}
+
+/// Binds the address and does not listen there, so nobody's connection comes here.
+fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
+    let family = if addr.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let bound = socket_with(family, kind, SocketFlags::CLOEXEC, None).and_then(|socket| {
+        // Connections of before that are still being closed do not count; among UDP sockets it would mean to share.
+        sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
+        bind(&socket, &addr)
+    });
+    bound.map_err(std::io::Error::from).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => Trouble::InUse,
+        ErrorKind::PermissionDenied => {
+            Trouble::Denied(format!("{error}; ports below 1024 need root, or CAP_NET_BIND_SERVICE for the server"))
+        }
+        ErrorKind::AddrNotAvailable => Trouble::Other(format!("{error}; this machine does not have that address")),
+        _ => Trouble::Other(error.to_string()),
+    })
+}
+
+fn try_unix(path: &Path) -> Result<(), Trouble> {
+    let parent = NoDirectory::unless_there(path).map_err(Trouble::NoDirectory)?;
+    if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
+        return Err(Trouble::Other(format!("no socket can be made in {}: {error}", parent.display())));
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
+            Err(Trouble::Other("the file there is no socket; it is left alone".to_owned()))
+        }
+        // What a server that ended badly has left is replaced; one that runs is there.
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(Trouble::InUse),
+        _ => Ok(()),
+    }
+}
+
+/// A server where that of these settings would be.
+enum Running {
+    No,
+    /// It listens on these.
+    On(Vec<String>),
+    /// It does not say on which.
+    Silent,
+}
+
+fn running(settings: &Settings) -> Running {
+    let there = match &settings.admin {
+        ListenAddr::Unix(path) => UnixStream::connect(path).is_ok(),
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
+            std::net::TcpStream::connect_timeout(addr, ADMIN_PATIENCE).is_ok()
+        }
+    };
+    if !there {
+        return Running::No;
+    }
+    let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
+    let listens = client::ask_within(&admin, "GET", "/status", ADMIN_PATIENCE).ok().and_then(|(code, body)| {
+        let status: serde_json::Value = serde_json::from_str(&body).ok().filter(|_| code == 200)?;
+        let listens = status["listen"].as_array()?.iter().filter_map(|addr| addr.as_str());
+        Some(listens.map(str::to_owned).chain([settings.admin.to_string()]).collect())
+    });
+    listens.map_or(Running::Silent, Running::On)
+}

@@ -1,0 +1,278 @@
+//! Step debugging under `dev`: a pool of its own with Xdebug, and rules that send it the requests that ask to be debugged. All
+//! others run without Xdebug, so it costs them nothing.
+
+use crate::server::pools;
+use howdah_budget::Budgets;
+use howdah_config::{
+    DEFAULT_POOL, Mode, PoolSettings, Route, SandboxProfile, Settings, SiteSettings, SpareWorkers, WorkerRange,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// What the pool for the default pool's requests is called; those for other pools have their names behind it.
+const NAME: &str = "debug";
+/// The setting of PHP that loads Xdebug, and the name under which PHP finds it in its directory of extensions.
+const LOADS: &str = "zend_extension";
+const XDEBUG: &str = "xdebug";
+/// Settings of Xdebug that are looked at here.
+const MODE: &str = "xdebug.mode";
+const START: &str = "xdebug.start_with_request";
+const PORT: &str = "xdebug.client_port";
+/// Where debuggers listen unless `PORT` says otherwise.
+const USUAL_PORT: u16 = 9003;
+/// Each breakpoint keeps a worker busy, and a page asks for more than itself.
+const WORKERS: u32 = 8;
+/// Nobody waits in vain for somebody who debugs.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// The same as a rule writes it.
+const PATIENCE_IN_RULES: &str = "24h";
+/// What a request carries that is to be debugged, as Xdebug and the extensions of browsers for it have it.
+const CONDITIONS: [&str; 4] = [
+    r#"header = { Cookie = '~(?:^|;)\s*XDEBUG_(?:SESSION|TRIGGER)=' }"#,
+    "query = { XDEBUG_SESSION = true }",
+    "query = { XDEBUG_TRIGGER = true }",
+    "query = { XDEBUG_SESSION_START = true }",
+];
+
+/// Where PHP has Xdebug from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Found {
+    /// `php.ini` loads it.
+    Everywhere,
+    /// This value of `zend_extension` does.
+    Loaded(String),
+}
+
+/// Adds the pools, and to each site the rules.
+pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
+    let sites = settings.all_sites();
+    // Each pool that some site has as its own, and the pool that debugs for it.
+    let mut debugging: BTreeMap<String, String> = BTreeMap::new();
+    for site in &sites {
+        let Some(base) = settings.pool(&site.pool).filter(|base| !debugging.contains_key(&base.name)) else { continue };
+        let Some(found) = look(settings, base) else { continue };
+        let pool = debugger(base, free_name(settings, &base.name), site, &found);
+        debugging.insert(base.name.clone(), pool.name.clone());
+        if found == Found::Everywhere
+            && let Some(base) = settings.pools.iter_mut().find(|base| base.name == site.pool)
+        {
+            // It can be made idle and not be taken out.
+            base.php.ini.entry(MODE.to_owned()).or_insert_with(|| "off".to_owned());
+        }
+        settings.pools.push(pool);
+    }
+    for pool in settings.pools.iter_mut().filter(|pool| debugging.contains_key(&pool.name)) {
+        if named(pool).is_some() {
+            pool.php.ini.remove(LOADS);
+        }
+    }
+    if let Some(pool) = debugging.get(DEFAULT_POOL) {
+        settings.rules = settings.rules.between(&chooses(pool, &settings.routes, DEFAULT_POOL), &frees())?;
+    }
+    for site in &mut settings.sites {
+        if let Some(pool) = debugging.get(&site.pool) {
+            site.rules = site.rules.between(&chooses(pool, &site.routes, &site.pool), &frees())?;
+        }
+    }
+    Ok(())
+}
+
+/// What a developer should know of it, in one line.
+pub(super) fn words(settings: &Settings) -> String {
+    let is_one = |pool: &&PoolSettings| pool.name.starts_with(NAME) && pool.php.ini.contains_key(START);
+    match settings.pools.iter().find(is_one) {
+        Some(pool) => format!(
+            "Step debugging: a request with XDEBUG_SESSION or XDEBUG_TRIGGER as cookie or in its query runs in the pool {}.",
+            pool.name
+        ),
+        None => "No step debugging: PHP has no Xdebug (`apt install php-xdebug` or `pecl install xdebug`).".to_owned(),
+    }
+}
+
+/// Looks for Xdebug by starting PHP without it and with it.
+fn look(settings: &Settings, base: &PoolSettings) -> Option<Found> {
+    if !base.php.binary.path.is_file() {
+        return None;
+    }
+    let mut pool = base.clone();
+    let named = named(base).map(str::to_owned);
+    if named.is_some() {
+        pool.php.ini.remove(LOADS);
+    }
+    if knows_xdebug(settings, &pool) {
+        return Some(Found::Everywhere);
+    }
+    let value = named.unwrap_or_else(|| XDEBUG.to_owned());
+    pool.php.ini.insert(LOADS.to_owned(), value.clone());
+    knows_xdebug(settings, &pool).then_some(Found::Loaded(value))
+}
+
+fn knows_xdebug(settings: &Settings, pool: &PoolSettings) -> bool {
+    let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { return false };
+    let trial = howdah_pool::try_php(&config, &[MODE]);
+    let is_unknown = |line: &String| line.contains(&format!("\"{MODE}\""));
+    trial.failure.is_none() && !trial.said.iter().any(is_unknown)
+}
+
+/// The Xdebug that the settings of a pool name.
+fn named(pool: &PoolSettings) -> Option<&str> {
+    let value = pool.php.ini.get(LOADS)?;
+    let file = Path::new(value).file_stem()?.to_str()?;
+    file.contains(XDEBUG).then_some(value)
+}
+
+fn free_name(settings: &Settings, base: &str) -> String {
+    let mut name = if base == DEFAULT_POOL { NAME.to_owned() } else { format!("{NAME}-{base}") };
+    while settings.pool(&name).is_some() {
+        name.push_str("-xdebug");
+    }
+    name
+}
+
+/// The pool that debugs what this one would run for this site.
+fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Found) -> PoolSettings {
+    let mut pool = PoolSettings {
+        name,
+        workers: WorkerRange { min: 0, max: base.workers.max.max(WORKERS) },
+        start_workers: 0,
+        spare_workers: SpareWorkers::default(),
+        // Whoever stops at a breakpoint has the time.
+        deadline: None,
+        cpu_deadline: None,
+        queue_timeout: PATIENCE,
+        queue_target: PATIENCE / 2,
+        slow_workers: 0,
+        slow_log_after: None,
+        // What died in the debugger is not run again behind its back.
+        replay: 0,
+        max_pool_memory: None,
+        status_path: None,
+        ping_path: None,
+        recipe: None,
+        watch: Vec::new(),
+        warmup: Vec::new(),
+        warmup_auto: false,
+        ..base.clone()
+    };
+    let is_file = |front: &String| site.root.join(front.trim_start_matches('/')).is_file();
+    match base.mode {
+        Mode::Classic => {}
+        // Its scripts need what the boot has loaded.
+        Mode::Snapshot if base.boot.is_some() => {}
+        _ if site.front_controller.as_ref().is_some_and(is_file) => {
+            (pool.mode, pool.script, pool.boot) = (Mode::Classic, None, None);
+        }
+        // Xdebug ends its session with the script, which ends with the worker.
+        _ => (pool.mode, pool.max_requests) = (Mode::Worker, 1),
+    }
+    let ini = &mut pool.php.ini;
+    if let Found::Loaded(value) = found {
+        ini.insert(LOADS.to_owned(), value.clone());
+    }
+    ini.entry(MODE.to_owned()).or_insert_with(|| "debug,develop".to_owned());
+    ini.entry(START.to_owned()).or_insert_with(|| "trigger".to_owned());
+    // PHP would say at each start that it does not go together with Xdebug.
+    ini.insert("opcache.jit".to_owned(), "disable".to_owned());
+    ini.insert("max_execution_time".to_owned(), "0".to_owned());
+    let port = ini.get(PORT).and_then(|port| port.parse().ok()).unwrap_or(USUAL_PORT);
+    if pool.sandbox.profile != SandboxProfile::Off && !pool.sandbox.connect.contains(&port) {
+        pool.sandbox.connect.push(port);
+    }
+    pool
+}
+
+/// Rules that send a site's requests to the pool. Those that a route or a later rule sends elsewhere go there.
+fn chooses(pool: &str, routes: &[Route], own: &str) -> String {
+    let elsewhere = routes.iter().filter(|route| route.pool != own && route.proxy.is_none());
+    let elsewhere: Vec<String> = elsewhere.map(|route| quoted(route.pattern.as_str())).collect();
+    let not = match elsewhere.is_empty() {
+        true => String::new(),
+        false => format!("not = {{ path = [{}] }}\n", elsewhere.join(", ")),
+    };
+    rules(&format!("{not}pool = {}\n", quoted(pool)))
+}
+
+/// Rules that take back what rules before them say of the time that these requests may take.
+fn frees() -> String {
+    rules(&format!("deadline = \"0\"\ncpu_deadline = \"0\"\nqueue_timeout = \"{PATIENCE_IN_RULES}\"\n"))
+}
+
+fn rules(actions: &str) -> String {
+    CONDITIONS.iter().map(|condition| format!("[[rule]]\nname = \"{NAME}\"\n{condition}\n{actions}\n")).collect()
+}
+
+/// As a string of TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_config::PathPattern;
+
+    fn base() -> PoolSettings {
+        let mut base = PoolSettings { deadline: Some(Duration::from_secs(1)), replay: 2, ..PoolSettings::default() };
+        base.php.ini.insert(LOADS.to_owned(), "/x/xdebug.so".to_owned());
+        base
+    }
+
+    fn loaded() -> Found {
+        Found::Loaded("/x/xdebug.so".to_owned())
+    }
+
+    #[test]
+    fn the_pool_of_a_debugger_has_no_worker_before_it_is_needed_and_no_limits() {
+        let site = Settings::default().top_level_site();
+        let pool = debugger(&base(), "debug".to_owned(), &site, &loaded());
+        assert_eq!((pool.workers.min, pool.deadline, pool.cpu_deadline, pool.replay), (0, None, None, 0));
+        assert_eq!(pool.php.ini.get(LOADS).map(String::as_str), Some("/x/xdebug.so"));
+        assert_eq!(pool.php.ini.get(MODE).map(String::as_str), Some("debug,develop"));
+        assert!(pool.sandbox.connect.is_empty());
+    }
+
+    #[test]
+    fn a_debugged_request_runs_the_front_controller_where_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let site = SiteSettings { root: dir.path().to_owned(), ..Settings::default().top_level_site() };
+        let script = Some(dir.path().join("worker.php"));
+        let base = PoolSettings { mode: Mode::Async, script: script.clone(), ..base() };
+        let pool = debugger(&base, "debug".to_owned(), &site, &loaded());
+        assert_eq!((pool.mode, pool.script, pool.max_requests), (Mode::Worker, script, 1));
+        std::fs::write(dir.path().join("index.php"), "").unwrap();
+        let pool = debugger(&base, "debug".to_owned(), &site, &loaded());
+        assert_eq!((pool.mode, pool.script, pool.max_requests), (Mode::Classic, None, 0));
+    }
+
+    #[test]
+    fn other_extensions_stay_where_they_are() {
+        let mut pool = base();
+        assert_eq!(named(&pool), Some("/x/xdebug.so"));
+        for (value, expected) in [("xdebug", Some("xdebug")), ("opcache.so", None), ("/xdebug/other.so", None)] {
+            pool.php.ini.insert(LOADS.to_owned(), value.to_owned());
+            assert_eq!(named(&pool), expected);
+        }
+    }
+
+    #[test]
+    fn the_rules_are_rules_and_leave_other_pools_paths_alone() {
+        let route = Route {
+            pattern: PathPattern::new("/\"api\"/*").unwrap(),
+            name: "api".to_owned(),
+            pool: "api".to_owned(),
+            proxy: None,
+            workers: 0,
+            weight: 1,
+            slow_log_after: None,
+            deadline: None,
+            cpu_deadline: None,
+            queue_timeout: None,
+            share: None,
+        };
+        let written = chooses("debug", &[route], DEFAULT_POOL);
+        assert!(written.contains("not = { path = ['/\"api\"/*'] }"), "{written}");
+        let rules = Settings::default().rules.between(&written, &frees()).unwrap();
+        assert_eq!(rules.rules().len(), 2 * CONDITIONS.len());
+    }
+}

@@ -1,0 +1,61 @@
+//! `howdah dev`: the server of `serve` with what a developer wants, and what nobody wants in front of strangers.
+//!
+//! Everything here is settings (`settings`) and words (`banner`); what they do is in the server. Pages for errors are the
+//! one thing that has no setting: `Settings::development` is set here and nowhere else.
+
+mod addresses;
+mod banner;
+mod debugger;
+pub(crate) mod mails;
+mod settings;
+
+use crate::commands::wrong;
+use crate::server::reload::Reread;
+use crate::server::serve;
+use anyhow::Result;
+use howdah_config::{Loaded, ServeFlags};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The settings for the project in this directory, which becomes the current one.
+pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(Loaded, Reread), ExitCode> {
+    if let Some(config) = &flags.config {
+        // It is meant from here, not from the project's directory.
+        flags.config = Some(std::path::absolute(config).map_err(|error| wrong(format_args!("howdah: {error}")))?);
+    }
+    if let Some(directory) = directory {
+        std::env::set_current_dir(directory)
+            .map_err(|error| wrong(format_args!("howdah: cannot enter {}: {error}", directory.display())))?;
+    }
+    let project = std::env::current_dir().map_err(|error| wrong(format_args!("howdah: {error}")))?;
+    let given = howdah_config::load(&flags).map_err(wrong)?;
+    settings::complete(&mut flags, &given, &project);
+    let reread = move || {
+        let mut loaded = howdah_config::load(&flags).map_err(|errors| errors.to_string())?;
+        addresses::check_local(&loaded.settings).map_err(|why| format!("howdah: {why}"))?;
+        settings::develop(&mut loaded, &project).map_err(|why| format!("howdah: {why}"))?;
+        Ok(loaded)
+    };
+    let loaded = reread().map_err(wrong)?;
+    Ok((loaded, Arc::new(reread)))
+}
+
+/// State directories that a server on this machine may have, those of `dev` started by root included.
+pub(crate) fn states() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state/howdah"));
+    let of_system = std::fs::read_dir("/var/lib").into_iter().flatten().flatten();
+    let named = of_system.filter(|entry| {
+        let name = entry.file_name();
+        name == "howdah" || name.to_str().is_some_and(|name| name.starts_with("howdah-"))
+    });
+    let mut found: Vec<PathBuf> = named.map(|entry| entry.path()).chain(home).collect();
+    found.sort();
+    found
+}
+
+/// Serves until stopped.
+pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
+    banner::print(&loaded.settings);
+    serve::run(loaded, reread, serve::Handed::default())
+}

@@ -1,0 +1,125 @@
+//! The commands, one file each, and the choice among them.
+
+mod check;
+mod dev;
+mod doctor;
+mod explain;
+mod frankenphp;
+mod init;
+mod octane;
+mod profile;
+mod recipes;
+mod reload;
+mod routes;
+mod sandbox;
+mod serve;
+mod status;
+mod stop;
+mod top;
+mod trust;
+mod upgrade;
+
+use crate::output::{self, complain};
+use anyhow::{Context, Result};
+use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
+use howdah_config::{AdminAddress, ConfigError, ConfigErrors, Loaded, Surroundings, manual};
+use howdah_site::explain::Question;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+
+/// Exit status for wrong settings, as for a wrong command line.
+const WRONG_SETTINGS: u8 = 2;
+
+/// The command that the program was started with: by its name and its arguments. An error has been printed.
+pub(crate) fn asked() -> Result<Command, ExitCode> {
+    let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
+    let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
+    match frankenphp::asked(&arguments, &env) {
+        None => Ok(Cli::parse().command),
+        Some(Ok(frankenphp::Asked::Serve(flags))) => Ok(Command::Serve(flags)),
+        Some(Ok(frankenphp::Asked::Print(text))) => {
+            let printed = output::print(text).map_err(|error| complain(format_args!("howdah: {error:#}")));
+            Err(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Some(Err(why)) => Err(wrong(format_args!("howdah: {why}"))),
+    }
+}
+
+/// Runs it. `passed` are the sockets that the service manager gave to this process.
+pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
+    match command {
+        Command::Serve(flags) => serve::run(flags, passed),
+        Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
+            Ok((loaded, reread)) => dev::run(&loaded, reread).map(|()| ExitCode::SUCCESS),
+            Err(code) => Ok(code),
+        },
+        Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
+        Command::Sendmail { into } => dev::mails::keep(&into),
+        Command::Check(flags) => Ok(match look_at(&flags) {
+            Ok((loaded, errors)) => check::run(&loaded, &errors),
+            Err(_) => ExitCode::FAILURE,
+        }),
+        Command::Explain { serve, method, url, headers, client, json } => match explained(&serve) {
+            Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
+            Err(code) => Ok(code),
+        },
+        Command::Status { server, json, watch } => at_server(&server, |admin| status::run(admin, json, watch)),
+        Command::Top { server, once } => at_server(&server, |admin| top::run(admin, once)),
+        Command::Profile { server, profile } => at_server(&server, |admin| profile::run(admin, &profile)),
+        Command::Routes { server, restore, json } => {
+            at_server(&server, |admin| routes::run(admin, restore.as_deref(), json))
+        }
+        Command::Sandbox(server) => at_server(&server, sandbox::run),
+        Command::Init { directory, print: true } => init::page(&directory).and_then(print),
+        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(flags) => Ok(doctor::run(&flags)),
+        Command::Recipes => print(recipes::list()),
+        Command::Octane { directory, replace } => octane::make(&directory, replace),
+        Command::Reload { server, reload } => at_server(&server, |admin| reload::run(admin, reload)),
+        Command::Upgrade(server) => at_server(&server, upgrade::run),
+        Command::Stop(server) => at_server(&server, stop::run),
+        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
+            Ok(acme) => trust::run(&acme, how),
+            Err(errors) => Ok(wrong(errors)),
+        },
+        Command::Completions { shell } => output::print_bytes(manual::completions(&shell)).map(|_| ExitCode::SUCCESS),
+        Command::Manual { directory } => manual::write_pages(&directory)
+            .map(|()| ExitCode::SUCCESS)
+            .with_context(|| format!("cannot write into {}", directory.display())),
+        Command::Version => print(concat!("howdah ", env!("CARGO_PKG_VERSION"), "\n")),
+    }
+}
+
+/// Runs a command that asks a running server.
+fn at_server(flags: &ControlFlags, run: impl FnOnce(&AdminAddress) -> Result<ExitCode>) -> Result<ExitCode> {
+    match howdah_config::find_admin(flags) {
+        Ok(admin) => run(&admin),
+        Err(errors) => Ok(wrong(errors)),
+    }
+}
+
+/// Prints it; there is nothing else to do.
+fn print(text: impl AsRef<str>) -> Result<ExitCode> {
+    output::print(text).map(|()| ExitCode::SUCCESS)
+}
+
+/// Prints an error of the settings or the command line.
+fn wrong(errors: impl std::fmt::Display) -> ExitCode {
+    complain(errors);
+    ExitCode::from(WRONG_SETTINGS)
+}
+
+/// The settings of a command that starts nothing, with what is wrong with them.
+fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
+    howdah_config::load_as_far_as_possible(flags, &Surroundings::of_process()).map_err(wrong)
+}
+
+/// The settings to explain a request with, whoever would run the server.
+fn explained(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
+    let (loaded, mut errors) = look_at(flags)?;
+    errors.retain(|error| error.setting != "user");
+    if errors.is_empty() {
+        return Ok(loaded);
+    }
+    Err(wrong(ConfigErrors(errors)))
+}

@@ -1,0 +1,118 @@
+//! `howdah profile`: has a pool of a running server looked at for a while and writes what was seen, in the format that a
+//! viewer wants. Each format is a file here: `flame_graph` (SVG), `pprof`, `speedscope`, `folded`.
+
+mod flame_graph;
+mod folded;
+mod pprof;
+mod speedscope;
+
+use crate::control::client::ask_within;
+use crate::control::outcome::Outcome;
+use crate::output;
+use crate::output::plain_lines;
+use anyhow::{Context, Result, bail};
+use howdah_config::AdminAddress;
+use howdah_config::cli::{ProfileFlags, ProfileFormat};
+use howdah_pool::Profile;
+use howdah_transport::php_stack::StackFrame;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How much longer than ordered the server may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `howdah profile`.
+pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode> {
+    output::complain(make(admin, flags)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has a profile made and writes it; returns what was seen, in words.
+pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String> {
+    let path = format!("/pools/{}/profile?seconds={}&rate={}", flags.pool, flags.seconds, flags.rate);
+    let (code, body) = ask_within(admin, "POST", &path, Duration::from_secs(flags.seconds) + PATIENCE)?;
+    if code != 200 {
+        let said = serde_json::from_str::<Outcome>(&body).map_or(body, |outcome| outcome.message);
+        bail!("{}", plain_lines(&said));
+    }
+    let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
+    let bytes = render(&profile, flags.format)?;
+    if flags.output == Path::new("-") {
+        output::print_bytes(&bytes)?;
+    } else {
+        std::fs::write(&flags.output, bytes).with_context(|| format!("cannot write {}", flags.output.display()))?;
+    }
+    Ok(summary(&profile, &flags.output))
+}
+
+pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>> {
+    Ok(match format {
+        ProfileFormat::Svg => flame_graph::render(profile).into_bytes(),
+        ProfileFormat::Pprof => pprof::render(profile)?,
+        ProfileFormat::Speedscope => speedscope::render(profile).into_bytes(),
+        ProfileFormat::Folded => folded::render(profile).into_bytes(),
+    })
+}
+
+fn summary(profile: &Profile, output: &Path) -> String {
+    let samples = samples(profile);
+    let mut text = format!(
+        "{}: {samples} samples of pool {} in {} s at {} Hz",
+        output.display(),
+        profile.pool,
+        profile.milliseconds as f64 / 1000.0,
+        profile.rate
+    );
+    if samples == 0 {
+        text.push_str("; no request ran at the moments of looking");
+    }
+    if profile.unread > 0 {
+        text.push_str(&format!("; {} looks at workers whose memory could not be read", profile.unread));
+    }
+    if profile.late > 0 {
+        text.push_str(&format!("; {} looks were missed, as the machine had no time for them", profile.late));
+    }
+    if profile.left_out > 0 {
+        text.push_str(&format!("; {} samples were more than a profile keeps", profile.left_out));
+    }
+    text
+}
+
+fn samples(profile: &Profile) -> u64 {
+    profile.stacks.iter().map(|(_, times)| times).sum()
+}
+
+/// The frames of a stack, outermost first.
+fn outermost_first<'a>(profile: &'a Profile, stack: &'a [u32]) -> impl Iterator<Item = &'a StackFrame> {
+    stack.iter().rev().filter_map(|&at| profile.frames.get(at as usize))
+}
+
+/// What a frame is called: its function, or its file if that is the file's own code.
+fn name_of(frame: &StackFrame) -> &str {
+    if frame.function == "{main}" { &frame.file } else { &frame.function }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Three quarters in `work`, of which a third in `sort`, and one quarter in a file's own code.
+    pub(crate) fn profile() -> Profile {
+        let frame =
+            |function: &str, file: &str, line| StackFrame { function: function.into(), file: file.into(), line };
+        Profile {
+            pool: "shop".to_owned(),
+            rate: 100,
+            milliseconds: 2000,
+            frames: vec![
+                frame("{main}", "/srv/index.php", 3),
+                frame("App\\Report->work", "/srv/report.php", 12),
+                frame("sort", "", 0),
+                frame("{main}", "/srv/index.php", 9),
+            ],
+            stacks: vec![(vec![1, 0], 50), (vec![2, 1, 0], 25), (vec![3], 25)],
+            ..Profile::default()
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `howdah recipes`: the applications that are known.
+
+use howdah_detect::{CATALOG, Recipe};
+use std::fmt::Write;
+
+/// Every known application: its name, its rules, and where its document root is looked for.
+pub(crate) fn list() -> String {
+    let cells = |cells: [&str; 5]| cells.map(str::to_owned);
+    let mut rows = vec![cells(["NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT"])];
+    for kind in CATALOG {
+        let mark = |recipe: &Recipe| format!("{}{}", recipe.name, if recipe.on_request { "*" } else { "" });
+        let recipe = kind.recipe.map_or("-".to_owned(), mark);
+        rows.push(cells([kind.name, kind.title, kind.app.unwrap_or("-"), &recipe, &kind.roots.join(", ")]));
+    }
+    let mut out = aligned(&rows);
+    let _ = write!(
+        out,
+        "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n\
+         *: only if it is asked for (--recipe), since not every plugin suits it.\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    out
+}
+
+/// Lines whose cells stand below each other, each column as wide as its longest cell.
+fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let longest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(longest);
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect::<String>();
+        format!("{}\n", cells.trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_the_list_stand_apart_whatever_is_in_them() {
+        let rows = [["a".to_owned(), "b".to_owned()], ["WordPress (Bedrock)".to_owned(), "bedrock".to_owned()]];
+        assert_eq!(aligned(&rows), "a                    b\nWordPress (Bedrock)  bedrock\n");
+        let list = list();
+        assert!(
+            CATALOG.iter().all(|kind| list.lines().any(|line| line.contains(&format!(" {} ", kind.title)))),
+            "{list}"
+        );
+    }
+}

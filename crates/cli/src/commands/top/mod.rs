@@ -1,0 +1,163 @@
+//! `howdah top`: a live view of a running server over its admin address. `sample` makes numbers of two answers, `text` lines
+//! and `screen` a picture of them; here are the loop and the keys.
+
+mod columns;
+mod sample;
+mod screen;
+mod text;
+
+use crate::commands::profile;
+use crate::control::client::{ask, server_status};
+use crate::control::outcome::Outcome;
+use crate::output;
+use crate::output::plain;
+use anyhow::{Context, Result};
+use howdah_config::AdminAddress;
+use howdah_config::cli::{ProfileFlags, ProfileFormat};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use sample::{Sample, between};
+use screen::Screen;
+use serde_json::Value;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long the key `p` profiles.
+const PROFILE_SECONDS: u64 = 10;
+/// Between two looks at the server.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The server's answers, each with what came since the one before.
+struct Watch {
+    last: Value,
+    at: Instant,
+}
+
+impl Watch {
+    fn begin(admin: &AdminAddress) -> Result<Self> {
+        Ok(Self { last: server_status(admin)?, at: Instant::now() })
+    }
+
+    fn next(&mut self, admin: &AdminAddress) -> Result<Sample> {
+        let (now, at) = (server_status(admin)?, Instant::now());
+        let sample = between(&self.last, &now, at.saturating_duration_since(self.at).as_secs_f64());
+        (self.last, self.at) = (now, at);
+        Ok(sample)
+    }
+}
+
+/// Runs until told to end; once, if asked to or if nobody watches.
+pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
+    let mut watch = Watch::begin(admin)?;
+    if once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        std::thread::sleep(INTERVAL);
+        output::print(text::render(&watch.next(admin)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut terminal = ratatui::try_init().context("cannot use this terminal; see `howdah top --once`")?;
+    let outcome = live(admin, &mut watch, &mut terminal);
+    ratatui::restore();
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// An order that waits for a `y`.
+struct Order {
+    path: String,
+    what: String,
+}
+
+fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
+    let (told, outcomes) = mpsc::channel();
+    let mut screen = Screen::default();
+    screen.take(between(&Value::Null, &watch.last, f64::MAX));
+    let mut asked: Option<Order> = None;
+    let mut is_lost = false;
+    loop {
+        terminal.draw(|frame| screen.draw(frame))?;
+        if event::poll(INTERVAL.saturating_sub(watch.at.elapsed()))? {
+            let Event::Key(key) = event::read()? else { continue };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
+            if let Some(order) = asked.take() {
+                screen.message = None;
+                if key.code == KeyCode::Char('y') {
+                    screen.message = Some(format!("{} …", order.what));
+                    send(admin.clone(), order, told.clone());
+                }
+                continue;
+            }
+            match key.code {
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(()),
+                KeyCode::Up | KeyCode::Char('k') => screen.move_by(-1),
+                KeyCode::Down | KeyCode::Char('j') => screen.move_by(1),
+                KeyCode::Char('p') => {
+                    if let Some(pool) = screen.worker().map(|worker| worker.pool.clone()) {
+                        screen.message = Some(format!("profiling pool {pool} for {PROFILE_SECONDS} s …"));
+                        profile_pool(admin.clone(), pool, told.clone());
+                    }
+                }
+                KeyCode::Char(key @ ('d' | 'r')) => {
+                    asked = order(&screen, key);
+                    screen.message = asked.as_ref().map(|order| format!("{}? y: yes, any other key: no", order.what));
+                }
+                _ => {}
+            }
+        }
+        if let Ok(said) = outcomes.try_recv() {
+            screen.message = Some(said);
+        }
+        if watch.at.elapsed() >= INTERVAL {
+            match watch.next(admin) {
+                Ok(sample) => {
+                    screen.take(sample);
+                    // What was said of a server that did not respond is over.
+                    if std::mem::take(&mut is_lost) {
+                        screen.message = None;
+                    }
+                }
+                Err(error) => {
+                    (watch.at, is_lost) = (Instant::now(), true);
+                    screen.message = Some(format!("{error:#}"));
+                }
+            }
+        }
+    }
+}
+
+fn order(screen: &Screen, key: char) -> Option<Order> {
+    let worker = screen.worker()?;
+    Some(match key {
+        'd' => Order {
+            path: format!("/pools/{}/workers/{}/drain", worker.pool, worker.worker),
+            what: format!("drain worker {} of pool {}", worker.worker, worker.pool),
+        },
+        _ => Order {
+            path: format!("/pools/{}/reload", worker.pool),
+            what: format!("restart all workers of pool {}", worker.pool),
+        },
+    })
+}
+
+/// Profiles a pool into a file; the picture goes on meanwhile.
+fn profile_pool(admin: AdminAddress, pool: String, told: mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        let output = format!("howdah-{pool}.svg").into();
+        let flags = ProfileFlags { pool, seconds: PROFILE_SECONDS, rate: 99, format: ProfileFormat::Svg, output };
+        let said = profile::make(&admin, &flags).unwrap_or_else(|error| format!("{error:#}"));
+        let _ = told.send(plain(&said));
+    });
+}
+
+/// A restart takes as long as PHP's boot; the picture goes on meanwhile.
+fn send(admin: AdminAddress, order: Order, told: mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        let said = match ask(&admin, "POST", &order.path) {
+            Ok((_, body)) => serde_json::from_str::<Outcome>(&body).map_or(body, |outcome| outcome.message),
+            Err(error) => format!("{error:#}"),
+        };
+        let _ = told.send(format!("{}: {}", order.what, plain(&said)));
+    });
+}

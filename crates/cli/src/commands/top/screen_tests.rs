@@ -1,0 +1,101 @@
+use super::*;
+use crate::commands::top::sample::{DemotedRow, PoolRow, RouteRow};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+const REQUEST: &str = "GET /shop/searched?q=日本語テキスト&sort=price&page=17&of=everything&and=more";
+
+fn sample() -> Sample {
+    let latency = Latency { per_second: 12.6, p50: Some(1.5), p95: Some(20.0), p99: Some(300.0) };
+    let pool = |name: &str| PoolRow {
+        name: name.to_owned(),
+        mode: "snapshot".to_owned(),
+        workers: 4,
+        busy: 2,
+        php: latency,
+        ..PoolRow::default()
+    };
+    let worker = |worker, phase: &str, request: &str| WorkerRow {
+        pool: "shop".to_owned(),
+        worker,
+        pid: 4_194_303,
+        phase: phase.to_owned(),
+        age_s: 360_000,
+        memory: Some(120 << 20),
+        running_ms: Some(2282),
+        request: request.to_owned(),
+        ..WorkerRow::default()
+    };
+    Sample {
+        version: "0.1.0".to_owned(),
+        uptime_s: 93_784,
+        connections: 12,
+        total: latency,
+        pools: vec![pool("shop"), pool("everything-else-of-the-shop")],
+        workers: vec![worker(0, "busy", REQUEST), worker(1, "serving", "")],
+        routes: vec![RouteRow { site: "shop".to_owned(), route: "/cart/#".to_owned(), requests: latency, errors: 1 }],
+        demoted: vec![DemotedRow {
+            pool: "shop".to_owned(),
+            route: "/cart/#".to_owned(),
+            since: 0,
+            reason: "3 of 3 responses differed, at last body".to_owned(),
+        }],
+    }
+}
+
+/// The lines that a terminal of this size shows.
+fn lines(width: u16, height: u16, sample: Sample) -> Vec<String> {
+    let mut screen = Screen::default();
+    screen.take(sample);
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| screen.draw(frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    (0..height).map(line).collect()
+}
+
+fn assert_shows(lines: &[String], words: &[&str]) {
+    let text = lines.join("\n");
+    for word in words {
+        assert!(text.contains(word), "{word} in\n{text}");
+    }
+}
+
+#[test]
+fn a_usual_terminal_shows_what_workers_run() {
+    let lines = lines(80, 24, sample());
+    assert_shows(&lines, &["up 1 d 2 h  13 requests/s  p50 1.50  p95 20  p99 300 ms", "q quit   ↑ ↓ worker"]);
+    assert_shows(
+        &lines,
+        &["everything-else-of-…", "snapshot", "BUSY", "QUEUE", "WAIT ms", "PHP/s", "p95 ms", "FAILED"],
+    );
+    assert_shows(
+        &lines,
+        &["busy", "120.0 M", "2282     GET /shop/searched?", "…", "slowest routes", "3 of 3 responses"],
+    );
+}
+
+#[test]
+fn a_wide_terminal_shows_everything() {
+    let lines = lines(160, 40, sample());
+    assert_shows(&lines, &["howdah 0.1.0  up 1 d 2 h  12 connections  13 requests/s", "everything-else-of-the-shop"]);
+    assert_shows(&lines, &["PID", "4194303", "AGE s", "REQUESTS", "CPU%", "3 of 3 responses differed, at last body"]);
+    // A wide character has two columns, of which the second is empty.
+    assert_shows(&lines, &["日", "sort=price&page=17", "p50 ms", "p99 ms"]);
+}
+
+#[test]
+fn a_tiny_terminal_shows_pools_and_workers() {
+    let lines = lines(40, 10, sample());
+    assert_shows(&lines, &[" 13/s  p50 1.50  p95 20  p99 300 ms", "pools", "shop", "2/4", "busy"]);
+    assert_shows(&lines, &["2282     GET /shop", " q quit  d drain  r restart  p profile"]);
+    assert!(!lines.join("\n").contains("requests/s"), "{lines:#?}");
+}
+
+#[test]
+fn no_size_is_too_small_and_no_line_is_longer_than_the_terminal() {
+    for (width, height) in [(1, 1), (2, 3), (20, 5), (39, 7), (55, 12), (61, 17), (100, 8), (300, 100)] {
+        assert_eq!(lines(width, height, sample()).len(), usize::from(height));
+        let _ = lines(width, height, Sample::default());
+    }
+}

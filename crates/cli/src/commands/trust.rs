@@ -1,0 +1,116 @@
+//! `howdah trust`: makes this machine believe the local CA, or not any more, and says what it does.
+
+use crate::commands::dev;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use howdah_config::AcmeSettings;
+use howdah_config::cli::Trust;
+use howdah_tls::local_ca;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Where the CA's certificate is in a state directory.
+const CERTIFICATE: &str = "local-ca/ca.pem";
+
+/// Where systems look for further authorities, and what makes them look.
+const SYSTEMS: &[(&str, &str, &[&str])] = &[
+    // Debian, Ubuntu, Alpine.
+    ("/usr/local/share/ca-certificates", "howdah-local-ca.crt", &["update-ca-certificates"]),
+    // Fedora, RHEL.
+    ("/etc/pki/ca-trust/source/anchors", "howdah-local-ca.pem", &["update-ca-trust", "extract"]),
+    // Arch.
+    ("/etc/ca-certificates/trust-source/anchors", "howdah-local-ca.crt", &["trust", "extract-compat"]),
+];
+
+pub(crate) fn run(settings: &AcmeSettings, how: Trust) -> Result<ExitCode> {
+    match how {
+        Trust::Print => output::print(certificate(settings)?.1)?,
+        Trust::Install => install(settings)?,
+        Trust::Uninstall => uninstall()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The CA's certificate, and where it lies. None is made here: it would take the place of the right one in the system's list.
+fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
+    // Root may read what belongs to the server's user, and must not make anything there in its own name.
+    let path = settings.state.join(CERTIFICATE);
+    let pem = match std::fs::read_to_string(&path) {
+        Ok(pem) => pem,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let others: Vec<String> = dev::states()
+                .into_iter()
+                .filter(|dir| dir.join(CERTIFICATE).exists())
+                .map(|dir| dir.display().to_string())
+                .collect();
+            let advice = match others.is_empty() {
+                true => "a server makes it when it first needs a certificate for a local name".to_owned(),
+                false => format!("`--state` names another directory, and there is one in {}", others.join(", ")),
+            };
+            bail!("there is no local CA in the state directory {}: {advice}", settings.state.display());
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    // Whoever runs the server could have put any authority there, and root is about to believe it.
+    local_ca::check_private_only(&pem).with_context(|| format!("{} is not what it should be", path.display()))?;
+    Ok((path, pem))
+}
+
+fn system() -> Option<(PathBuf, &'static [&'static str])> {
+    let found = SYSTEMS.iter().find(|(dir, ..)| Path::new(dir).is_dir());
+    found.map(|(dir, file, update)| (Path::new(dir).join(file), *update))
+}
+
+fn install(settings: &AcmeSettings) -> Result<()> {
+    let (path, pem) = certificate(settings)?;
+    let Some((target, update)) = system() else {
+        bail!("no list of authorities is known here; `howdah trust --print` prints the certificate to install by hand");
+    };
+    must_be_root(&path)?;
+    std::fs::write(&target, &pem).with_context(|| format!("cannot write {}", target.display()))?;
+    output::print(format!("wrote {}\n", target.display()))?;
+    refresh(update)?;
+    output::print(format!(
+        "Programs that use the system's list (curl, PHP, git, …) believe the local CA now; it can vouch for private names \
+         only.\nBrowsers have lists of their own (certutil is in libnss3-tools):\n  \
+         Chromium: certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n 'Howdah local CA' -i {target}\n  \
+         Firefox:  for p in ~/.mozilla/firefox/*.default*; do certutil -d sql:$p -A -t C,, -n 'Howdah local CA' -i {target}; done\n",
+        target = target.display()
+    ))
+}
+
+fn uninstall() -> Result<()> {
+    let Some((target, update)) = system().filter(|(target, _)| target.exists()) else {
+        return output::print("the local CA is not installed\n");
+    };
+    must_be_root(&target)?;
+    std::fs::remove_file(&target).with_context(|| format!("cannot remove {}", target.display()))?;
+    output::print(format!("removed {}\n", target.display()))?;
+    refresh(update)?;
+    output::print(
+        "Browsers have lists of their own: certutil -d sql:$HOME/.pki/nssdb -D -n 'Howdah local CA', and the same for \
+         Firefox's profiles\n",
+    )
+}
+
+fn must_be_root(of: &Path) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        let state = of.ancestors().nth(2).unwrap_or(of);
+        bail!(
+            "only root can change what the system believes: sudo howdah trust --state {}; or `howdah trust --print`",
+            state.display()
+        );
+    }
+    Ok(())
+}
+
+fn refresh(update: &[&str]) -> Result<()> {
+    let Some((program, arguments)) = update.split_first() else { return Ok(()) };
+    output::print(format!("running {}\n", update.join(" ")))?;
+    let status = Command::new(program).args(arguments).status();
+    let status = status.with_context(|| format!("cannot run {program}: install ca-certificates"))?;
+    if !status.success() {
+        bail!("{program} failed: {status}");
+    }
+    Ok(())
+}

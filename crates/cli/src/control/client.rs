@@ -1,0 +1,112 @@
+//! The commands' end: one request to the admin endpoint of a running server.
+
+use crate::control::outcome::{ORDER, Outcome};
+use crate::output;
+use crate::output::{plain, plain_lines};
+use anyhow::{Context, Result, anyhow, bail};
+use howdah_config::{AdminAddress, ListenAddr, Settings};
+use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Longest wait for a response, where an order does not say another.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that a server has to respond to another one that wants its addresses.
+const LOOK_FOR_SERVER: Duration = Duration::from_secs(2);
+
+pub(crate) trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// Connects to the endpoint. Reading from it fails after `patience`.
+pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
+    let unreachable = |error: std::io::Error| match error.kind() {
+        ErrorKind::PermissionDenied => anyhow!(
+            "the server on {addr} is not for this user ({error}): run the command as root, or see `admin_mode` and \
+             `admin_group`"
+        ),
+        _ => anyhow!(
+            "no howdah server responds on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \
+             address"
+        ),
+    };
+    Ok(match addr {
+        ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
+            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).map_err(unreachable)?;
+            stream.set_read_timeout(Some(patience))?;
+            Box::new(stream)
+        }
+        ListenAddr::Unix(path) => {
+            let stream = UnixStream::connect(path).map_err(unreachable)?;
+            stream.set_read_timeout(Some(patience))?;
+            Box::new(stream)
+        }
+    })
+}
+
+/// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
+pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
+    ask_within(admin, method, path, PATIENCE)
+}
+
+/// The same, with so much time for the response.
+pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
+    let token =
+        admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let mut stream = connect(&admin.addr, patience)?;
+    stream.write_all(request.as_bytes())?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    let text = String::from_utf8_lossy(&response);
+    let (head, body) = text.split_once("\r\n\r\n").context("the server's response makes no sense")?;
+    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the server's response has no status")?;
+    Ok((status, body.to_owned()))
+}
+
+/// What the server says of itself.
+pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
+    let (code, body) = ask(admin, "GET", "/status")?;
+    if code != 200 {
+        bail!("the server answered {code}: {}", plain(&body));
+    }
+    Ok(body)
+}
+
+/// The same, read.
+pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
+    read_status(&status_text(admin)?)
+}
+
+pub(crate) fn read_status(text: &str) -> Result<Value> {
+    serde_json::from_str(text).context("the server's response is no JSON")
+}
+
+/// The process of a server that these settings lead to, if one runs.
+pub(crate) fn process_of(settings: &Settings) -> Option<u64> {
+    let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
+    let (code, body) = ask_within(&admin, "GET", "/status", LOOK_FOR_SERVER).ok()?;
+    read_status(&body).ok().filter(|_| code == 200)?["pid"].as_u64()
+}
+
+/// An order to the server.
+pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
+    order_within(admin, path, PATIENCE)
+}
+
+pub(crate) fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<ExitCode> {
+    let (_, body) = ask_within(admin, "POST", path, patience)?;
+    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    let lines = [outcome.message].into_iter().chain(outcome.changes);
+    let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
+    if outcome.ok {
+        output::print(text + "\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::complain(text);
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,112 @@
+//! What the admin endpoint says of one pool and does with it: PHP-FPM's status and ping pages (`fpm_status`), by HTTP and by
+//! FastCGI, a restart of its workers, the end of one of them.
+
+use crate::control::outcome::{outcome, text};
+use crate::server::admin::fastcgi::Asked;
+use crate::server::admin::guard::Guard;
+use crate::server::pools::Pools;
+use crate::server::reload::Server;
+use bytes::Bytes;
+use howdah_config::PoolSettings;
+use howdah_site::upstream::{PoolPage, PoolPageText};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+
+/// `POST /pools/NAME/reload` and `POST /pools/NAME/workers/NUMBER/drain`.
+pub(crate) async fn order(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+    let path = request.uri().path().strip_prefix("/pools/")?;
+    let (name, worker) = match path.strip_suffix("/reload") {
+        Some(name) => (name, None),
+        None => {
+            let (name, worker) = path.strip_suffix("/drain")?.rsplit_once("/workers/")?;
+            (name, Some(worker.parse::<u32>().ok()?))
+        }
+    };
+    if request.method() != Method::POST {
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "this is an order: POST"));
+    }
+    let Some(pool) = pools.named(name).cloned() else {
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+    };
+    Some(match worker {
+        None => match pool.reload().await {
+            Ok(()) => outcome(StatusCode::OK, true, "new workers serve; the old ones finish their requests"),
+            Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
+        },
+        Some(worker) if pool.drain_worker(worker) => {
+            outcome(StatusCode::OK, true, "the worker finishes its requests; another takes its place")
+        }
+        Some(worker) => outcome(StatusCode::NOT_FOUND, false, &format!("no worker {worker} serves")),
+    })
+}
+
+/// `/pools/NAME/status` and `/pools/NAME/ping`: what the sites of a pool have under its `status_path` and `ping_path`.
+pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+    let (name, page) = named_page(request.uri().path())?;
+    if request.method() != Method::GET {
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let found = pools.position(name).and_then(|pool| pools.page(pool, page, query.as_bytes()));
+    let Some(found) = found else {
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+    };
+    let mut response = text(found.media_type, found.body);
+    *response.status_mut() = found.status;
+    Some(response)
+}
+
+/// The same for a client that speaks FastCGI, which also finds a page under the path that its pool gives it. `refused`: its
+/// process may not ask.
+pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &Asked) -> PoolPageText {
+    if refused {
+        return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());
+    }
+    if let Err((status, why)) = guard.lets_read(asked.authorization.as_deref()) {
+        return refusal(status, format!("{why}\n"));
+    }
+    if !matches!(&*asked.method, "" | "GET" | "HEAD") {
+        return refusal(StatusCode::METHOD_NOT_ALLOWED, "only pages are here: GET\n".to_owned());
+    }
+    let edition = server.edition();
+    let pools = &edition.pools;
+    let found = match named_page(&asked.path) {
+        Some((name, page)) => pools.position(name).map(|pool| (pool, page)),
+        None => page_at(&edition.settings.pools, &asked.path),
+    };
+    let page = found.and_then(|(pool, page)| pools.page(pool, page, asked.query.as_bytes()));
+    page.unwrap_or_else(|| {
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
+        let message = format!(
+            "no page {}: there are /pools/NAME/status and /pools/NAME/ping ({}), and what pools name as status_path and \
+             ping_path\n",
+            asked.path,
+            names.join(", ")
+        );
+        refusal(StatusCode::NOT_FOUND, message)
+    })
+}
+
+const fn refusal(status: StatusCode, body: String) -> PoolPageText {
+    PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
+}
+
+/// The pool that a path of the admin endpoint names, and which of its pages.
+fn named_page(path: &str) -> Option<(&str, PoolPage)> {
+    let (name, page) = path.strip_prefix("/pools/")?.rsplit_once('/')?;
+    match page {
+        "status" => Some((name, PoolPage::Status)),
+        "ping" => Some((name, PoolPage::Ping)),
+        _ => None,
+    }
+}
+
+/// The first pool whose settings give a page this path.
+fn page_at(pools: &[PoolSettings], path: &str) -> Option<(usize, PoolPage)> {
+    let pages = pools.iter().enumerate().flat_map(|(at, pool)| {
+        let (status, ping) = (pool.status_path.as_deref(), pool.ping_path.as_deref());
+        [(status, at, PoolPage::Status), (ping, at, PoolPage::Ping)]
+    });
+    pages.into_iter().find(|(own, ..)| *own == Some(path)).map(|(_, at, page)| (at, page))
+}

@@ -1,0 +1,65 @@
+//! What is looked at before settings are served with: by `howdah check`, and before a reload touches anything.
+
+use crate::server::certificates;
+use crate::server::identity;
+use crate::server::php_hosts;
+use crate::server::tls::{self, Tls};
+use howdah_config::Loaded;
+use howdah_tls::{Files, Store};
+use std::sync::Arc;
+
+/// What was found.
+pub(crate) struct Checked {
+    /// What speaking TLS needs; none where no address does.
+    pub(crate) tls: Option<Tls>,
+    /// The PHP of each pool, as comments.
+    pub(crate) hosts: String,
+    /// What is not right and is served all the same.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Depth<'a> {
+    /// Whether the programs run that PHP is in.
+    WithPhp,
+    /// Not that, as they are going to be started in any case. The certificates that were loaded before stand in for those
+    /// that the server may not read any more.
+    Over(Option<&'a Files>),
+}
+
+/// Looks at what settings name beside themselves: certificates, the state directory, the programs that run PHP.
+///
+/// # Errors
+/// All that is wrong.
+pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Result<Checked, Vec<String>> {
+    let before = match depth {
+        Depth::WithPhp => None,
+        Depth::Over(before) => before,
+    };
+    let mut errors = Vec::new();
+    let tls = tls::prepare(loaded, store, before).unwrap_or_else(|wrong| {
+        errors.extend(wrong);
+        None
+    });
+    let account = identity::account(&loaded.settings).ok().flatten();
+    if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
+        errors.push(format!("{}: [acme] state: {why}", loaded.origins.of("acme.state")));
+    }
+    if let Err(why) = certificates::redis(&loaded.settings.acme) {
+        errors.push(format!("{}: {why}", loaded.origins.of("acme.redis")));
+    }
+    let mut hosts = String::new();
+    if let Depth::WithPhp = depth {
+        match php_hosts::report(&loaded.settings) {
+            Ok(found) => hosts = found,
+            Err(wrong) => errors.extend(wrong.into_iter().map(|error| format!("howdah: {error}"))),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut warnings = loaded.warnings();
+    warnings.extend(tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default());
+    Ok(Checked { tls, hosts, warnings })
+}

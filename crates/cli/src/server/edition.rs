@@ -1,0 +1,145 @@
+//! An edition: all that requests are served with and that one reading of the settings has made. A reload makes the next one
+//! and puts it in the place of the one before with one store; each request runs to its end on the edition that it has begun
+//! with. While a reload has new workers on trial (`trial`), some requests get the edition that is to follow.
+
+use crate::server::pools::Pools;
+use crate::server::trial::{Side, Trial};
+use crate::server::ways::{self, InUse, Ways};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use howdah_budget::Budgets;
+use howdah_config::Settings;
+use howdah_observe::{AccessLogs, Metrics};
+use howdah_protocol::{Handler, Rejected, Request, Response};
+use howdah_proxy::Group;
+use howdah_site::{Service, Sites};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio::sync::mpsc;
+
+/// See above.
+pub(crate) struct Edition {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) proxies: Vec<Arc<Group>>,
+    pub(crate) access_logs: AccessLogs,
+    /// One for each I/O thread, which has connections to other servers of its own.
+    services: Vec<Arc<Service<Ways>>>,
+    in_use: InUse,
+    /// There may be a trial: all that requests look at while there is none.
+    has_trial: AtomicBool,
+    trial: ArcSwapOption<Trial>,
+}
+
+/// Ready with nothing when no request is served by an edition any more.
+pub(crate) type Unused = mpsc::Receiver<Infallible>;
+
+/// What an edition serves with beside its pools.
+pub(crate) struct Front {
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) proxies: Vec<Arc<Group>>,
+    pub(crate) access_logs: AccessLogs,
+}
+
+impl Front {
+    /// Made of these settings; what `before` has and stays is taken from there.
+    ///
+    /// # Errors
+    /// What is wrong, with the setting.
+    pub(crate) fn new(
+        settings: &Arc<Settings>,
+        metrics: &Arc<Metrics>,
+        access_logs: AccessLogs,
+        budgets: Budgets,
+        before: &[Arc<Group>],
+    ) -> Result<Self, String> {
+        let proxies = ways::proxies(settings, metrics, before)?;
+        let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets)?;
+        Ok(Self { sites: Arc::new(sites), proxies, access_logs })
+    }
+}
+
+impl Edition {
+    /// An edition for so many I/O threads.
+    pub(crate) fn new(settings: Arc<Settings>, front: Front, pools: Arc<Pools>, threads: usize) -> (Arc<Self>, Unused) {
+        let Front { sites, proxies, access_logs } = front;
+        let (in_use, unused) = mpsc::channel(1);
+        let service = |_| {
+            let ways = Ways::new(pools.clone(), &proxies, in_use.clone());
+            Arc::new(Service::new(sites.clone(), Arc::new(ways)))
+        };
+        let services = (0..threads.max(1)).map(service).collect();
+        let (has_trial, trial) = (AtomicBool::new(false), ArcSwapOption::empty());
+        let edition = Self { settings, pools, sites, proxies, access_logs, services, in_use, has_trial, trial };
+        (Arc::new(edition), unused)
+    }
+
+    /// What responds to requests, by I/O thread.
+    pub(crate) fn services(&self) -> &[Arc<Service<Ways>>] {
+        &self.services
+    }
+
+    /// What responds to requests that the server makes itself, on no I/O thread.
+    pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
+        let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
+        Service::new(self.sites.clone(), Arc::new(ways))
+    }
+
+    /// From now on some requests get what is on trial.
+    pub(crate) fn begin_trial(&self, trial: Arc<Trial>) {
+        self.trial.store(Some(trial));
+        // Whoever sees this without the trial looks in vain, and is served as ever.
+        self.has_trial.store(true, Relaxed);
+    }
+
+    pub(crate) fn end_trial(&self) {
+        self.has_trial.store(false, Relaxed);
+        self.trial.store(None);
+    }
+
+    /// What serves a request on this thread, and its side if there is a trial.
+    fn choose(&self, thread: usize, request: &Request) -> (Arc<Service<Ways>>, Option<Side>) {
+        if self.has_trial.load(Relaxed)
+            && let Some(trial) = self.trial.load_full()
+        {
+            let new = trial.service(thread, request);
+            let is_new = new.is_some();
+            let service = new.unwrap_or_else(|| self.services[thread].clone());
+            return (service, Some(Side { trial, is_new }));
+        }
+        (self.services[thread].clone(), None)
+    }
+}
+
+/// What responds to the requests of one I/O thread: the edition that is the current one when a request comes.
+pub(crate) struct OnThread {
+    current: Arc<ArcSwap<Edition>>,
+    number: usize,
+}
+
+impl OnThread {
+    pub(crate) fn new(current: &Arc<ArcSwap<Edition>>, number: usize) -> Self {
+        Self { current: current.clone(), number }
+    }
+}
+
+impl Handler for OnThread {
+    async fn handle(&self, request: Request) -> Response {
+        let (service, side) = self.current.load().choose(self.number, &request);
+        let response = service.handle(request).await;
+        if let Some(side) = side {
+            side.note(response.status());
+        }
+        response
+    }
+
+    fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        self.current.load().services[self.number].trusts(peer)
+    }
+
+    fn rejected(&self, rejected: &Rejected<'_>) {
+        self.current.load().services[self.number].rejected(rejected);
+    }
+}

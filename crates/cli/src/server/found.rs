@@ -1,0 +1,84 @@
+//! The application that was found in the directory to serve: the lines about it at the start and in `howdah check`.
+
+use howdah_config::{Loaded, Mode, Origin, SiteSettings};
+use howdah_detect::Application;
+
+/// Says in two lines what was found in the directory and what is done with it, and what could be.
+pub(crate) fn tell(loaded: &Loaded) {
+    let (what, how) = if let Some(found) = &loaded.found {
+        let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
+        (what(found, loaded.settings.app.as_deref().filter(|_| has_rules)), how(loaded, found))
+    } else if let Some(what) = plain(loaded) {
+        let mode = mode(loaded);
+        let faster = if mode == Mode::Classic { FASTER_PLAIN } else { "" };
+        (what, format!("{mode} mode{faster}"))
+    } else {
+        return;
+    };
+    tracing::info!("{what}");
+    tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
+}
+
+/// What `howdah check` says, as comments, of applications in the roots of sites that a recipe would boot.
+pub(crate) fn of_sites(loaded: &Loaded) -> String {
+    let settings = &loaded.settings;
+    let line = |site: &SiteSettings| {
+        let pool = settings.pool(&site.pool)?;
+        let is_free = site.recipe.is_none() && site.booted.is_none() && pool.script.is_none() && pool.boot.is_none();
+        let found = howdah_detect::look(&site.root).filter(|_| is_free && pool.mode == Mode::Classic)?;
+        let recipe = found.kind.recipe?.name;
+        Some(format!(
+            "# Site {}: found {} (by {}); recipe = \"{recipe}\" would boot it once for many requests\n",
+            site.name,
+            found.title(),
+            found.evidence
+        ))
+    };
+    // What is found where nobody has written settings is taken.
+    let sites = if loaded.file.is_some() { settings.all_sites() } else { Vec::new() };
+    sites.iter().filter_map(line).collect()
+}
+
+const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/choosing.md";
+
+/// What is served where no known application was found. None: somebody has said what is, or it is not PHP by an index.php.
+fn plain(loaded: &Loaded) -> Option<String> {
+    let settings = &loaded.settings;
+    let is_free = loaded.file.is_none() && settings.detect && settings.app.is_none();
+    let has_script = settings.pools.iter().any(|pool| pool.script.is_some() || pool.boot.is_some());
+    let front = settings.front_controller.as_deref().unwrap_or_default().trim_start_matches('/');
+    let (root, is_front) = (&settings.root, !front.is_empty() && settings.root.join(front).is_file());
+    let root = root.display();
+    (is_free && !has_script && is_front).then(|| {
+        format!("found plain PHP (by {front}): serving {root}, and {front} for every path that is no file there")
+    })
+}
+
+fn mode(loaded: &Loaded) -> Mode {
+    loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode)
+}
+
+/// What runs it, and what would be faster.
+fn how(loaded: &Loaded, found: &Application) -> String {
+    if let Some(booted) = &loaded.settings.booted {
+        let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);
+        let recipe = booted.recipe.name;
+        return format!(
+            "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
+        );
+    }
+    let mode = mode(loaded);
+    match (found.recipe(), found.kind.faster) {
+        (Some(recipe), _) if mode == Mode::Classic => {
+            format!("classic mode; faster: snapshot mode by the recipe {}", recipe.name)
+        }
+        (None, faster) if mode == Mode::Classic && !faster.is_empty() => format!("classic mode; faster: {faster}"),
+        _ => format!("{mode} mode"),
+    }
+}
+
+fn what(found: &Application, app: Option<&str>) -> String {
+    let (title, evidence, root) = (found.title(), found.evidence, found.root.display());
+    let rules = app.map(|app| format!(" with the rules of app = \"{app}\"")).unwrap_or_default();
+    format!("found {title} (by {evidence}): serving {root}{rules}")
+}

@@ -1,0 +1,85 @@
+//! The sockets of a server at its start: bound, or taken over from whoever had them before, which is the server that this one
+//! takes the place of, or systemd.
+
+use crate::server::admin;
+use crate::server::identity;
+use crate::server::service::is_kept;
+use crate::server::socket_files;
+use crate::server::socket_files::Files;
+use crate::server::tls::Tls;
+use crate::server::upgrade::TakeOver;
+use anyhow::{Context, Result, anyhow};
+use howdah_config::{Account, Settings};
+use howdah_protocol::inherited::{BoundTo, Inherited, InheritedSockets};
+use howdah_protocol::listener::{BindError, Listener};
+use howdah_protocol::unix_socket::UnixAccess;
+use std::os::fd::OwnedFd;
+
+/// What a server listens on.
+pub(crate) struct Listening {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) admin: admin::Socket,
+    /// Who may connect to Unix sockets.
+    pub(crate) access: UnixAccess,
+    pub(crate) files: Files,
+    /// The numbers of the sockets that the old server gave and this one does not want.
+    pub(crate) unused: Vec<usize>,
+}
+
+/// Sockets that were handed over: by the server whose place this one takes, or as `passed` with their names.
+///
+/// # Errors
+/// What was handed over is of no use.
+pub(crate) fn inherited(take_over: Option<&TakeOver>, passed: Vec<(OwnedFd, String)>) -> Result<InheritedSockets> {
+    let mut sockets = take_over.map(TakeOver::sockets).transpose()?.unwrap_or_default();
+    for (fd, name) in passed {
+        let mut socket = Inherited::of(fd, false).with_context(|| format!("LISTEN_FDS: socket {name}"))?;
+        socket.name = Some(name);
+        sockets.0.push(socket);
+    }
+    Ok(sockets)
+}
+
+/// Listens on all that the settings name, by what was handed over as far as it goes.
+///
+/// # Errors
+/// What cannot be listened on.
+pub(crate) fn open(
+    settings: &Settings,
+    account: Option<&Account>,
+    tls: Option<&Tls>,
+    mut inherited: InheritedSockets,
+) -> Result<Listening> {
+    let others = inherited.0.iter().filter(|socket| !socket.owns_file).filter_map(|socket| match &socket.bound {
+        BoundTo::Unix(path) => Some(path.clone()),
+        BoundTo::Tcp(_) | BoundTo::Udp(_) => None,
+    });
+    let files = Files { others: others.collect() };
+    socket_files::make_directories(settings.listen.iter().chain([&settings.admin]));
+    let access = identity::listener_access(settings, account).map_err(|error| anyhow!(error))?;
+    let mut bind = |addr| {
+        let listener = match inherited.take(addr) {
+            Some(socket) => Listener::inherit(addr, socket)?,
+            None => Listener::bind_for(addr, access)?,
+        };
+        Ok(match tls {
+            Some(tls) => tls.on(listener, addr),
+            None => listener,
+        })
+    };
+    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(&mut bind).collect();
+    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let beside = |tls: &Tls| -> Result<Vec<Listener>, BindError> {
+        listeners.iter().filter_map(|listener| tls.beside(listener, &mut inherited)).collect()
+    };
+    let over_udp = tls.map(beside).transpose().map_err(|error| anyhow!("{error}"))?;
+    listeners.extend(over_udp.unwrap_or_default());
+    let admin = admin::bind(settings, &mut inherited)?;
+    for Inherited { name, bound, .. } in &inherited.0 {
+        if let Some(name) = name.as_ref().filter(|name| !is_kept(name)) {
+            tracing::warn!("the socket {name} on {bound} was passed to the server, and `listen` does not name it");
+        }
+    }
+    let unused = inherited.0.iter().map(|socket| socket.number).collect();
+    Ok(Listening { listeners, admin, access, files, unused })
+}

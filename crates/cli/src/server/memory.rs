@@ -1,0 +1,103 @@
+//! Looks how short memory is while an edition serves, and tells its pools: their idle workers end first, before the kernel has
+//! to choose among processes.
+
+use crate::server::pools::Pools;
+use howdah_budget::MemoryPressure;
+use howdah_observe::Metrics;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often that is looked at. The kernel makes its figure anew every two seconds.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Memory is short from a limit on, and until it is below half of that: it would be told again and again otherwise.
+#[derive(Debug)]
+struct Watch {
+    pressure: MemoryPressure,
+    /// Percent.
+    limit: u32,
+    is_short: bool,
+}
+
+/// What a look has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    percent: u32,
+    is_short: bool,
+    changed: bool,
+}
+
+impl Watch {
+    fn look(&mut self) -> Seen {
+        let percent = self.pressure.percent();
+        let is_short = if self.is_short { percent * 2 >= self.limit } else { percent >= self.limit };
+        let changed = std::mem::replace(&mut self.is_short, is_short) != is_short;
+        Seen { percent, is_short, changed }
+    }
+}
+
+/// Starts the task; it ends with what is returned. `limit`: percent, 0 for none.
+pub(crate) fn start(limit: u32, pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    if limit == 0 {
+        metrics.memory_pressure.set(0);
+        return tasks;
+    }
+    let Some(pressure) = MemoryPressure::here() else {
+        tracing::debug!("the kernel does not say how short memory is: `memory_pressure` has no effect");
+        return tasks;
+    };
+    tasks.spawn(run(Watch { pressure, limit, is_short: false }, pools.clone(), metrics.clone()));
+    tasks
+}
+
+async fn run(mut watch: Watch, pools: Arc<Pools>, metrics: Arc<Metrics>) {
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let Seen { percent, is_short, changed } = watch.look();
+        metrics.memory_pressure.set(i64::from(percent));
+        if !changed {
+            continue;
+        }
+        let by = watch.pressure.path().display();
+        if is_short {
+            tracing::warn!("memory is short: processes waited for it {percent} % of the time ({by}); idle workers end");
+        } else {
+            tracing::info!("memory is no longer short ({by})");
+        }
+        pools.iter().for_each(|pool| pool.set_memory_short(is_short));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn memory_is_short_from_the_limit_on_and_until_it_is_below_half_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("proc/pressure/memory");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let says = |percent: u32| fs::write(&file, format!("some avg10={percent}.50 avg60=0.00\n")).unwrap();
+        says(0);
+        let pressure = MemoryPressure::below(dir.path()).unwrap();
+        let mut watch = Watch { pressure, limit: 10, is_short: false };
+        let mut look = |percent| {
+            says(percent);
+            let seen = watch.look();
+            assert_eq!(seen.percent, percent);
+            (seen.is_short, seen.changed)
+        };
+        assert_eq!(look(9), (false, false));
+        assert_eq!(look(10), (true, true));
+        assert_eq!(look(40), (true, false));
+        assert_eq!(look(5), (true, false));
+        assert_eq!(look(4), (false, true));
+        assert_eq!(look(9), (false, false));
+    }
+}

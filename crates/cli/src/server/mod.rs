@@ -1,0 +1,28 @@
+//! The running server: its way from start to stop (`serve`), the edition that requests are served with and its reload, the
+//! upgrade to another process, pools, certificates, and the admin endpoint. Commands use it; it knows none of them.
+
+mod admin;
+mod certificates;
+pub(crate) mod checks;
+mod comparison;
+mod edition;
+pub(crate) mod found;
+mod fpm_status;
+pub(crate) mod identity;
+pub(crate) mod kept_sockets;
+mod listening;
+mod memory;
+mod orders;
+pub(crate) mod php_hosts;
+pub(crate) mod pools;
+pub(crate) mod reload;
+pub(crate) mod serve;
+pub(crate) mod service;
+mod signals;
+pub(crate) mod socket_files;
+mod tls;
+mod traces;
+mod trial;
+pub(crate) mod upgrade;
+mod watch;
+mod ways;

@@ -1,0 +1,39 @@
+//! What `howdah check` says of the programs that the pools' PHP runs in.
+
+use crate::server::pools;
+use howdah_budget::Budgets;
+use howdah_config::Settings;
+use std::fmt::Write;
+
+/// The PHP of each pool, as comments: the rest of `howdah check` is a `howdah.toml`. What is not there at all is said by
+/// the settings themselves.
+///
+/// # Errors
+/// The programs that do not run, each with the reason.
+pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
+    let mut out = String::from("\n");
+    let mut errors = Vec::new();
+    for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
+        // A user that is not there is told with the sandbox.
+        let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
+        match howdah_pool::php_host(&config) {
+            Ok(version) => {
+                let _ = writeln!(out, "# PHP of pool {}: {version}, {}", pool.name, pool.php.binary.path.display());
+            }
+            Err(why) => errors.push(format!("pool {}: {why}", pool.name)),
+        }
+    }
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+/// Starts the PHP of each pool once; what it says at its start is a warning. Programs that are not there are told elsewhere.
+pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
+    for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
+        let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
+        let names: Vec<&str> = pool.php.ini.keys().map(String::as_str).collect();
+        let trial = howdah_pool::try_php(&config, &names);
+        let of_pool = |text: &String| format!("pool {}: {text}", pool.name);
+        warnings.extend(trial.said.iter().map(of_pool));
+        errors.extend(trial.failure.iter().map(of_pool));
+    }
+}

@@ -1,0 +1,393 @@
+//! From settings to running pools.
+
+use crate::server::comparison::Comparison;
+use crate::server::fpm_status;
+use crate::server::identity;
+use howdah_budget::Budgets;
+use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
+use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
+use howdah_pool::process::launcher::Launcher;
+use howdah_pool::{
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
+    prepare_pool, start_pool,
+};
+use howdah_site::upstream::{PoolPage, PoolPageText, Target};
+use howdah_site::warm_up;
+use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
+use howdah_transport::wire::WIRE_VERSION;
+use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::{CText, Mode, WorkerSpec};
+use hyper::StatusCode;
+use std::ffi::NulError;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The pools in the order of the settings.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    pools: Vec<Arc<Pool>>,
+    /// By the same position, what compares a pool with one in classic mode.
+    comparisons: Vec<Option<Arc<Comparison>>>,
+    /// The server takes no new connections and ends when those that it has are done.
+    draining: AtomicBool,
+    /// What each answers to a ping.
+    pongs: Vec<String>,
+}
+
+/// Where a request runs.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) pool: &'a Pool,
+    /// What it runs by, if it may be compared.
+    pub(crate) comparison: Option<&'a Arc<Comparison>>,
+}
+
+/// What pools of every edition are started with.
+pub(crate) struct Surroundings {
+    pub(crate) io_threads: IoThreads,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) launcher: Launcher,
+    pub(crate) slow_logs: SlowLogs,
+}
+
+impl Pools {
+    /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
+    pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
+            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
+        })
+    }
+
+    /// Makes the pools that are to take the place of `before`; nothing starts before `boot`.
+    pub(crate) fn prepare(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        before: &Self,
+    ) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+            let before = before.named(&config.boot.pool).map(|pool| &**pool);
+            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
+            prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log, before)
+        })
+    }
+
+    fn make(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        make: impl Fn(&Surroundings, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
+    ) -> Self {
+        let make = |(number, config): (usize, PoolConfig)| {
+            let settings = settings.clone();
+            let metrics = around.metrics.pool(&config.boot.pool);
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            make(around, config, metrics, encode)
+        };
+        let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
+        let comparison = |(pool, settings): (&Arc<Pool>, &PoolSettings)| {
+            let with = settings.compare_with.as_deref().filter(|_| settings.mode != Mode::Classic)?;
+            let classic = pools.iter().find(|pool| pool.name() == with).filter(|_| settings.compare_one_in > 0)?;
+            Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
+        };
+        let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
+        for (pool, settings) in pools.iter().zip(&settings.pools).filter(|(pool, _)| pool.config().yields) {
+            let behind = pools.iter().find(|behind| settings.compare_with.as_deref() == Some(behind.name()));
+            behind.into_iter().for_each(|behind| pool.yields_to(behind));
+        }
+        Self {
+            pools,
+            comparisons,
+            pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools.iter()
+    }
+
+    /// The pool with this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pools.iter().find(|pool| pool.name() == name)
+    }
+
+    /// Boots pools that were prepared, one after the other. The error names the first that does not serve, and why.
+    pub(crate) async fn boot(&self) -> Result<(), String> {
+        for pool in &self.pools {
+            match pool.reload().await {
+                // The pool behind it serves what it does not, and the log says why.
+                Err(_) if pool.config().yields => {}
+                done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on the server is not ready.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Relaxed);
+    }
+
+    /// Those that the server cannot do without: not one that goes ahead of another.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools.iter().filter(|pool| !pool.config().yields)
+    }
+
+    /// Whether requests should be sent here; the error says why not.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        if self.draining.load(Relaxed) {
+            return Err("the server is stopping".to_owned());
+        }
+        let down: Vec<&str> = self.needed().filter(|pool| !pool.can_serve()).map(|pool| pool.name()).collect();
+        if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
+    }
+
+    /// Stops every pool; returns when no process of theirs is left.
+    pub(crate) async fn stop(&self, grace: Duration) {
+        let mut stops = tokio::task::JoinSet::new();
+        for pool in &self.pools {
+            let pool = pool.clone();
+            stops.spawn(async move { pool.stop(grace).await });
+        }
+        while stops.join_next().await.is_some() {}
+    }
+}
+
+impl Pools {
+    /// The pool that runs a request now.
+    fn position_of(&self, target: Target) -> usize {
+        let serves = |ahead: &usize| self.pools.get(*ahead).is_some_and(|pool| pool.serves());
+        target.ahead.filter(serves).unwrap_or(target.pool)
+    }
+
+    /// The same, with what it is compared by.
+    ///
+    /// # Errors
+    /// A fault: there is none.
+    pub(crate) fn at(&self, target: Target) -> Result<Place<'_>, Fault> {
+        let position = self.position_of(target);
+        let Some(pool) = self.pools.get(position) else {
+            return Err(Fault::with(FaultKind::PoolDown, format!("no pool number {position}")));
+        };
+        Ok(Place { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
+    }
+
+    /// What there is to say about the pool with this position.
+    pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+        let (pool, pong) = (self.pools.get(pool)?, self.pongs.get(pool)?);
+        Some(match page {
+            PoolPage::Status => {
+                let page = fpm_status::page(&pool.status(), query);
+                PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body }
+            }
+            PoolPage::Ping => {
+                let (status, body) = match pool.can_serve() {
+                    true => (StatusCode::OK, pong.clone()),
+                    false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
+                };
+                PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
+            }
+        })
+    }
+
+    /// The position of the pool with this name.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.pools.iter().position(|pool| pool.name() == name)
+    }
+
+    /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
+    pub(crate) async fn room(&self, target: Target) -> Duration {
+        match self.pools.get(self.position_of(target)) {
+            Some(pool) => pool.room().await,
+            None => Duration::ZERO,
+        }
+    }
+}
+
+fn path_text(path: Option<&Path>) -> String {
+    path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// What the pools are started with.
+///
+/// # Errors
+/// A user that is not there (any more).
+pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolConfig>, String> {
+    settings.pools.iter().map(|pool| pool_config(settings, pool, budgets)).collect()
+}
+
+/// What a pool's processes may do, and the variables that say who they are. Only root can make them somebody else; who is
+/// not, and names a user, has been checked to be that user.
+fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
+    let php = &pool.php;
+    let root = identity::started_as_root();
+    let account = if root { settings.account_of(pool)? } else { None };
+    let limits = howdah_config::limits::read(&php.limits)?;
+    let limit = |limit: howdah_config::limits::Limit| ResourceLimit {
+        name: limit.name.to_owned(),
+        soft: limit.soft,
+        hard: limit.hard,
+    };
+    let cgroup_limits = howdah_config::control_group::read(&php.cgroup_limits)?;
+    let cgroup = php
+        .cgroup
+        .as_deref()
+        .map(|directory| ControlGroup { directory: path_text(Some(directory)), limits: cgroup_limits });
+    let mut env = Vec::new();
+    if let Some(account) = &account {
+        env.push(("USER".to_owned(), account.name.clone()));
+        env.push(("HOME".to_owned(), path_text(account.home.as_deref())));
+    }
+    let privileges = Privileges {
+        user: account.map(|Account { uid, gid, groups, .. }| Credentials { uid, gid, groups }),
+        limits: limits.into_iter().map(limit).collect(),
+        cgroup,
+        umask: php.umask.map(|mode| mode.0),
+        nice: php.nice,
+        oom_score_adj: php.oom_score_adj,
+        no_new_privs: php.no_new_privs,
+        // What learns reads the memory of workers.
+        dumpable: php.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
+    };
+    Ok((privileges, env))
+}
+
+/// `roots` are those that scripts lie below beside the pool's first.
+fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
+    let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
+    let read = [&settings.read[..], &further].concat();
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
+    let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
+    SandboxSpec {
+        profile: settings.profile,
+        required: settings.required,
+        detect: settings.detect,
+        read: paths(&read),
+        write: paths(&settings.write),
+        write_code: paths(&settings.write_code),
+        execute: paths(&settings.execute),
+        connect: settings.connect.clone(),
+        bind: settings.bind.clone(),
+        allow: groups(&settings.allow),
+        deny: groups(&settings.deny),
+        private_tmp: settings.private_tmp,
+    }
+}
+
+/// The settings that a worker's PHP and C see.
+fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
+    Ok(WorkerSpec {
+        mode: pool.mode,
+        script: CText::new(&path_text(pool.script.as_deref()))?,
+        recipe: CText::new(pool.recipe.as_deref().unwrap_or_default())?,
+        boot_host: CText::new(settings.booted_by(pool).and_then(|booted| booted.host.as_deref()).unwrap_or_default())?,
+        boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
+        ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
+        // What is set for good counts most, so it comes last.
+        ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
+        admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
+        software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
+        max_requests: pool.max_requests,
+        max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
+        concurrency: if pool.mode.is_multiplexed() { pool.concurrency as u32 } else { 1 },
+        warmup_check: pool.warmup_check,
+        error_pages: settings.development,
+    })
+}
+
+/// What a route says to a pool; a pool is told of all routes, so that their numbers are the same everywhere.
+fn route_share(route: &Route, pool: &PoolSettings) -> RouteShare {
+    let slow_log_after = route.slow_log_after.filter(|_| route.pool == pool.name && route.proxy.is_none());
+    let limits = TimeLimits { deadline: route.deadline, cpu: route.cpu_deadline, queue: route.queue_timeout };
+    RouteShare { workers: route.workers, weight: route.weight, limits, slow_log_after }
+}
+
+/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
+fn started_workers(pool: &PoolSettings) -> usize {
+    let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
+    let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);
+    pool.start_workers.max(min).max(least).min(max)
+}
+
+pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
+    let (privileges, mut env) = privileges(settings, pool)?;
+    env.extend(pool.php.env.clone());
+    Ok(PoolConfig {
+        boot: BootSpec {
+            wire_version: WIRE_VERSION,
+            pool: pool.name.clone(),
+            worker: worker_spec(settings, pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
+            root: path_text(Some(settings.root_of(pool))),
+            sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
+        },
+        warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
+        learns: pool.warmup_auto && pool.mode == Mode::Snapshot && pool.script.is_some(),
+        state: Some(settings.acme.state.clone()),
+        yields: pool.recipe.is_some(),
+        binary: pool.php.binary.path.clone(),
+        env,
+        clear_env: pool.php.clear_env,
+        min_workers: pool.workers.min as usize,
+        max_workers: pool.workers.max as usize,
+        start_workers: started_workers(pool),
+        spare: SpareWorkers {
+            min: pool.spare_workers.min as usize,
+            max: pool.spare_workers.max.map(|max| max as usize),
+        },
+        deadline: pool.deadline,
+        slow_log_after: pool.slow_log_after,
+        cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
+        queue: pool.queue,
+        queue_timeout: pool.queue_timeout,
+        queue_target: pool.queue_target,
+        slow_after: pool.slow_after,
+        slow_workers: pool.slow_workers,
+        slow_nice: pool.slow_nice,
+        routes: settings.shares().into_iter().map(|route| route_share(route, pool)).collect(),
+        boot_timeout: pool.boot_timeout,
+        shrink_after: pool.shrink_after,
+        replay: pool.replay,
+        max_pool_memory: pool.max_pool_memory.map(howdah_config::ByteSize::bytes),
+        response_memory: settings.http.response_memory.bytes() as usize,
+        temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        budgets,
+        privileges,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use howdah_config::{
+        AcmeSettings, CompressionSettings, FpmNames, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
+        SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
+    };
+    use howdah_pool::process::environment;
+
+    #[test]
+    fn no_variable_of_a_setting_reaches_php() {
+        let sections = [
+            AcmeSettings::ROWS,
+            CompressionSettings::ROWS,
+            FpmNames::ROWS,
+            HttpSettings::ROWS,
+            LogSettings::ROWS,
+            PoolSettings::ROWS,
+            ProxySettings::ROWS,
+            RouteKeys::ROWS,
+            SandboxSettings::ROWS,
+            Settings::ROWS,
+            SiteKeys::ROWS,
+            StaticSettings::ROWS,
+            TelemetrySettings::ROWS,
+            TlsSettings::ROWS,
+        ];
+        let names: Vec<String> = sections.into_iter().flatten().filter_map(howdah_config::Row::variable).collect();
+        assert!(names.len() > 100 && names.iter().any(|name| name == "HOWDAH_ACME_REDIS"), "{names:?}");
+        let own = names.iter().map(|name| (name.into(), "secret".into()));
+        assert_eq!(environment::of_php(own, false, &[]), [].into());
+    }
+}

@@ -1,0 +1,357 @@
+//! A reload: the settings are read anew, and everything that is made of them is made anew beside what serves. Only when all of
+//! it is there, new workers included, is the edition changed (`edition`); whatever goes wrong before leaves the old one as
+//! it is.
+//!
+//! The order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, have them
+//! prove themselves (`proving`), switch, and let the old edition go when its last request has ended.
+
+mod opening;
+mod proving;
+mod reading;
+
+use crate::server::edition::{Edition, Unused};
+use crate::server::memory;
+use crate::server::pools::{self, Pools, Surroundings};
+use crate::server::service::Service;
+use crate::server::tls::Tls;
+use crate::server::watch;
+use crate::server::ways;
+use arc_swap::ArcSwap;
+use howdah_budget::Budgets;
+use howdah_config::{Change, Loaded, ReloadFlags, Settings};
+use howdah_observe::Metrics;
+use howdah_observe::log::LogHandle;
+use howdah_pool::process::program::Program;
+use howdah_protocol::Shared;
+use howdah_protocol::doors::Doors;
+use howdah_protocol::listener::Listener;
+use howdah_protocol::unix_socket::UnixAccess;
+use howdah_proxy::health::{self, Checks};
+use howdah_site::sites::Covers;
+use howdah_tls::Store;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+
+use crate::server::certificates::Certificates;
+use opening::Opened;
+use reading::{Read, Reading};
+
+/// How long workers of an edition that has gone may finish what they still send: as long as it takes. What limits a request
+/// ends it in any case.
+const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(366 * 86_400);
+
+/// Reads the settings as the server did at its start: by the same flags, the environment of then, and as the user of then.
+pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
+
+/// What a reload did, or would do.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) warnings: Vec<String>,
+    /// What new workers have shown before they took over.
+    pub(crate) found: Vec<String>,
+}
+
+impl Outcome {
+    /// A line for each thing that changes.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        self.changes.iter().map(ToString::to_string).chain(self.found.iter().cloned()).chain(warnings).collect()
+    }
+}
+
+/// What the server is, whatever its settings become.
+pub(crate) struct Fixed {
+    pub(crate) reread: Reread,
+    pub(crate) log: LogHandle,
+    pub(crate) budgets: Budgets,
+    pub(crate) around: Surroundings,
+    /// PHP is started by a process that stayed root, and knows these programs.
+    pub(crate) programs: Option<Vec<Program>>,
+    /// Who may connect to Unix sockets.
+    pub(crate) access: UnixAccess,
+    pub(crate) store: Arc<Store>,
+    pub(crate) certificates: Certificates,
+    /// Whoever runs the server.
+    pub(crate) service: Service,
+}
+
+/// The front's own, once it runs.
+pub(crate) struct Running {
+    pub(crate) doors: Arc<Doors>,
+    pub(crate) shared: Arc<ArcSwap<Shared>>,
+}
+
+/// What runs beside an edition and ends when the next one takes its place.
+pub(crate) struct Beside {
+    pub(crate) unused: Unused,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) _tasks: Tasks,
+}
+
+/// They end when they are dropped.
+pub(crate) struct Tasks {
+    _watchers: JoinSet<()>,
+    _checks: Checks,
+    _certificates: Option<JoinSet<()>>,
+    _memory: JoinSet<()>,
+}
+
+impl Tasks {
+    /// Starts what an edition has running beside it.
+    pub(crate) fn start(
+        edition: &Edition,
+        watched: Vec<Option<watch::Watched>>,
+        tls: Option<&mut Tls>,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        Self {
+            _memory: memory::start(edition.settings.memory_pressure, &edition.pools, metrics),
+            _watchers: watch::start(watched, &edition.pools),
+            _checks: health::start(&edition.proxies),
+            _certificates: tls.map(Tls::install),
+        }
+    }
+}
+
+/// A server that can be told to reload.
+pub(crate) struct Server {
+    pub(crate) fixed: Fixed,
+    pub(crate) current: Arc<ArcSwap<Edition>>,
+    running: OnceCell<Running>,
+    /// Held by the reload that is under way.
+    beside: tokio::sync::Mutex<Option<Beside>>,
+    /// Pools that are not the current edition's: those of a reload that boots, and those that finish.
+    others: Mutex<Vec<Arc<Pools>>>,
+    stopping: AtomicBool,
+}
+
+impl Server {
+    pub(crate) fn new(fixed: Fixed, current: Arc<ArcSwap<Edition>>) -> Arc<Self> {
+        Arc::new(Self {
+            fixed,
+            current,
+            running: OnceCell::new(),
+            beside: tokio::sync::Mutex::default(),
+            others: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// Says that the server serves; reloads wait for this.
+    pub(crate) async fn runs(&self, running: Running, beside: Beside) {
+        let mut own = self.beside.lock().await;
+        // Said once, at the start.
+        let _ = self.running.set(running);
+        *own = Some(beside);
+    }
+
+    /// The edition that serves now.
+    pub(crate) fn edition(&self) -> Arc<Edition> {
+        self.current.load_full()
+    }
+
+    /// Sees to it that sites know what the server's own certificates are for.
+    pub(crate) fn introduce(&self, edition: &Edition) {
+        let store = self.fixed.store.clone();
+        edition.sites.ask_about_certificates(Covers(Box::new(move |name, host| store.covers(name, host))));
+        if let Some(challenges) = self.fixed.certificates.challenges() {
+            edition.sites.server.respond_to_challenges(challenges);
+        }
+    }
+
+    /// Reads everything anew and serves with it; with `flags.dry_run` it only says what that would change.
+    ///
+    /// # Errors
+    /// Why nothing has changed.
+    pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
+        let done = self.try_to_reload(flags).await;
+        if !flags.dry_run && self.running.initialized() && !self.stopping.load(Relaxed) {
+            self.tell_ready();
+        }
+        match &done {
+            _ if flags.dry_run => {}
+            Ok(outcome) => {
+                outcome.changes.iter().for_each(|change| tracing::info!("reload: {change}"));
+                outcome.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                outcome.found.iter().for_each(|found| tracing::info!("{found}"));
+                tracing::info!("reloaded");
+            }
+            Err(why) => tracing::error!("reload failed, everything stays as it was: {why}"),
+        }
+        done
+    }
+
+    async fn try_to_reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
+        let mut own = self.beside.lock().await;
+        let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
+        if self.stopping.load(Relaxed) {
+            return Err("this process stops, or another one has taken its place".to_owned());
+        }
+        if !flags.dry_run {
+            self.fixed.service.reloading();
+        }
+        let old = self.edition();
+        let reading = Reading {
+            reread: self.fixed.reread.clone(),
+            old: old.settings.clone(),
+            store: self.fixed.store.clone(),
+            files: beside.tls.as_ref().map(|tls| tls.files().clone()),
+            programs: self.fixed.programs.clone(),
+            dry_run: flags.dry_run,
+        };
+        let read = tokio::task::spawn_blocking(move || reading.read()).await.map_err(|error| error.to_string())??;
+        if flags.dry_run {
+            return Ok(read.outcome);
+        }
+        let running = self.running.get().ok_or("the server is starting")?;
+        let Read { settings, mut tls, mut outcome } = read;
+        if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
+            tls.go_on_from(before, &old.settings, &settings);
+        }
+        let watched = watch::look_first(&settings).await;
+        let opened = opening::open(&self.fixed, &old, &settings, tls.as_ref())?;
+        let pools = self.boot(&old, &settings).await?;
+        let Opened { front, listeners } = opened;
+        let (edition, unused) = Edition::new(settings.clone(), front, pools, settings.threads);
+        self.introduce(&edition);
+        edition.sites.server.go_on_from(&old.sites.server);
+        let mut deploy = settings.deploy.clone();
+        deploy.canary = flags.canary.unwrap_or(deploy.canary);
+        deploy.watch = flags.watch.unwrap_or(deploy.watch);
+        match self.prove(&old, &edition, &deploy).await {
+            Ok(found) => outcome.found = found,
+            Err(why) => {
+                self.give_up(&old, edition, unused);
+                return Err(why);
+            }
+        }
+        self.switch(running, beside, Next { edition, unused, listeners, tls, watched });
+        Ok(outcome)
+    }
+
+    /// Starts the new workers, and returns when they serve.
+    async fn boot(&self, old: &Edition, settings: &Arc<Settings>) -> Result<Arc<Pools>, String> {
+        let configs = pools::configs(settings, self.fixed.budgets)?;
+        let pools = Arc::new(Pools::prepare(configs, &self.fixed.around, settings, &old.pools));
+        self.others.lock().push(pools.clone());
+        let mut booted = pools.boot().await;
+        if self.stopping.load(Relaxed) {
+            booted = Err("the server is stopping".to_owned());
+        }
+        if let Err(why) = booted {
+            pools.stop(Duration::ZERO).await;
+            self.forget(&pools);
+            self.keep_counts_of(&old.settings);
+            return Err(why);
+        }
+        Ok(pools)
+    }
+
+    /// Lets an edition go that has not proved itself; requests that it has begun may finish.
+    fn give_up(self: &Arc<Self>, old: &Edition, new: Arc<Edition>, unused: Unused) {
+        self.keep_counts_of(&old.settings);
+        tokio::spawn(self.clone().retire(new, unused));
+    }
+
+    /// Forgets the counts of pools and servers that these settings do not have.
+    fn keep_counts_of(&self, settings: &Settings) {
+        let metrics = &self.fixed.around.metrics;
+        metrics.keep_pools(|name| settings.pool(name).is_some());
+        metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
+    }
+
+    /// Nothing fails from here on.
+    fn switch(self: &Arc<Self>, running: &Running, beside: &mut Beside, next: Next) {
+        let Next { edition, unused, listeners, mut tls, watched } = next;
+        let (settings, pools) = (edition.settings.clone(), edition.pools.clone());
+        let old = self.edition();
+        let metrics = &self.fixed.around.metrics;
+        let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
+        let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
+        let shared = shared.with_extended_connect(ways::change_protocols(&settings));
+        shared.on_missing_certificates(self.fixed.certificates.demand());
+        self.forget(&pools);
+        self.others.lock().push(old.pools.clone());
+        for pool in pools.iter() {
+            if let Some(before) = old.pools.named(pool.name()) {
+                pool.take_over(before);
+            }
+        }
+        self.current.store(edition);
+        running.shared.store(Arc::new(shared));
+        opening::change_addresses(&running.doors, &old.settings, &settings, listeners, tls.as_ref());
+        self.keep_counts_of(&settings);
+        let before = std::mem::replace(beside, Beside { unused, tls, _tasks: tasks });
+        tokio::spawn(self.clone().retire(old, before.unused));
+    }
+
+    /// Does something that no reload may come in between of. Once it has succeeded, there are no further ones.
+    pub(crate) async fn without_reloads<T, E>(&self, what: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let _own = self.beside.lock().await;
+        let done = what.await;
+        if done.is_ok() {
+            self.stopping.store(true, Relaxed);
+        }
+        done
+    }
+
+    /// Says to whoever runs the server that it serves, and how its pools are.
+    pub(crate) fn tell_ready(&self) {
+        let pools = &self.edition().pools;
+        let status = match pools.ready() {
+            Ok(()) => "every pool serves".to_owned(),
+            Err(why) => why,
+        };
+        self.fixed.service.ready(&status);
+        if let Some(sockets) = self.running.get().and_then(|running| running.doors.handles()) {
+            self.fixed.service.keep(&sockets);
+        }
+    }
+
+    /// Ends the pools of an edition when its last request has gone from the front.
+    async fn retire(self: Arc<Self>, old: Arc<Edition>, mut unused: Unused) {
+        let pools = old.pools.clone();
+        drop(old);
+        let _ = unused.recv().await;
+        pools.stop(AS_LONG_AS_IT_TAKES).await;
+        self.forget(&pools);
+    }
+
+    fn forget(&self, pools: &Arc<Pools>) {
+        self.others.lock().retain(|others| !Arc::ptr_eq(others, pools));
+    }
+
+    /// Pools that finish their requests, beside the current edition's.
+    pub(crate) fn finishing(&self) -> Vec<Arc<Pools>> {
+        self.others.lock().clone()
+    }
+
+    /// From now on the server is not ready, and reloads come to nothing.
+    pub(crate) fn drain(&self) {
+        self.stopping.store(true, Relaxed);
+        self.edition().pools.drain();
+    }
+
+    /// Ends every pool of every edition; returns when no process of theirs is left.
+    pub(crate) async fn stop_pools(&self, grace: Duration) {
+        let mut stops = JoinSet::new();
+        for pools in self.finishing().into_iter().chain([self.edition().pools.clone()]) {
+            stops.spawn(async move { pools.stop(grace).await });
+        }
+        while stops.join_next().await.is_some() {}
+    }
+}
+
+/// What takes the place of the edition that serves.
+struct Next {
+    edition: Arc<Edition>,
+    unused: Unused,
+    listeners: Vec<Listener>,
+    tls: Option<Tls>,
+    watched: Vec<Option<watch::Watched>>,
+}

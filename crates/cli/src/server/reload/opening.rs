@@ -1,0 +1,74 @@
+//! Opens what new settings name and old ones did not: logs, sites, addresses. What is open stays open if it is still named.
+
+use super::Fixed;
+use crate::server::edition::{Edition, Front};
+use crate::server::tls::Tls;
+use howdah_config::{ListenAddr, Settings};
+use howdah_protocol::doors::Doors;
+use howdah_protocol::inherited::InheritedSockets;
+use howdah_protocol::listener::Listener;
+use std::sync::Arc;
+
+/// What was opened. Nobody uses it yet, and it closes when it is dropped.
+pub(super) struct Opened {
+    pub(super) front: Front,
+    /// Those of new addresses.
+    pub(super) listeners: Vec<Listener>,
+}
+
+/// Opens what is missing.
+///
+/// # Errors
+/// What cannot be opened.
+pub(super) fn open(
+    fixed: &Fixed,
+    old: &Edition,
+    settings: &Arc<Settings>,
+    tls: Option<&Tls>,
+) -> Result<Opened, String> {
+    let metrics = &fixed.around.metrics;
+    let logs = old.access_logs.open_for(settings, metrics);
+    let logs = logs.map_err(|error| format!("cannot open an access log: {error}"))?;
+    let front = Front::new(settings, metrics, logs, fixed.budgets, &old.proxies)?;
+    let mut listeners = Vec::new();
+    for addr in settings.listen.iter().filter(|addr| at_place_of(addr, &old.settings).is_none()) {
+        let listener = Listener::bind_for(addr, fixed.access).map_err(|error| error.to_string())?;
+        let listener = match tls {
+            Some(tls) => tls.on(listener, addr),
+            None => listener,
+        };
+        let beside = tls.and_then(|tls| tls.beside(&listener, &mut InheritedSockets::default())).transpose();
+        listeners.push(listener);
+        listeners.extend(beside.map_err(|error| error.to_string())?);
+    }
+    Ok(Opened { front, listeners })
+}
+
+/// Opens new addresses, closes those that are named no more, and changes how TLS is spoken where it does.
+pub(super) fn change_addresses(
+    doors: &Doors,
+    old: &Settings,
+    new: &Settings,
+    listeners: Vec<Listener>,
+    tls: Option<&Tls>,
+) {
+    for addr in &new.listen {
+        if let Some(before) = at_place_of(addr, old) {
+            let config = tls.filter(|_| matches!(addr, ListenAddr::Https(_))).map(|tls| tls.config().clone());
+            doors.set_tls(before, addr, config);
+        }
+    }
+    listeners.into_iter().for_each(|listener| doors.open(listener));
+    let gone: Vec<ListenAddr> = old.listen.iter().filter(|addr| !new.listen.contains(addr)).cloned().collect();
+    doors.close(&gone);
+}
+
+/// The address of these settings that has the same socket.
+fn at_place_of<'a>(addr: &ListenAddr, settings: &'a Settings) -> Option<&'a ListenAddr> {
+    let same = |other: &&ListenAddr| match (addr, *other) {
+        (ListenAddr::Unix(one), ListenAddr::Unix(two)) => one == two,
+        (ListenAddr::Tcp(one) | ListenAddr::Https(one), ListenAddr::Tcp(two) | ListenAddr::Https(two)) => one == two,
+        _ => false,
+    };
+    settings.listen.iter().find(same)
+}

@@ -1,0 +1,109 @@
+//! What new workers show before they take over: that they respond to the paths of `deploy.check`, and, for the time of
+//! `deploy.watch`, that no more of their responses fail than of those that are there (`trial`).
+
+use super::Server;
+use crate::server::edition::Edition;
+use crate::server::trial::{self, Responses, Trial, percent};
+use howdah_config::DeploySettings;
+use howdah_observe::Metrics;
+use howdah_site::server_request::{Purpose, ServerRequest};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often the responses are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Server {
+    /// Proves an edition that is to follow; a line for each thing that was found out.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) async fn prove(
+        &self,
+        old: &Edition,
+        new: &Arc<Edition>,
+        deploy: &DeploySettings,
+    ) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        for target in &deploy.check {
+            let status = self.check(new, target, deploy.check_timeout).await?;
+            found.push(format!("deploy: {target} responds with {status}"));
+        }
+        if deploy.canary.get() > 0.0 {
+            found.push(self.watch(old, new, deploy).await?);
+        }
+        Ok(found)
+    }
+
+    /// Asks the new edition for one path; the status.
+    async fn check(&self, new: &Edition, target: &str, limit: Duration) -> Result<u16, String> {
+        let fails = |why: &dyn std::fmt::Display| format!("`deploy.check`: {target}: {why}");
+        let request =
+            ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target).map_err(|why| fails(&why))?;
+        let service = new.service_of_its_own();
+        let asked = async {
+            let response = service.request(&request).await?;
+            let (head, body) = response.into_parts();
+            let broken = |error| format!("the response of the new workers breaks off: {error}");
+            body.discard().await.map_err(broken)?;
+            Ok::<_, String>(head.status)
+        };
+        match tokio::time::timeout(limit, asked).await {
+            Ok(Ok(status)) if status.as_u16() < 400 => Ok(status.as_u16()),
+            Ok(Ok(status)) => Err(fails(&format_args!("the new workers respond with {status}"))),
+            Ok(Err(why)) => Err(fails(&why)),
+            Err(_) => Err(fails(&format_args!("no response of the new workers within {limit:?}"))),
+        }
+    }
+
+    /// Has the new edition serve a share of the clients, and looks how that goes.
+    async fn watch(&self, old: &Edition, new: &Edition, deploy: &DeploySettings) -> Result<String, String> {
+        let before = responses_so_far(&self.fixed.around.metrics);
+        let salt = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let trial = Trial::new(new.services().to_vec(), new.settings.http.clone(), deploy.canary.get(), salt);
+        let trial = Arc::new(trial);
+        let share = percent(deploy.canary.get());
+        tracing::info!("the new workers serve {share} of the clients for {:?}", deploy.watch);
+        old.begin_trial(trial.clone());
+        let until = Instant::now() + deploy.watch;
+        let failure = loop {
+            tokio::time::sleep(LOOK.min(until.saturating_duration_since(Instant::now()))).await;
+            let (of_new, of_old) = trial.responses();
+            if let Some(why) = trial::failure(of_new, of_old, before, deploy.max_errors.get()) {
+                break Some(why);
+            }
+            if self.stopping.load(Relaxed) {
+                break Some("the server is stopping".to_owned());
+            }
+            if Instant::now() >= until {
+                break None;
+            }
+        };
+        old.end_trial();
+        let (of_new, _) = trial.responses();
+        match failure {
+            Some(why) => Err(why),
+            None if of_new.all == 0 => Ok(format!(
+                "deploy: no request of {share} of the clients came in {:?}; nothing was learnt",
+                deploy.watch
+            )),
+            None => Ok(format!(
+                "deploy: {} of {} responses to {share} of the clients had a status of 5xx",
+                of_new.failed, of_new.all
+            )),
+        }
+    }
+}
+
+/// All responses since the start of the server.
+fn responses_so_far(metrics: &Metrics) -> Responses {
+    let mut sum = Responses { all: 0, failed: 0 };
+    for requests in metrics.requests.all() {
+        for (class, number) in requests.by_class() {
+            sum.all += number;
+            sum.failed += if class == "5xx" { number } else { 0 };
+        }
+    }
+    sum
+}

@@ -1,0 +1,252 @@
+//! The side of the server that is replaced: it starts the successor, gives it the sockets, and waits until it serves.
+
+use super::messages::{FromSuccessor, ToSuccessor, parse, send};
+use crate::server::reload::Server;
+use crate::server::socket_files::{Files, file_of};
+use howdah_config::ListenAddr;
+use howdah_pool::process::launcher::Launcher;
+use howdah_pool::process::server_program::ServerProgram;
+use howdah_pool::process::successor::Successor;
+use howdah_protocol::doors::Doors;
+use howdah_protocol::front::Front;
+use howdah_protocol::http3::QuicHandle;
+use howdah_protocol::listener::ListenerHandle;
+use howdah_transport::control_socket;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// How long the successor has for what takes it a moment.
+const A_MOMENT: Duration = Duration::from_secs(10);
+
+/// How long it may take until its end is noticed.
+const A_BIT: Duration = Duration::from_secs(1);
+
+/// What can be handed over. Its descriptors keep ports open, so it goes when the server accepts no more.
+pub(crate) struct Sockets {
+    doors: Arc<Doors>,
+    admin: OwnedFd,
+    admin_addr: ListenAddr,
+    files: Files,
+}
+
+/// Everything that an upgrade needs.
+pub(crate) struct HandOver {
+    pub(crate) server: Arc<Server>,
+    pub(crate) program: ServerProgram,
+    pub(crate) launcher: Launcher,
+    pub(crate) sockets: Arc<Sockets>,
+    /// How long the successor may take to become ready.
+    pub(crate) patience: Duration,
+}
+
+/// The successor serves.
+pub(crate) struct Replaced {
+    pub(crate) pid: u32,
+    /// The files of Unix sockets that it listens on.
+    pub(crate) files: Vec<PathBuf>,
+    /// As long as this is open, it knows that this process is there.
+    _socket: AsyncFd<OwnedFd>,
+}
+
+impl HandOver {
+    /// Returns when the successor serves, or with the reason why it does not; then it has ended, and all is as before. A reload
+    /// that is under way comes first, and none begins meanwhile.
+    pub(crate) async fn run(self) -> Result<Replaced, String> {
+        let server = self.server.clone();
+        server.without_reloads(self.start()).await
+    }
+
+    async fn start(self) -> Result<Replaced, String> {
+        let listeners = self.sockets.doors.handles().ok_or("there was no descriptor left for an address")?;
+        let no_socket = |error: io::Error| format!("cannot talk to a new process: {error}");
+        let (ours, theirs) = control_socket::pair().map_err(no_socket)?;
+        // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
+        #[allow(deprecated)]
+        let socket = AsyncFd::with_interest(ours, Interest::READABLE).map_err(no_socket)?;
+        let program = self.program.binary().display().to_string();
+        let successor = Successor::start(&self.program, &self.launcher, theirs).map_err(|error| error.to_string())?;
+        tracing::info!("an upgrade begins: {program} is to take over");
+        let mut running = Running { successor: Some(successor) };
+        let mut given = Vec::new();
+        let replaced = tokio::select! {
+            replaced = self.talk(&socket, &listeners, &mut given) => replaced,
+            how = running.ended() => {
+                let why = || format!("{program} has ended before it was ready: {how}");
+                Err(last_words(&socket).unwrap_or_else(why))
+            }
+        };
+        let why = match replaced {
+            Ok((pid, files)) => {
+                running.successor = None;
+                return Ok(Replaced { pid, files, _socket: socket });
+            }
+            Err(why) => why,
+        };
+        given.iter().for_each(QuicHandle::take_back);
+        drop(socket);
+        running.end().await;
+        Err(why)
+    }
+
+    /// The conversation with the successor. `given` gets what has to be taken back if it fails.
+    async fn talk(
+        &self,
+        socket: &AsyncFd<OwnedFd>,
+        listeners: &[Arc<ListenerHandle>],
+        given: &mut Vec<QuicHandle>,
+    ) -> Result<(u32, Vec<PathBuf>), String> {
+        let broken = |error: io::Error| format!("cannot talk to the new process: {error}");
+        let links = match self.give(socket, listeners) {
+            Ok(links) => links,
+            Err(error) => {
+                // Who does not listen has ended as a rule, and how that was says more.
+                tokio::time::sleep(A_BIT).await;
+                return Err(broken(error));
+            }
+        };
+        let ready = tokio::time::timeout(self.patience, hear(socket)).await;
+        let (pid, unused) = match ready {
+            Ok(Ok(FromSuccessor::Ready { pid, unused })) => (pid, unused),
+            Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
+            Ok(Ok(_)) => return Err("the new process says what makes no sense".to_owned()),
+            Ok(Err(error)) => return Err(broken(error)),
+            Err(_) => {
+                return Err(format!(
+                    "the new process was not ready within {:?} (`upgrade_timeout`); its log says how far it came",
+                    self.patience
+                ));
+            }
+        };
+        for (number, quic, link) in links {
+            if !unused.contains(&number) {
+                quic.let_go(link).map_err(broken)?;
+                given.push(quic);
+            }
+        }
+        send(socket.get_ref(), &ToSuccessor::Go, &[]).map_err(broken)?;
+        match tokio::time::timeout(A_MOMENT, hear(socket)).await {
+            Ok(Ok(FromSuccessor::Serving)) => {}
+            Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
+            Ok(Err(error)) => return Err(broken(error)),
+            _ => return Err("the new process was ready, but does not serve".to_owned()),
+        }
+        Ok((pid, self.sockets.leave_files(listeners, &unused)))
+    }
+
+    /// Gives all sockets; with the ends of what datagrams will come over, by the socket's number.
+    fn give(
+        &self,
+        socket: &AsyncFd<OwnedFd>,
+        listeners: &[Arc<ListenerHandle>],
+    ) -> io::Result<Vec<(usize, QuicHandle, OwnedFd)>> {
+        let mut links = Vec::new();
+        for (number, listener) in listeners.iter().enumerate() {
+            let mark = listener.quic().map(|quic| quic.mark().0);
+            let message = ToSuccessor::Socket { number, mark, owns_file: self.sockets.files.owns(listener.addr()) };
+            match listener.quic() {
+                Some(quic) => {
+                    let (ours, theirs) = QuicHandle::link()?;
+                    send(socket.get_ref(), &message, &[listener.as_fd(), theirs.as_fd()])?;
+                    links.push((number, quic.clone(), ours));
+                }
+                None => send(socket.get_ref(), &message, &[listener.as_fd()])?,
+            }
+        }
+        let owns_file = self.sockets.files.owns(&self.sockets.admin_addr);
+        let admin = ToSuccessor::Socket { number: listeners.len(), mark: None, owns_file };
+        send(socket.get_ref(), &admin, &[self.sockets.admin.as_fd()])?;
+        send(socket.get_ref(), &ToSuccessor::Settled, &[])?;
+        Ok(links)
+    }
+}
+
+impl Sockets {
+    /// Those of a running front, and of the admin endpoint.
+    pub(crate) fn of(front: &Front, admin: OwnedFd, admin_addr: &ListenAddr, files: &Files) -> Self {
+        let (doors, admin_addr, files) = (front.doors().clone(), admin_addr.clone(), files.clone());
+        Self { doors, admin, admin_addr, files }
+    }
+
+    /// Leaves the files of those that are used where they are; which these are.
+    fn leave_files(&self, listeners: &[Arc<ListenerHandle>], unused: &[usize]) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for (number, listener) in listeners.iter().enumerate() {
+            if !unused.contains(&number) {
+                listener.leave_file();
+                files.extend(file_of(listener.addr()).map(Path::to_owned));
+            }
+        }
+        if !unused.contains(&listeners.len()) {
+            files.extend(file_of(&self.admin_addr).map(Path::to_owned));
+        }
+        files
+    }
+}
+
+/// The successor's next message that means something.
+async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
+    loop {
+        let mut ready = socket.readable().await?;
+        match control_socket::receive(socket.get_ref(), true) {
+            Ok(Some((bytes, _))) => match parse(&bytes, FromSuccessor::Unknown) {
+                FromSuccessor::Unknown => {}
+                message => return Ok(message),
+            },
+            // How it has ended says more.
+            Ok(None) => return std::future::pending().await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Why the successor has ended, if it has said that and nobody has heard it yet.
+fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
+    while let Ok(Some((bytes, _))) = control_socket::receive(socket.get_ref(), true) {
+        if let FromSuccessor::Failed { why } = parse(&bytes, FromSuccessor::Unknown) {
+            return Some(why);
+        }
+    }
+    None
+}
+
+/// The successor's process: killed when this goes, unless it serves.
+struct Running {
+    successor: Option<Successor>,
+}
+
+impl Running {
+    async fn ended(&mut self) -> String {
+        match &mut self.successor {
+            Some(successor) => {
+                let how = successor.ended().await;
+                self.successor = None;
+                how
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives it a moment to end by itself, as it does when it has said why, and then ends it.
+    async fn end(&mut self) {
+        if self.successor.is_some() && tokio::time::timeout(A_BIT, self.ended()).await.is_err() {
+            if let Some(successor) = &self.successor {
+                successor.kill();
+            }
+            let _ = tokio::time::timeout(A_MOMENT, self.ended()).await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(successor) = &self.successor {
+            successor.kill();
+        }
+    }
+}

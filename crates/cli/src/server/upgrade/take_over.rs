@@ -1,0 +1,140 @@
+//! The side of the successor: it takes the sockets, and says when it can serve, or why it never will.
+
+use super::messages::{FromSuccessor, ToSuccessor, one_or_two, parse, send};
+use crate::server::pools::Pools;
+use anyhow::{Context, Result, anyhow, bail};
+use howdah_pool::process::server_program::TAKES_OVER;
+use howdah_protocol::http3::{Mark, Predecessor};
+use howdah_protocol::inherited::{Inherited, InheritedSockets};
+use howdah_transport::control_socket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SocketType, sockopt};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// How often the pools of a server that takes over are asked whether they can serve.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long the old server has to give its sockets.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The connection to the server whose place is taken. Clones mean the same.
+#[derive(Debug, Clone)]
+pub(crate) struct TakeOver {
+    socket: Arc<OwnedFd>,
+    /// The old server's process.
+    pid: u32,
+}
+
+/// What a server has to do before it serves, if it takes another's place.
+#[derive(Default)]
+pub(crate) struct TakingOver {
+    pub(crate) from: Option<TakeOver>,
+    /// The numbers of the sockets that it got and does not want.
+    pub(crate) unused: Vec<usize>,
+}
+
+impl TakingOver {
+    /// Returns when this process may accept: at once, or when its pools can serve and the other server lets it.
+    pub(crate) async fn ready(&mut self, pools: &Pools) -> Result<()> {
+        let Some(from) = &self.from else { return Ok(()) };
+        while pools.ready().is_err() {
+            for pool in pools.needed() {
+                let status = pool.status();
+                if let Some(why) = status.down.or(status.last_error) {
+                    bail!("pool {}: {why}", pool.name());
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        from.ready(std::mem::take(&mut self.unused)).await
+    }
+}
+
+impl TakeOver {
+    /// What this process was started for, if it was by a server. Standard input is free after that.
+    pub(crate) fn begin() -> io::Result<Option<Self>> {
+        if std::env::var_os(TAKES_OVER).is_none() {
+            return Ok(None);
+        }
+        let stdin = io::stdin();
+        if sockopt::socket_type(&stdin).ok() != Some(SocketType::SEQPACKET) {
+            return Ok(None);
+        }
+        let socket = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
+        let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
+        rustix::stdio::dup2_stdin(&null)?;
+        let peer = sockopt::socket_peercred(&socket)?;
+        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+        Ok(Some(Self { socket: Arc::new(socket), pid }))
+    }
+
+    /// The sockets of the old server. Nothing of them is used before `ready`.
+    pub(crate) fn sockets(&self) -> Result<InheritedSockets> {
+        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+        let mut sockets = InheritedSockets::default();
+        loop {
+            let received = control_socket::receive(&self.socket, false).context("the old server gives no sockets")?;
+            let (bytes, fds) = received.context("the old server has ended")?;
+            match parse(&bytes, ToSuccessor::Unknown) {
+                ToSuccessor::Settled => return Ok(sockets),
+                ToSuccessor::Socket { number, mark, owns_file } => {
+                    let (socket, link) = one_or_two(fds).context("a socket of the old server is missing")?;
+                    let mut socket =
+                        Inherited::of(socket, owns_file).context("what the old server gives is of no use")?;
+                    socket.number = number;
+                    socket.predecessor = mark.zip(link).map(|(mark, link)| Predecessor::new(Mark(mark), link));
+                    sockets.0.push(socket);
+                }
+                ToSuccessor::Go | ToSuccessor::Unknown => {}
+            }
+        }
+    }
+
+    /// Says that this process can serve, and returns when the sockets are its own. `unused` are the numbers of those that
+    /// it does not want.
+    pub(crate) async fn ready(&self, unused: Vec<usize>) -> Result<()> {
+        let gone = || anyhow!("the server that was to be replaced has gone");
+        send(&self.socket, &FromSuccessor::Ready { pid: std::process::id(), unused }, &[]).map_err(|_| gone())?;
+        // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
+        #[allow(deprecated)]
+        let socket = AsyncFd::with_interest(self.socket.clone(), Interest::READABLE)?;
+        loop {
+            let mut ready = socket.readable().await?;
+            match control_socket::receive(&self.socket, true) {
+                Ok(Some((bytes, _))) => {
+                    if matches!(parse(&bytes, ToSuccessor::Unknown), ToSuccessor::Go) {
+                        return Ok(());
+                    }
+                }
+                Ok(None) => bail!(gone()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Says that connections are accepted.
+    pub(crate) fn serving(&self) {
+        // Should the old server be gone, there is nobody whom it concerns.
+        let _ = send(&self.socket, &FromSuccessor::Serving, &[]);
+    }
+
+    /// Says why this process ends.
+    pub(crate) fn failed(&self, why: &str) {
+        let _ = send(&self.socket, &FromSuccessor::failed(why), &[]);
+    }
+
+    /// The old server's process, as long as it is there.
+    pub(crate) fn predecessor(&self) -> Option<u32> {
+        // That the other side has closed need not be asked for.
+        let mut polled = [PollFd::new(&*self.socket, PollFlags::empty())];
+        let asked = poll(&mut polled, Some(&Timespec::default()));
+        let gone = asked.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        (!gone && self.pid != 0).then_some(self.pid)
+    }
+}

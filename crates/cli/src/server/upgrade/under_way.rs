@@ -1,0 +1,95 @@
+//! The upgrade that is under way, if there is one: at most one at a time, while everything goes on as before.
+
+use super::{HandOver, Replaced, TakeOver};
+use crate::server::orders::Waiter;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
+
+/// How long the process from before the last upgrade may take to end, once another upgrade is asked for.
+const LAST_WAIT: Duration = Duration::from_secs(3);
+
+/// Why there is no upgrade.
+enum NotReplaced {
+    /// There can be none now.
+    Refused(String),
+    /// The new process did not come to serve.
+    Failed(String),
+}
+
+/// See above.
+#[derive(Default)]
+pub(crate) struct UnderWay(Option<(Running, Waiter)>);
+
+impl UnderWay {
+    /// Begins an upgrade, or says why there can be none now.
+    pub(crate) fn begin(&mut self, waiter: Waiter, before: Option<TakeOver>, hand_over: impl FnOnce() -> HandOver) {
+        let why = if self.0.is_some() {
+            Some("an upgrade is under way already".to_owned())
+        } else if std::process::id() == 1 {
+            Some("this server is process 1, and a container ends with that; start another container".to_owned())
+        } else if is_watched_by_number() {
+            let why =
+                "systemd would take the end of this process for the end of the service: the unit needs Type=notify";
+            Some(why.to_owned())
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            let _ = waiter.send(Err(why));
+            return;
+        }
+        let hand_over = hand_over();
+        let running = async move {
+            alone(before).await.map_err(NotReplaced::Refused)?;
+            hand_over.run().await.map_err(NotReplaced::Failed)
+        };
+        self.0 = Some((Box::pin(running), waiter));
+    }
+
+    /// Returns when the upgrade that is under way has succeeded. Whoever asked hears of a failure, and so does the log.
+    pub(crate) async fn done(&mut self) -> Replaced {
+        loop {
+            let Some((running, _)) = &mut self.0 else { return std::future::pending().await };
+            let outcome = running.as_mut().await;
+            let Some((_, waiter)) = self.0.take() else { continue };
+            match outcome {
+                Ok(replaced) => {
+                    let _ = waiter.send(Ok(format!(
+                        "process {} serves; process {} finishes what it has begun",
+                        replaced.pid,
+                        std::process::id()
+                    )));
+                    return replaced;
+                }
+                Err(NotReplaced::Refused(why)) => drop(waiter.send(Err(why))),
+                Err(NotReplaced::Failed(why)) => {
+                    tracing::error!("the upgrade has failed, and this process goes on: {why}");
+                    let _ = waiter.send(Err(format!("the upgrade has failed, and the old process goes on: {why}")));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of the process that this one has replaced. The error says that it has not come yet.
+async fn alone(before: Option<TakeOver>) -> Result<(), String> {
+    let until = Instant::now() + LAST_WAIT;
+    while let Some(old) = before.as_ref().and_then(TakeOver::predecessor) {
+        if Instant::now() >= until {
+            return Err(format!(
+                "process {old} still has connections from before the last upgrade, for `drain_timeout` at most; try again \
+                 when it has ended"
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// True if systemd has started this very process, and is not going to hear of another one.
+fn is_watched_by_number() -> bool {
+    let started = std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    started && std::env::var_os("NOTIFY_SOCKET").is_none()
+}

@@ -1,0 +1,165 @@
+//! Watch mode: a pool whose `watch` patterns name a file that changed is reloaded.
+//!
+//! Files are looked at again and again rather than announced by the kernel: that works on every file system (containers'
+//! shared directories and network mounts announce nothing), sees files that appear later, and has no limit on their number.
+//! The more there is to look at, the rarer the look, so that it takes a twentieth of one core at most.
+
+use howdah_config::{Glob, Settings};
+use howdah_pool::Pool;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::server::pools::Pools;
+
+/// Pause between two looks, at least.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Pause in times of what a look took.
+const PAUSE_FACTOR: u32 = 20;
+/// Nothing may have changed for this long before a reload: editors and checkouts write many files one after the other.
+const CALM: Duration = Duration::from_millis(150);
+
+/// A reload that begins so soon after the last one is one of a row.
+const QUICK: Duration = Duration::from_secs(10);
+/// The longest row without delays. An application that writes what is watched reloads itself for ever.
+const MAX_QUICK: u32 = 10;
+/// The first delay after that, which doubles, and the longest.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// What tells one state of a file from another: a new file under the same name has another inode.
+type Mark = (i64, i64, u64, u64);
+type Marks = BTreeMap<PathBuf, Mark>;
+
+/// What a pool's patterns name, as it was when it was last looked at.
+pub(crate) struct Watched {
+    globs: Arc<Vec<Glob>>,
+    known: Marks,
+    took: Duration,
+}
+
+/// The first look, for each pool that has patterns. It comes before PHP starts: what changes after PHP has read it would
+/// otherwise be taken for what PHP has read.
+pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
+    let mut all = Vec::new();
+    for pool in &settings.pools {
+        // Patterns were checked when the settings were loaded, and made absolute.
+        let globs: Vec<Glob> = pool.watch.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect();
+        let globs = Arc::new(globs);
+        let seen = if globs.is_empty() { None } else { look(&globs).await };
+        if let Some((known, _)) = &seen {
+            tracing::info!(pool = pool.name, files = known.len(), "watching for changes");
+        }
+        all.push(seen.map(|(known, took)| Watched { globs, known, took }));
+    }
+    all
+}
+
+/// Watches for every pool that has patterns. Dropping the set ends it.
+pub(crate) fn start(watched: Vec<Option<Watched>>, pools: &Pools) -> JoinSet<()> {
+    let mut watchers = JoinSet::new();
+    for (pool, watched) in pools.iter().zip(watched) {
+        if let Some(watched) = watched {
+            watchers.spawn(watch(pool.clone(), watched));
+        }
+    }
+    watchers
+}
+
+/// How fast reloads follow one another.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Reloads in a row, each soon after the one before.
+    quick: u32,
+}
+
+impl Pace {
+    /// Returns the pause after a reload that began so long after the end of the one before and its pause.
+    fn pause(&mut self, since_last: Duration) -> Duration {
+        self.quick = if since_last < QUICK { self.quick + 1 } else { 0 };
+        match self.quick.checked_sub(MAX_QUICK) {
+            None => Duration::ZERO,
+            Some(more) => (FIRST_DELAY * 2u32.pow(more.min(8))).min(MAX_DELAY),
+        }
+    }
+}
+
+async fn watch(pool: Arc<Pool>, watched: Watched) {
+    let Watched { globs, mut known, mut took } = watched;
+    let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
+    loop {
+        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        let Some((mut now, time)) = look(&globs).await else { return };
+        took = time;
+        let Some(changed) = difference(&known, &now) else { continue };
+        loop {
+            tokio::time::sleep(CALM).await;
+            let Some((later, _)) = look(&globs).await else { return };
+            let calm = difference(&now, &later).is_none();
+            now = later;
+            if calm {
+                break;
+            }
+        }
+        known = now;
+        tracing::info!(pool = pool.name(), "{} has changed: reload", changed.display());
+        let since_last = reloaded_at.elapsed();
+        if let Err(why) = pool.reload().await {
+            // The pool has logged it, too; here it says that the next change is the next attempt.
+            tracing::warn!(pool = pool.name(), "not reloaded until something changes again: {why}");
+        }
+        let pause = pace.pause(since_last);
+        if pause == FIRST_DELAY {
+            tracing::warn!(
+                pool = pool.name(),
+                "watched files change all the time, the last was {}: reloads are delayed from now on; if the application \
+                 writes it itself, leave it out of `watch`",
+                changed.display()
+            );
+        }
+        tokio::time::sleep(pause).await;
+        reloaded_at = Instant::now();
+    }
+}
+
+/// All files that are watched, and what the look at them took. `None` while the server ends.
+async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
+    let globs = globs.clone();
+    let looked = spawn_blocking(move || {
+        let began = Instant::now();
+        let mut found = BTreeSet::new();
+        for glob in &*globs {
+            glob.find(&mut found);
+        }
+        let marks = found.into_iter().filter_map(|path| {
+            let meta = std::fs::metadata(&path).ok()?;
+            Some((path, (meta.mtime(), meta.mtime_nsec(), meta.size(), meta.ino())))
+        });
+        (marks.collect(), began.elapsed())
+    });
+    looked.await.ok()
+}
+
+/// A file that is new, gone or another.
+fn difference(before: &Marks, after: &Marks) -> Option<PathBuf> {
+    let new = after.iter().find(|(path, mark)| before.get(*path) != Some(mark));
+    let gone = || before.iter().find(|(path, _)| !after.contains_key(*path));
+    new.or_else(gone).map(|(path, _)| path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reloads_without_end_are_delayed_more_and_more() {
+        let mut pace = Pace::default();
+        let mut after = |seconds| pace.pause(Duration::from_secs(seconds)).as_secs();
+        let pauses: Vec<u64> = (0..20).map(|_| after(1)).collect();
+        assert_eq!(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]);
+        assert_eq!([after(11), after(1)], [0, 0], "a pause ends the row");
+    }
+}

@@ -1,0 +1,86 @@
+//! The ways out of an I/O thread: to the pools, which all threads share, and to other servers, to which each has connections of
+//! its own.
+
+use crate::server::pools::{Place, Pools};
+use howdah_config::Settings;
+use howdah_observe::Metrics;
+use howdah_pool::{Fault, Request};
+use howdah_protocol::{Outbound, Response};
+use howdah_proxy::{Client, Group};
+use howdah_site::upstream::{PoolPage, PoolPageText, Target, Unreachable, Upstream};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What the settings' proxies have in common over all threads.
+///
+/// # Errors
+/// One that could not work, such as certificates that cannot be read.
+///
+/// What is known of the servers of one that was there `before` and has not changed stays known.
+pub(crate) fn proxies(
+    settings: &Settings,
+    metrics: &Metrics,
+    before: &[Arc<Group>],
+) -> Result<Vec<Arc<Group>>, String> {
+    let group = |proxy| match before.iter().find(|group| group.is_for(proxy)) {
+        Some(group) => Ok(group.clone()),
+        None => Group::new(proxy, metrics).map(Arc::new),
+    };
+    settings.proxies.iter().map(group).collect()
+}
+
+/// Whether some proxy lets connections change to another protocol.
+pub(crate) fn change_protocols(settings: &Settings) -> bool {
+    settings.proxies.iter().any(|proxy| !proxy.upgrade.is_empty())
+}
+
+/// Open as long as something is served by an edition.
+pub(crate) type InUse = mpsc::Sender<Infallible>;
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    pools: Arc<Pools>,
+    names: Vec<String>,
+    servers: Client,
+    _in_use: InUse,
+}
+
+impl Ways {
+    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>], in_use: InUse) -> Self {
+        let names = proxies.iter().map(|proxy| proxy.name().to_owned()).collect();
+        Self { pools, names, servers: Client::new(proxies), _in_use: in_use }
+    }
+}
+
+impl Upstream for Ways {
+    async fn run(&self, target: Target, request: Request) -> Result<howdah_pool::Response, Fault> {
+        match self.pools.at(target)? {
+            Place { pool, comparison: None } => pool.run(request).await,
+            // Boxed, as most pools are compared with none.
+            Place { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
+        }
+    }
+
+    async fn room(&self, target: Target) -> Duration {
+        self.pools.room(target).await
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.pools.ready()
+    }
+
+    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+        self.pools.page(pool, page, query)
+    }
+
+    async fn forward(&self, proxy: usize, outbound: Outbound) -> Result<Response, Unreachable> {
+        self.servers.send(proxy, outbound).await.map_err(|fault| Unreachable {
+            status: fault.kind.status(),
+            proxy: self.names.get(proxy).cloned().unwrap_or_default(),
+            why: fault.to_string(),
+        })
+    }
+}
