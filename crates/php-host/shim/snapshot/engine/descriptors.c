@@ -1,12 +1,15 @@
 /* What the kernel keeps behind the descriptors that the application has opened at boot and that no call puts back:
  * bytes that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and
- * their like. A request that has changed one of these ends the worker. */
+ * their like. A request that has changed one of these ends the worker. And the descriptors that are taken so that a
+ * request's come after them. */
 #include "snapshot/engine/internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -118,5 +121,47 @@ bool snapshot_kept_check(const snapshot_process *p) {
             return false;
         }
     }
+    return true;
+}
+
+/* The highest descriptor that is open, at least this one. A sandbox lets nobody list /proc/self/fd: then each number is
+ * asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
+ * opened. */
+static int highest_descriptor(int highest) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL) {
+        long limit = sysconf(_SC_OPEN_MAX);
+        for (int fd = highest + 1; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++) {
+            if (fcntl(fd, F_GETFD) >= 0) {
+                highest = fd;
+            }
+        }
+        return highest;
+    }
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (fd != dirfd(directory) && fd > highest) {
+            highest = fd;
+        }
+    }
+    closedir(directory);
+    return highest;
+}
+
+bool snapshot_descriptors_fill(snapshot_process *p) {
+    int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (filler < 0) {
+        snapshot_set_reason("cannot open /dev/null: %s", strerror(errno));
+        return false;
+    }
+    int highest = highest_descriptor(filler);
+    /* dup() takes the lowest that is free. */
+    int fd;
+    while ((fd = fcntl(filler, F_DUPFD_CLOEXEC, 0)) >= 0 && fd < highest) {
+    }
+    if (fd > highest) {
+        close(fd);
+    }
+    p->first_free = highest + 1;
     return true;
 }

@@ -154,9 +154,14 @@ typedef struct snapshot_state {
     size_t engine_stack_size;
 } snapshot_state;
 
+/* --- state.c --- */
 extern snapshot_state *snapshot_state_;
 
 void snapshot_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Runs a step that ends where snapshot_take() returns, on the engine's stack. */
+void snapshot_on_engine_stack(void (*step)(void)) __attribute__((noreturn));
+/* Says why the process is in pieces, and ends it. */
+void snapshot_die(const snapshot_state *s) __attribute__((noreturn));
 
 /* A line of /proc/self/maps. */
 typedef struct snapshot_mapping {
@@ -195,8 +200,12 @@ long snapshot_pages_faults(void);
 /* --- copy.c --- */
 void snapshot_copy_prepare(snapshot_state *s);
 void snapshot_copy_back(snapshot_state *s);
+
+/* --- differences.c --- */
+/* Whether this processor can compare a page as fast as it copies one. */
+bool snapshot_differences_are_seen(void);
 /* Puts one page back, storing only what differs; a bit for each line in which anything did. With AVX-512 only. */
-uint64_t snapshot_copy_differences(char *to, const char *from);
+uint64_t snapshot_differences_copy(char *to, const char *from);
 
 /* --- lines.c --- */
 /* Sets s->lines, if this processor and the memory allow it. */
@@ -226,8 +235,6 @@ bool snapshot_process_check(snapshot_state *s);
 /* Puts the application's descriptors back. False when one cannot be (reason set). */
 bool snapshot_process_rewind(const snapshot_process *p);
 bool snapshot_process_restore(snapshot_state *s);
-/* Takes every descriptor below the highest one that is open. */
-bool snapshot_process_fill(snapshot_process *p);
 /* After a fork: every descriptor below the highest one is taken again, and there are no children. */
 bool snapshot_process_adopt(snapshot_state *s);
 
@@ -236,6 +243,8 @@ bool snapshot_process_adopt(snapshot_state *s);
 bool snapshot_kept_store(snapshot_kept *kept);
 /* False: the request has changed what lies behind a descriptor (reason set). */
 bool snapshot_kept_check(const snapshot_process *p);
+/* Takes every descriptor below the highest one that is open. */
+bool snapshot_descriptors_fill(snapshot_process *p);
 
 /* --- locks.c --- */
 bool snapshot_locks_store(snapshot_process *p);
@@ -248,12 +257,5 @@ void snapshot_locks_close(snapshot_process *p);
 void snapshot_share_begin(snapshot_state *s);
 /* Brings back what differs from the memfd, after mappings were mended. */
 void snapshot_share_mend(const snapshot_state *s);
-
-/* --- snapshot.c, for share.c --- */
-
-/* Runs a step that ends where snapshot_take() returns, on the engine's stack. */
-void snapshot_on_engine_stack(void (*step)(void)) __attribute__((noreturn));
-/* Says why the process is in pieces, and ends it. */
-void snapshot_die(const snapshot_state *s) __attribute__((noreturn));
 
 #endif

@@ -122,7 +122,7 @@ PROCESSOR static void list_pages(snapshot_state *s) {
 
 /* Copies what differs, and remembers where that was. */
 static void compare(const snapshot_state *s, written_page *page) {
-    uint64_t differed = snapshot_copy_differences(page->to, page->from);
+    uint64_t differed = snapshot_differences_copy(page->to, page->from);
     if ((differed & ~page->lines) != 0) {
         uint64_t lines = page->lines | differed;
         page->lines = *known_of(s, page) = __builtin_popcountll(lines) > MAX_LINES ? ALL_LINES : lines;

@@ -205,6 +205,6 @@ void snapshot_locks_close(snapshot_process *p) {
     if (p->n_parking > 0) {
         p->n_parked += p->n_parking;
         p->n_parking = 0;
-        snapshot_process_fill(p);
+        snapshot_descriptors_fill(p);
     }
 }

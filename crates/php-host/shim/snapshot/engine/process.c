@@ -122,48 +122,6 @@ static bool has_child(void) {
     return waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* The highest descriptor that is open, at least this one. A sandbox lets nobody list /proc/self/fd: then each number is
- * asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
- * opened. */
-static int highest_descriptor(int highest) {
-    DIR *directory = opendir("/proc/self/fd");
-    if (directory == NULL) {
-        long limit = sysconf(_SC_OPEN_MAX);
-        for (int fd = highest + 1; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++) {
-            if (fcntl(fd, F_GETFD) >= 0) {
-                highest = fd;
-            }
-        }
-        return highest;
-    }
-    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        int fd = atoi(entry->d_name);
-        if (fd != dirfd(directory) && fd > highest) {
-            highest = fd;
-        }
-    }
-    closedir(directory);
-    return highest;
-}
-
-bool snapshot_process_fill(snapshot_process *p) {
-    int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (filler < 0) {
-        snapshot_set_reason("cannot open /dev/null: %s", strerror(errno));
-        return false;
-    }
-    int highest = highest_descriptor(filler);
-    /* dup() takes the lowest that is free. */
-    int fd;
-    while ((fd = fcntl(filler, F_DUPFD_CLOEXEC, 0)) >= 0 && fd < highest) {
-    }
-    if (fd > highest) {
-        close(fd);
-    }
-    p->first_free = highest + 1;
-    return true;
-}
-
 bool snapshot_process_store(snapshot_state *s) {
     snapshot_process *p = &s->process;
     if (!one_thread()) {
@@ -195,7 +153,7 @@ bool snapshot_process_store(snapshot_state *s) {
         sigaction(number, NULL, &p->actions[number]);
     }
     sigaltstack(NULL, &p->signal_stack);
-    return snapshot_locks_store(p) && snapshot_process_fill(p);
+    return snapshot_locks_store(p) && snapshot_descriptors_fill(p);
 }
 
 /* Bytes that wait on an idle connection belong to a request that is over; its protocol has lost its place. */
@@ -353,5 +311,5 @@ bool snapshot_process_restore(snapshot_state *s) {
 
 bool snapshot_process_adopt(snapshot_state *s) {
     s->process.had_children = false;
-    return snapshot_process_fill(&s->process);
+    return snapshot_descriptors_fill(&s->process);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,24 +37,8 @@
 /* What functions may use below their stack pointer, x86-64 ABI. */
 #define RED_ZONE 128
 
-snapshot_state *snapshot_state_;
-
 /* In memory of the snapshot: restored with everything else, so it is set for good before the snapshot. */
 static bool in_child;
-
-void snapshot_set_reason(const char *format, ...) {
-    if (snapshot_state_ == NULL) {
-        return;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(snapshot_state_->reason, sizeof snapshot_state_->reason, format, arguments);
-    va_end(arguments);
-}
-
-const char *snapshot_reason(void) {
-    return snapshot_state_ == NULL ? "no memory for the snapshot engine" : snapshot_state_->reason;
-}
 
 const snapshot_numbers *snapshot_stats(void) {
     static const snapshot_numbers none;
@@ -68,34 +51,6 @@ bool snapshot_awaited(void) {
 
 bool snapshot_taken(void) {
     return snapshot_state_ != NULL && snapshot_state_->taken;
-}
-
-void *snapshot_engine_memory(size_t size) {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
-    /* Most of it is hardly touched. */
-    madvise(memory, size, MADV_NOHUGEPAGE);
-    size_t pages = (size + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1);
-    if (snapshot_state_ != NULL && !snapshot_spare(memory, pages)) {
-        munmap(memory, size);
-        return NULL;
-    }
-    return memory;
-}
-
-void *snapshot_lasting_memory(size_t size) {
-    snapshot_state *s = snapshot_state_;
-    if (s == NULL || s->numbers.way != SNAPSHOT_WAY_FORK) {
-        return snapshot_engine_memory(size);
-    }
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || s->n_lasting == SNAPSHOT_MAX_LOOSE) {
-        return NULL;
-    }
-    s->lasting[s->n_lasting++] = (snapshot_area){memory, (char *)memory + size};
-    return memory;
 }
 
 static uint64_t nanoseconds(void) {
@@ -138,27 +93,6 @@ bool snapshot_prepare(void) {
     return true;
 }
 
-bool snapshot_spare(const void *start, size_t length) {
-    snapshot_state *s = snapshot_state_;
-    if (s == NULL || s->n_spared == SNAPSHOT_MAX_SPARED) {
-        return false;
-    }
-    s->spared[s->n_spared].start = (char *)start;
-    s->spared[s->n_spared].end = (char *)start + length;
-    s->n_spared++;
-    return true;
-}
-
-void snapshot_loose(const void *start, size_t length) {
-    snapshot_state *s = snapshot_state_;
-    /* Whole pages only. */
-    char *from = (char *)(((uintptr_t)start + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1));
-    char *to = (char *)(((uintptr_t)start + length) & ~(SNAPSHOT_PAGE - 1));
-    if (s != NULL && s->n_loose < SNAPSHOT_MAX_LOOSE && from < to) {
-        s->loose[s->n_loose++] = (snapshot_area){from, to};
-    }
-}
-
 bool snapshot_covers(const void *address) {
     const snapshot_state *s = snapshot_state_;
     if (s == NULL || !s->taken) {
@@ -176,17 +110,6 @@ bool snapshot_covers(const void *address) {
     return low < s->n_ranges && s->ranges[low].start <= (const char *)address;
 }
 
-/* Goes to the engine's stack. It is used from its top each time: whoever leaves it does not come back. */
-void snapshot_on_engine_stack(void (*step)(void)) {
-    snapshot_state *s = snapshot_state_;
-    s->engine.uc_stack.ss_sp = s->engine_stack;
-    s->engine.uc_stack.ss_size = s->engine_stack_size;
-    s->engine.uc_link = NULL;
-    makecontext(&s->engine, step, 0);
-    setcontext(&s->engine);
-    _exit(EXIT_FAILURE);
-}
-
 /* A copy of the stack from the frame of snapshot_take() up. */
 static bool store_stack(snapshot_state *s) {
     s->stack_start = STACK_POINTER(&s->context) - RED_ZONE;
@@ -202,15 +125,6 @@ static bool store_stack(snapshot_state *s) {
     }
     memcpy(s->stack_copy, s->stack_start, length);
     return true;
-}
-
-/* Memory is neither as it was nor as it shall be. The server replaces the process. */
-void snapshot_die(const snapshot_state *s) {
-    static const char prefix[] = "howdah-php: snapshot: ";
-    (void)!write(STDERR_FILENO, prefix, sizeof prefix - 1);
-    (void)!write(STDERR_FILENO, s->reason, strlen(s->reason));
-    (void)!write(STDERR_FILENO, "\n", 1);
-    _exit(EXIT_FAILURE);
 }
 
 /* On the engine's stack. Returns to snapshot_take(). */

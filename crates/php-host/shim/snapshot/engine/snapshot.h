@@ -2,10 +2,12 @@
  * nothing of PHP; modes/snapshot.c decides when, snapshot/php/ what happens in between. How it works and what it
  * cannot do is in docs/internals/snapshot.md.
  *
- * snapshot.c      take and restore: order of the steps, the switch to the engine's own stack, fork per request
+ * snapshot.c      take and restore: order of the steps, fork per request
+ * state.c         the engine's state, its memory, its stack, and why a step failed
  * maps.c          the process's mappings: listing, copying into a memfd, putting back the layout
  * pages.c         which pages were written
  * copy.c          putting them back
+ * differences.c   one of them, by comparing
  * lines.c         the same without reading the snapshot, for processors that can
  * trim.c          dropping pages that need no copying back any more
  * process.c       what the kernel keeps beside memory: descriptors, directory, timers, signals, children
@@ -57,10 +59,6 @@ typedef struct snapshot_numbers {
 /* Maps the engine's own memory and chooses the way (HOWDAH_SNAPSHOT_PAGES=scan|pagemap|fork forces one). Once per
  * process, before anything else here. False: snapshot_reason() says why. */
 bool snapshot_prepare(void);
-/* Leaves a part of memory out of the snapshot: it keeps what requests write to it. Before snapshot_take(). */
-bool snapshot_spare(const void *start, size_t length);
-/* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
-void snapshot_loose(const void *start, size_t length);
 /* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. With SNAPSHOT_WAY_FORK
  * `forking` is called before each child; it may return in forks of this process too. */
 snapshot_return snapshot_take(void (*forking)(void));
@@ -75,15 +73,21 @@ bool snapshot_awaited(void);
 bool snapshot_taken(void);
 /* Whether address lies in memory that the snapshot restores. */
 bool snapshot_covers(const void *address);
-/* Why the last step failed. */
-const char *snapshot_reason(void);
 const snapshot_numbers *snapshot_stats(void);
 
+/* --- state.c --- */
+
+/* Leaves a part of memory out of the snapshot: it keeps what requests write to it. Before snapshot_take(). */
+bool snapshot_spare(const void *start, size_t length);
+/* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
+void snapshot_loose(const void *start, size_t length);
 /* Memory that requests leave alone and that outlives restores, filled with zeros; never given back. NULL without
  * memory. With SNAPSHOT_WAY_FORK what a request's child writes there is lost. */
 void *snapshot_engine_memory(size_t size);
 /* The same, but children of requests write to it too. A new worker has it as it was when the template was forked. */
 void *snapshot_lasting_memory(size_t size);
+/* Why the last step failed. */
+const char *snapshot_reason(void);
 
 /* --- share.c --- */
 
