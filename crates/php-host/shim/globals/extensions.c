@@ -7,7 +7,7 @@
 
 #include "shim.h"
 #include "globals/libraries.h"
-#include "sapi/functions.h"
+#include "sapi/watch_function.h"
 
 #include <ext/date/lib/timelib.h>
 #include <ext/date/php_date.h>

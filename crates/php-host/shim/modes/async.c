@@ -12,7 +12,7 @@
 #include "modes/script_loop.h"
 #include "sapi/embedded.h"
 #include "sapi/log.h"
-#include "sapi/server_array.h"
+#include "sapi/server_array_reuse.h"
 
 #include <syslog.h>
 #include <unistd.h>
@@ -81,6 +81,7 @@ const shim_mode shim_mode_async = {
     .work = work,
     .serve = serve,
     .takes_output = async_output_to_main,
+    .boot_variables = shim_loop_boot_variables,
     .unsent_output = shim_loop_unsent_output,
     .client_gone = shim_loop_client_gone,
 };

@@ -32,6 +32,8 @@ struct shim_mode {
 
     /* Output that is not for the response of the current request; true if it was taken. NULL: there is none. */
     bool (*takes_output)(const char *data, size_t length);
+    /* $_SERVER of the running script while there is no request. NULL: it has the process environment alone. */
+    void (*boot_variables)(zval *array);
     /* Output and heads that no client gets, since there is no request or its response has ended. NULL: dropped. */
     void (*unsent_output)(const char *data, size_t length);
     void (*unsent_head)(unsigned status, const sapi_headers_struct *headers);

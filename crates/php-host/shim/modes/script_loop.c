@@ -19,7 +19,7 @@
 #include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
-#include "sapi/server_array.h"
+#include "sapi/server_array_reuse.h"
 
 #include <libgen.h>
 #include <limits.h>

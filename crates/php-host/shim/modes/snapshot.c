@@ -412,6 +412,7 @@ const shim_mode shim_mode_snapshot = {
     .before_php = shim_snapshot_notes_startup,
     .work = work,
     .serve = serve,
+    .boot_variables = shim_loop_boot_variables,
     .unsent_output = unsent_output,
     .unsent_head = shim_warmup_head,
     .process_changed = process_changed,

@@ -27,6 +27,7 @@ const shim_mode shim_mode_worker = {
     .keeps_memory = true,
     .work = work,
     .serve = shim_loop_turn,
+    .boot_variables = shim_loop_boot_variables,
     .unsent_output = shim_loop_unsent_output,
     .client_gone = shim_loop_client_gone,
 };

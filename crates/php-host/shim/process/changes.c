@@ -5,7 +5,7 @@
 
 #include "shim.h"
 #include "modes/mode.h"
-#include "sapi/functions.h"
+#include "sapi/watch_function.h"
 
 #include <signal.h>
 #include <string.h>

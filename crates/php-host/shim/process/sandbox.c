@@ -5,8 +5,8 @@
 
 #include "shim.h"
 #include "process/stack_text.h"
-#include "sapi/functions.h"
 #include "sapi/log.h"
+#include "sapi/watch_function.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -9,7 +9,6 @@
 #include "shim.h"
 #include "modes/mode.h"
 #include "sapi/input.h"
-#include "sapi/server_array.h"
 
 #include <ext/standard/basic_functions.h>
 

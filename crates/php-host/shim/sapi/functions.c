@@ -13,7 +13,7 @@
 #include "sapi/current_request.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
-#include "sapi/server_array.h"
+#include "sapi/request_variables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -156,16 +156,6 @@ PHP_FUNCTION(Howdah_route) {
     }
 }
 
-zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler) {
-    zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, name_len);
-    if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION) {
-        return NULL;
-    }
-    zif_handler original = function->internal_function.handler;
-    function->internal_function.handler = handler;
-    return original;
-}
-
 PHP_INI_BEGIN()
 /* Async mode; see async/tools/time_slice.c, async/tools/audit.c and async/tools/stacks.c. */
 PHP_INI_ENTRY("howdah.time_slice", "0", PHP_INI_SYSTEM, NULL)
@@ -178,7 +168,7 @@ static PHP_MINIT_FUNCTION(howdah) {
      * next requests from that root. */
     zend_hash_str_del(CG(function_table), ZEND_STRL("chroot"));
     REGISTER_INI_ENTRIES();
-    shim_server_array_startup();
+    shim_request_variables_startup();
     register_howdah_symbols(module_number);
     coroutine_class_startup(register_class_Howdah_Coroutine());
     async_stacks_class_startup();

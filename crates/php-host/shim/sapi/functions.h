@@ -7,8 +7,5 @@
 extern zend_module_entry shim_module;
 /* Writes a line into the server's log, `context` behind the message as JSON. */
 void shim_log_with_context(int level, const zend_string *message, HashTable *context);
-/* Puts `handler` before an internal function; returns the function's own handler, or NULL when there is no such
- * function. */
-zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler);
 
 #endif

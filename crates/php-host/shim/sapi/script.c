@@ -7,8 +7,8 @@
 
 #include "shim.h"
 #include "process/sandbox.h"
-#include "sapi/functions.h"
 #include "sapi/input.h"
+#include "sapi/watch_function.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,9 +10,9 @@
 
 #include "shim.h"
 #include "modes/mode.h"
-#include "sapi/functions.h"
 #include "sapi/input.h"
-#include "sapi/server_array.h"
+#include "sapi/request_variables.h"
+#include "sapi/watch_function.h"
 
 #include <string.h>
 

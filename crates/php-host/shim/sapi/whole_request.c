@@ -7,7 +7,7 @@
 #include "sapi/input.h"
 #include "sapi/log.h"
 #include "sapi/script.h"
-#include "sapi/server_array.h"
+#include "sapi/server_array_reuse.h"
 
 #include <syslog.h>
 

@@ -5,7 +5,7 @@
 
 #include "shim.h"
 #include "process/import_hooks.h"
-#include "sapi/functions.h"
+#include "sapi/watch_function.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/request_end.h"
 #include "snapshot/sessions/tap.h"
