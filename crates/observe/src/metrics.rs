@@ -6,6 +6,7 @@ mod message;
 mod page;
 mod protobuf;
 mod render;
+mod sample;
 mod table;
 mod text;
 

@@ -4,7 +4,7 @@
 use super::message::{
     Bucket, BucketSpan, Exemplar, Histogram, LabelPair, Metric, MetricFamily, Timestamp, Value, kind,
 };
-use super::page::{Number, Seconds, Writer};
+use super::sample::{Number, Seconds, Writer};
 use super::table::{self, MetricKind};
 use crate::buckets::{BOUNDS_US, NATIVE_START, SCHEMA, ZERO_THRESHOLD};
 use crate::exemplar;

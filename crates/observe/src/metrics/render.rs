@@ -1,7 +1,8 @@
 //! The samples of each metric, from the cells of a server.
 
 use super::format::Format;
-use super::page::{Number, Page, Seconds};
+use super::page::Page;
+use super::sample::{Number, Seconds};
 use super::table::{Id, TABLE};
 use super::{Metrics, PoolMetrics};
 use crate::connection_pool::ConnectionPool;

@@ -1,6 +1,6 @@
 //! Metrics as text: Prometheus' own format, and OpenMetrics.
 
-use super::page::{Number, Seconds, Writer};
+use super::sample::{Number, Seconds, Writer};
 use super::table::{Metric, MetricKind};
 use crate::buckets::BOUNDS_US;
 use crate::escape;

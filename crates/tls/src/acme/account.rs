@@ -1,10 +1,10 @@
 //! The account at the authority: made once, kept in the storage, shared by all servers that use it.
 
 use crate::acme::Options;
+use crate::acme::blocking::blocking;
 use crate::acme::failure::Failure;
 use crate::acme::http_client::Client;
 use crate::acme::storage::Storage;
-use crate::acme::work::blocking;
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};

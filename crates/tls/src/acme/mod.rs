@@ -9,6 +9,7 @@
 
 mod account;
 mod allow;
+mod blocking;
 mod challenges;
 mod demand;
 mod failure;

@@ -1,6 +1,7 @@
 //! What is done for one name at a time, beside all others: load, order, ask the authority when to renew.
 
 use crate::acme::allow::{self, Verdict};
+use crate::acme::blocking::blocking;
 use crate::acme::challenges::Challenges;
 use crate::acme::failure::{Failure, Whose, chain};
 use crate::acme::http_client::Client;
@@ -211,8 +212,4 @@ impl Shared {
             }
         }
     }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    spawn_blocking(work).await.map_err(|_| Failure::of_name("the server ends"))
 }

@@ -9,8 +9,8 @@ use rustls::{ClientConfig, HandshakeKind};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
-use super::link::{Answer, Link};
-use super::{PATIENCE, Seen, session};
+use super::link::Link;
+use super::{Answer, PATIENCE, Seen, session};
 use crate::cases::Connections;
 use crate::interrupt::Interrupt;
 use crate::load::{Target, Tls};

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::link::Answer;
+use super::Answer;
 use crate::load::mixed::reply;
 
 const BUFFER: usize = 64 * 1024;

@@ -14,6 +14,7 @@ use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::Answer;
 use super::http1::Http1;
 use super::session;
 use crate::cases::{Connections, Protocol};
@@ -25,16 +26,6 @@ const READ_AHEAD: usize = 64 * 1024;
 
 /// So much may be on its way to one client over HTTP/2 and HTTP/3, so that it is not the client that holds the server up.
 const WINDOW: u32 = 8 << 20;
-
-/// An answer, read to its end.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    /// On the wire of HTTP/1.1, or about as much as that would be.
-    pub(super) bytes: u64,
-    /// Whether the connection ends with it.
-    pub(super) closes: bool,
-}
 
 /// A connection.
 pub(super) enum Link {

@@ -27,6 +27,16 @@ pub use session::{Checked, checked};
 /// How long a client waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// An answer, read to its end.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    /// On the wire of HTTP/1.1, or about as much as that would be.
+    bytes: u64,
+    /// Whether the connection ends with it.
+    closes: bool,
+}
+
 /// What some clients saw.
 #[derive(Debug)]
 struct Seen {
