@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::demands;
 use crate::record::{Machine, ResultSet, SystemStatus};
-use crate::reproduce::document::{Cell, Figures, SystemEntry, of_cell, system};
+use crate::reproduce::document::{SystemEntry, system};
+use crate::reproduce::entry::{Cell, Figures, of_cell};
 use crate::view::{self, State};
 use crate::warn;
 

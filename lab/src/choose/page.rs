@@ -5,7 +5,7 @@ use super::document::{Candidate, Choice, FILLED, Whole};
 use crate::report::blocks::{Block, Cell, Item, Page, Table};
 use crate::report::chart::{self, Bar, Part};
 use crate::report::{bytes, frame, number, time};
-use crate::reproduce::document::Cell as Outcome;
+use crate::reproduce::entry::Cell as Outcome;
 
 /// The whole page.
 pub fn of(choice: &Choice) -> Page {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Figures, of_runs};
+use super::entry::{Figures, of_runs};
 use crate::cases::{Case, catalogue};
 use crate::interrupt::Interrupt;
 use crate::load::{Load, LoadReport, Shape, Target};

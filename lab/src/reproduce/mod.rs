@@ -7,6 +7,7 @@ pub mod article;
 pub mod counting;
 mod counting_page;
 pub mod document;
+pub mod entry;
 pub mod method;
 pub mod page;
 pub mod verdict;

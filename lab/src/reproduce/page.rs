@@ -1,7 +1,8 @@
 //! The page of a reproduction: what the article says, what was measured here, and why they differ.
 
 use super::article::{Article, Figure};
-use super::document::{Cell as Outcome, Document, Figures};
+use super::document::Document;
+use super::entry::{Cell as Outcome, Figures};
 use super::method::Form;
 use super::verdict::{self, Judged, Ratio};
 use crate::record::SystemStatus;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::article::{Article, Conclusion, Figure};
-use super::document::{CaseEntry, Figures};
+use super::entry::{CaseEntry, Figures};
 
 /// What became of a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

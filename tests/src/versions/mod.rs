@@ -17,6 +17,15 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
+/// Why a connection ends.
+#[derive(Debug)]
+enum End {
+    /// One of the two sides is gone, or the response broke off; the scenario sees an end.
+    Gone,
+    /// The scenario wrote what this version cannot say, or the server sent what it must not.
+    Complaint(String),
+}
+
 /// A version of HTTP that is not written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -79,7 +88,7 @@ impl Translated {
         let run = async move {
             // The scenario sees the end after the complaint: `other` goes last.
             let mut other = tokio::net::UnixStream::from_std(other)?;
-            if let Err(translate::End::Complaint(why)) = translate::serve(&mut other, link).await {
+            if let Err(End::Complaint(why)) = translate::serve(&mut other, link).await {
                 let _ = told.set(why);
             }
             io::Result::Ok(())

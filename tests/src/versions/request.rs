@@ -1,6 +1,6 @@
 //! Requests as scenarios write them, taken apart: the head, then the body in the pieces in which it comes.
 
-use super::translate::End;
+use super::End;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use tokio::io::AsyncReadExt;

@@ -1,5 +1,6 @@
 //! One connection's requests, one after the other: sent as they are written, answered in HTTP/1.1.
 
+use super::End;
 use super::link::{Link, Lost, Receiver, Sender};
 use super::request::Input;
 use http::Response;
@@ -7,15 +8,6 @@ use std::fmt::Write;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::WriteHalf;
-
-/// Why a connection ends.
-#[derive(Debug)]
-pub(super) enum End {
-    /// One of the two sides is gone, or the response broke off; the scenario sees an end.
-    Gone,
-    /// The scenario wrote what this version cannot say, or the server sent what it must not.
-    Complaint(String),
-}
 
 impl From<Lost> for End {
     fn from(_: Lost) -> Self {
