@@ -5,8 +5,8 @@
 //! in PATH is told.
 
 use crate::output::{self, complain};
+use crate::server::own_program;
 use anyhow::{Context, Result, bail};
-use howdah_pool::process::server_program::ServerProgram;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -23,8 +23,8 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     if !project.join("artisan").is_file() {
         bail!("there is no artisan in {}: which directory is the Laravel project's?", project.display());
     }
-    let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
-    let program = program.binary();
+    let program = own_program::of_this_process().context("cannot find out which program this is")?;
+    let program = &*program.binary;
     let link = project.join(NAME);
     let mut said = String::new();
     match there(&link, program)? {

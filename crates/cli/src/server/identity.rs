@@ -5,7 +5,7 @@ use howdah_config::{Account, ListenAddr, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::process::launcher::LauncherProcess;
-use howdah_pool::process::server_program::ServerProgram;
+use howdah_pool::process::root_program::RootProgram;
 use howdah_protocol::unix_socket::UnixAccess;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
@@ -72,7 +72,7 @@ pub(crate) struct LastAct<'a> {
     pub(crate) configs: &'a [PoolConfig],
     /// The server's own socket files.
     pub(crate) own_files: Vec<PathBuf>,
-    pub(crate) program: &'a ServerProgram,
+    pub(crate) program: &'a RootProgram,
     pub(crate) takes_over: bool,
 }
 

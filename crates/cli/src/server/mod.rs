@@ -13,6 +13,7 @@ pub(crate) mod kept_sockets;
 mod listening;
 mod memory;
 mod orders;
+pub(crate) mod own_program;
 pub(crate) mod php_hosts;
 pub(crate) mod pools;
 pub(crate) mod reload;

@@ -11,6 +11,7 @@ use crate::server::found;
 use crate::server::identity;
 use crate::server::listening::{self, Listening};
 use crate::server::orders::Order;
+use crate::server::own_program;
 use crate::server::pools::{self, Pools, Surroundings};
 use crate::server::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::server::service::Service;
@@ -29,7 +30,7 @@ use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::process::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::process::program::Program;
-use howdah_pool::process::server_program::ServerProgram;
+use howdah_pool::process::root_program::RootProgram;
 use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
@@ -52,7 +53,7 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
 pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()> {
-    let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
+    let program = own_program::of_this_process().context("cannot find out which program this is")?;
     let Handed { take_over, passed } = sockets;
     let inherited = listening::inherited(take_over.as_ref(), passed)?;
     let settings = Arc::new(loaded.settings.clone());
@@ -129,7 +130,7 @@ struct Start {
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
-    program: ServerProgram,
+    program: RootProgram,
     taking_over: TakingOver,
 }
 
@@ -291,7 +292,7 @@ struct Control {
 
 /// What an upgrade needs.
 struct Upgrades {
-    program: ServerProgram,
+    program: RootProgram,
     /// These are copies, which keep ports open: they go when the server accepts nothing more.
     sockets: Arc<Sockets>,
     /// The server whose place this one has taken.

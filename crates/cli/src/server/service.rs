@@ -4,8 +4,8 @@
 //! Nothing here waits. What the other side has no room for is said again from the supervision loop (`Service::beat`), which is
 //! also where the watchdog hears from: a loop that hangs says nothing.
 
+use crate::server::own_program::TAKES_OVER;
 use howdah_config::ListenAddr;
-use howdah_pool::process::server_program::TAKES_OVER;
 use howdah_protocol::listener::ListenerHandle;
 use parking_lot::Mutex;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};

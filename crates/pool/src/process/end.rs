@@ -25,7 +25,7 @@ const FROM_OUTSIDE: [i32; 5] =
 /// How a process has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub enum End {
     Status(i32),
     Signal(i32),
     /// Nobody can say; why.

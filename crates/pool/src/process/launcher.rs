@@ -8,7 +8,7 @@ use crate::descriptor::{self, SharedFd};
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process::program::Program;
-use crate::process::server_program::{ServerProgram, TAKES_OVER};
+use crate::process::root_program::RootProgram;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use parking_lot::Mutex;
 use rustix::process::{Signal, pidfd_send_signal};
@@ -34,7 +34,7 @@ pub struct LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Starts the launcher, with all that it will ever start and the socket files to remove at its end (or not yet, where
+    /// Starts the launcher, with all that it will ever start (as root only `root_program`) and the socket files to remove at its end (or not yet, where
     /// this server takes another's place). To be called as root, and before the server becomes somebody else.
     ///
     /// # Errors
@@ -42,21 +42,22 @@ impl LauncherProcess {
     pub fn start<'a>(
         configs: impl IntoIterator<Item = &'a PoolConfig>,
         sockets: Vec<PathBuf>,
-        server: ServerProgram,
+        root_program: RootProgram,
         takes_over: bool,
     ) -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
         // The same program even if its file was replaced meanwhile.
-        let child = Command::new("/proc/self/exe")
-            .arg0("howdah")
-            .arg(LAUNCHER_ARGUMENT)
-            .env_remove(TAKES_OVER)
-            .stdin(Stdio::from(theirs))
-            .process_group(0)
-            .spawn()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("howdah").arg(LAUNCHER_ARGUMENT).stdin(Stdio::from(theirs)).process_group(0);
+        for (name, _) in &root_program.env {
+            command.env_remove(name);
+        }
+        let child = command.spawn()?;
         let programs = configs.into_iter().map(|config| ToLauncher::Program(Box::new(Program::of(config))));
         let sockets = sockets.into_iter().map(|path| ToLauncher::Socket { path, later: takes_over });
-        for message in programs.chain(sockets).chain([ToLauncher::Server(Box::new(server)), ToLauncher::Settled]) {
+        for message in
+            programs.chain(sockets).chain([ToLauncher::RootProgram(Box::new(root_program)), ToLauncher::Settled])
+        {
             control_socket::send(&socket, &serde_json::to_vec(&message)?, &[], false)?;
         }
         Ok(Self { child, socket })
@@ -123,10 +124,11 @@ struct Order {
 
 /// A process that the launcher has started or is about to.
 #[derive(Debug)]
-pub(crate) struct Remotely {
-    pub(crate) id: u64,
+pub struct Remotely {
+    /// The launcher's number for it.
+    pub id: u64,
     /// How it has ended.
-    pub(crate) ended: oneshot::Receiver<End>,
+    pub ended: oneshot::Receiver<End>,
 }
 
 impl Launcher {
@@ -138,12 +140,15 @@ impl Launcher {
         Ok(Remotely { id, ended })
     }
 
-    /// Orders the start of the server's own program, with this as its standard input. That comes back where there is no
-    /// launcher: the caller starts it.
-    pub(crate) fn upgrade(&self, socket: OwnedFd) -> Result<Remotely, OwnedFd> {
+    /// Orders the start of the program that may run as root, with this as its standard input. That comes back where there
+    /// is no launcher: the caller starts it.
+    ///
+    /// # Errors
+    /// There is no launcher.
+    pub fn start_root_program(&self, socket: OwnedFd) -> Result<Remotely, OwnedFd> {
         let Some(remote) = &self.0 else { return Err(socket) };
         let (id, ended) = remote.number();
-        remote.order(ToLauncher::Upgrade { id }, vec![Arc::new(socket)]);
+        remote.order(ToLauncher::StartRootProgram { id }, vec![Arc::new(socket)]);
         Ok(Remotely { id, ended })
     }
 
@@ -161,7 +166,7 @@ impl Launcher {
     }
 
     /// Kills a process that the launcher has started.
-    pub(crate) fn kill(&self, id: u64) {
+    pub fn kill(&self, id: u64) {
         if let Some(remote) = &self.0 {
             remote.order(ToLauncher::Kill { id }, Vec::new());
         }

@@ -7,7 +7,7 @@
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process::program::Program;
-use crate::process::server_program::ServerProgram;
+use crate::process::root_program::RootProgram;
 use howdah_transport::descendants::Ending;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,7 +44,7 @@ struct Launcher {
     server: OwnedFd,
     programs: Vec<Program>,
     sockets: Vec<SocketFile>,
-    server_program: Option<ServerProgram>,
+    root_program: Option<RootProgram>,
     settled: bool,
     started: Vec<Started>,
     /// What is to take the server's place. It outlives this process.
@@ -73,7 +73,7 @@ fn serve(server: OwnedFd) -> io::Result<()> {
         server,
         programs: Vec::new(),
         sockets: Vec::new(),
-        server_program: None,
+        root_program: None,
         settled: false,
         started: Vec::new(),
         successor: None,
@@ -109,10 +109,10 @@ impl Launcher {
                 let found = std::fs::symlink_metadata(&path)?;
                 self.sockets.push(SocketFile { path, stays: later, identity: (found.dev(), found.ino()) });
             }
-            ToLauncher::Server(program) if !self.settled => self.server_program = Some(*program),
+            ToLauncher::RootProgram(program) if !self.settled => self.root_program = Some(*program),
             ToLauncher::Settled => self.settled = true,
-            ToLauncher::Upgrade { id } if self.settled => {
-                if let Err(status) = self.upgrade(id, fds) {
+            ToLauncher::StartRootProgram { id } if self.settled => {
+                if let Err(status) = self.start_root_program(id, fds) {
                     self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
                 }
             }
@@ -169,10 +169,9 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts the server's own program as root, which is what this one was, with what it was started with: the server says
-    /// when, and nothing else.
-    fn upgrade(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
-        let program = self.server_program.as_ref().ok_or("the launcher was not told the server's program")?;
+    /// Starts the program that was settled for that as root: the server says when, and nothing else.
+    fn start_root_program(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
+        let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
         if self.successor.is_some() {
             return Err("the launcher has started a process for an upgrade, which still runs".to_owned());
         }

@@ -17,6 +17,10 @@ fn program(pool: &str, binary: &str) -> ToLauncher {
     ToLauncher::Program(Box::new(Program { pool: pool.into(), binary: binary.into(), clear_env, env, privileges }))
 }
 
+fn root_program(binary: PathBuf) -> RootProgram {
+    RootProgram { binary, name: "howdah".into(), arguments: Vec::new(), env: Vec::new(), without: Vec::new() }
+}
+
 impl Server {
     /// A launcher that may start `script`, run by a shell that is a process of its own, as the pool `p`.
     fn new(directory: &Path, script: &str) -> Self {
@@ -197,11 +201,10 @@ fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
 fn nothing_is_started_in_the_servers_place_that_others_than_root_could_have_put_there() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
-    // This test's own program stands for the server's; before that is settled there is none.
     server.say(&ToLauncher::Settled, &[]);
     let (_ours, theirs) = control_socket::pair().unwrap();
-    server.say(&ToLauncher::Server(Box::new(ServerProgram::of_this_process().unwrap())), &[]);
-    server.say(&ToLauncher::Upgrade { id: 7 }, &[theirs.as_fd()]);
+    server.say(&ToLauncher::RootProgram(Box::new(root_program("/bin/true".into()))), &[]);
+    server.say(&ToLauncher::StartRootProgram { id: 7 }, &[theirs.as_fd()]);
     assert_eq!(server.hear(), (7, "the launcher was not told the server's program".to_owned()));
 }
 
@@ -211,14 +214,13 @@ fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
     let server = Server::new(place.path(), "true");
     let theirs = place.path().join("program");
     // Directories for temporary files are everybody's.
-    let program = ServerProgram::of_this_process().unwrap().with_binary(theirs);
-    server.say(&ToLauncher::Server(Box::new(program)), &[]);
+    server.say(&ToLauncher::RootProgram(Box::new(root_program(theirs))), &[]);
     server.say(&ToLauncher::Settled, &[]);
     let (pipe, _writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-    server.say(&ToLauncher::Upgrade { id: 1 }, &[pipe.as_fd()]);
+    server.say(&ToLauncher::StartRootProgram { id: 1 }, &[pipe.as_fd()]);
     assert_eq!(server.hear(), (1, "the launcher was not given a socket".to_owned()));
     let (_ours, socket) = control_socket::pair().unwrap();
-    server.say(&ToLauncher::Upgrade { id: 2 }, &[socket.as_fd()]);
+    server.say(&ToLauncher::StartRootProgram { id: 2 }, &[socket.as_fd()]);
     let (id, why) = server.hear();
     assert!(id == 2 && why.contains("can be changed by others than root"), "{why}");
 }

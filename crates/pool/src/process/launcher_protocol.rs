@@ -5,7 +5,7 @@
 
 use crate::process::end::End;
 use crate::process::program::Program;
-use crate::process::server_program::ServerProgram;
+use crate::process::root_program::RootProgram;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ pub(crate) enum ToLauncher {
         /// Not now: another process listens there, and this one is about to take its place.
         later: bool,
     },
-    /// The server's own program, for an upgrade.
-    Server(Box<ServerProgram>),
+    /// The program that may be started as root.
+    RootProgram(Box<RootProgram>),
     /// No more of the three above: from here on the server is no longer root.
     Settled,
     /// Start the pool's program. Descriptors: its control socket, and pipes for its standard output and error.
@@ -31,8 +31,8 @@ pub(crate) enum ToLauncher {
         id: u64,
         pool: String,
     },
-    /// Start the server's own program, which takes the server's place. Descriptor: a socket to the server.
-    Upgrade {
+    /// Start the program that may run as root. Descriptor: a socket to the server.
+    StartRootProgram {
         /// The server's number for the process.
         id: u64,
     },

@@ -1,20 +1,19 @@
 //! Processes of a pool: the programs that run as PHP, the launcher and the zygotes that start them, the states of a
 //! worker, and how each of them ends.
 
-pub(crate) mod end;
+pub mod end;
 pub mod environment;
 pub(crate) mod event;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
 pub(crate) mod log_limit;
-pub(crate) mod orphans;
+pub mod orphans;
 pub(crate) mod php_host;
 pub(crate) mod php_trial;
 pub(crate) mod profile;
 pub mod program;
+pub mod root_program;
 pub(crate) mod sandbox_report;
-pub mod server_program;
-pub mod successor;
 pub(crate) mod worker_state;
 pub(crate) mod zygote;

@@ -26,13 +26,13 @@ pub fn adopt_orphans() {
     }
 }
 
-/// A zygote was started. On the thread that also calls `end_orphans`, before that has a chance to run.
-pub(crate) fn keep(pid: Option<u32>) {
+/// A child was started that is meant to be there. On the thread that also calls `end_orphans`, before that has a chance to run.
+pub fn keep(pid: Option<u32>) {
     change(|ours| ours.extend(pid.and_then(|pid| i32::try_from(pid).ok())));
 }
 
-/// A zygote has ended and was reaped.
-pub(crate) fn forget(pid: Option<u32>) {
+/// Such a child has ended and was reaped.
+pub fn forget(pid: Option<u32>) {
     change(|ours| {
         if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
             ours.remove(&pid);

@@ -1,12 +1,12 @@
 //! The side of the server that is replaced: it starts the successor, gives it the sockets, and waits until it serves.
 
 use super::messages::{FromSuccessor, ToSuccessor, parse, send};
+use super::successor::Successor;
 use crate::server::reload::Server;
 use crate::server::socket_files::{Files, file_of};
 use howdah_config::ListenAddr;
 use howdah_pool::process::launcher::Launcher;
-use howdah_pool::process::server_program::ServerProgram;
-use howdah_pool::process::successor::Successor;
+use howdah_pool::process::root_program::RootProgram;
 use howdah_protocol::doors::Doors;
 use howdah_protocol::front::Front;
 use howdah_protocol::http3::QuicHandle;
@@ -37,7 +37,7 @@ pub(crate) struct Sockets {
 /// Everything that an upgrade needs.
 pub(crate) struct HandOver {
     pub(crate) server: Arc<Server>,
-    pub(crate) program: ServerProgram,
+    pub(crate) program: RootProgram,
     pub(crate) launcher: Launcher,
     pub(crate) sockets: Arc<Sockets>,
     /// How long the successor may take to become ready.
@@ -68,7 +68,7 @@ impl HandOver {
         // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
         #[allow(deprecated)]
         let socket = AsyncFd::with_interest(ours, Interest::READABLE).map_err(no_socket)?;
-        let program = self.program.binary().display().to_string();
+        let program = self.program.binary.display().to_string();
         let successor = Successor::start(&self.program, &self.launcher, theirs).map_err(|error| error.to_string())?;
         tracing::info!("an upgrade begins: {program} is to take over");
         let mut running = Running { successor: Some(successor) };

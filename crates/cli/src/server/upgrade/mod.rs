@@ -9,6 +9,7 @@
 
 mod hand_over;
 mod messages;
+mod successor;
 mod take_over;
 mod under_way;
 

@@ -1,9 +1,9 @@
 //! The side of the successor: it takes the sockets, and says when it can serve, or why it never will.
 
 use super::messages::{FromSuccessor, ToSuccessor, one_or_two, parse, send};
+use crate::server::own_program::TAKES_OVER;
 use crate::server::pools::Pools;
 use anyhow::{Context, Result, anyhow, bail};
-use howdah_pool::process::server_program::TAKES_OVER;
 use howdah_protocol::http3::{Mark, Predecessor};
 use howdah_protocol::inherited::{Inherited, InheritedSockets};
 use howdah_transport::control_socket;

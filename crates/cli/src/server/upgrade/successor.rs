@@ -1,17 +1,17 @@
 //! The process that takes the server's place at an upgrade: how it is started, by the server itself or by its launcher, and
 //! followed until it serves.
 
-use crate::process::end::End;
-use crate::process::launcher::{Launcher, Remotely};
-use crate::process::orphans;
-use crate::process::server_program::ServerProgram;
+use howdah_pool::process::end::End;
+use howdah_pool::process::launcher::{Launcher, Remotely};
+use howdah_pool::process::orphans;
+use howdah_pool::process::root_program::RootProgram;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 
 /// A server that was started to take this one's place.
-pub struct Successor {
+pub(super) struct Successor {
     process: Process,
     ended: Pin<Box<dyn Future<Output = End> + Send>>,
 }
@@ -26,8 +26,8 @@ impl Successor {
     ///
     /// # Errors
     /// It could not be started. If the launcher could not, that is how it ends.
-    pub fn start(program: &ServerProgram, launcher: &Launcher, socket: OwnedFd) -> io::Result<Self> {
-        let socket = match launcher.upgrade(socket) {
+    pub(super) fn start(program: &RootProgram, launcher: &Launcher, socket: OwnedFd) -> io::Result<Self> {
+        let socket = match launcher.start_root_program(socket) {
             Ok(Remotely { id, ended }) => {
                 let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
                 return Ok(Self { process: Process::Launched(launcher.clone(), id), ended: Box::pin(ended) });
@@ -49,12 +49,12 @@ impl Successor {
     }
 
     /// Returns, once, when it has ended: how.
-    pub async fn ended(&mut self) -> String {
+    pub(super) async fn ended(&mut self) -> String {
         self.ended.as_mut().await.to_string()
     }
 
     /// Ends it at once.
-    pub fn kill(&self) {
+    pub(super) fn kill(&self) {
         match &self.process {
             Process::Own(Some(pidfd)) => drop(pidfd_send_signal(pidfd, Signal::KILL)),
             Process::Own(None) => {}

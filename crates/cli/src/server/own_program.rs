@@ -1,0 +1,54 @@
+//! The server's own program, as an upgrade starts it anew: found by the name that it was called by, with the arguments that
+//! it was started with.
+
+use howdah_pool::process::root_program::RootProgram;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A variable that says to a server that its standard input leads to the one whose place it takes.
+pub(crate) const TAKES_OVER: &str = "HOWDAH_TAKES_OVER";
+
+/// Variables of systemd about descriptors that only one process has.
+const OF_ONE_PROCESS: &[&str] = &["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID"];
+
+/// Returns the program of this process. To be called at the start, while relative names still mean the same files.
+///
+/// # Errors
+/// The system does not say which program this is.
+pub(crate) fn of_this_process() -> io::Result<RootProgram> {
+    let running = std::env::current_exe()?;
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let is_running =
+        |path: &PathBuf| identity(path).is_some() && identity(path) == identity(Path::new("/proc/self/exe"));
+    let called = if Path::new(&name).components().count() > 1 {
+        std::path::absolute(&name).ok()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|directory| directory.join(&name)).find(is_running)
+    };
+    Ok(RootProgram {
+        binary: called.filter(is_running).unwrap_or(running),
+        name,
+        arguments: arguments.collect(),
+        env: vec![(TAKES_OVER.to_owned(), "1".to_owned())],
+        without: OF_ONE_PROCESS.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_by_its_name() {
+        let program = of_this_process().unwrap();
+        assert!(program.binary.is_absolute());
+        assert_eq!(identity(&program.binary), identity(Path::new("/proc/self/exe")));
+    }
+}

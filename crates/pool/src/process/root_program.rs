@@ -1,0 +1,89 @@
+//! A program that the launcher may start as root, on the word of a server that is not root any more.
+//!
+//! It is settled before the rights are given up, and nobody but root can put another program in its place.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootProgram {
+    /// Its file. That may be a link, which leads somewhere else after an installation.
+    pub binary: PathBuf,
+    /// The name that it is called by.
+    pub name: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables that it gets, and no other process of this one.
+    pub env: Vec<(String, String)>,
+    /// Variables that it does not get.
+    pub without: Vec<String>,
+}
+
+impl RootProgram {
+    /// The command, with `stdin` as its standard input.
+    #[must_use]
+    pub fn command(&self, stdin: OwnedFd) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg0(&self.name).args(&self.arguments).stdin(Stdio::from(stdin)).process_group(0);
+        for name in &self.without {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Why it could not be started, for the operator.
+    #[must_use]
+    pub fn explain(&self, error: &io::Error) -> String {
+        format!("cannot start {}: {error}", self.binary.display())
+    }
+
+    /// Makes sure that nobody but root can put another program in its place.
+    pub(crate) fn is_roots_alone(&self) -> Result<(), String> {
+        let real = self.binary.canonicalize().map_err(|error| self.explain(&error))?;
+        let writable = |path: &Path| match std::fs::metadata(path) {
+            Ok(found) => found.uid() != 0 || found.mode() & 0o022 != 0,
+            Err(_) => true,
+        };
+        let all = self.binary.ancestors().skip(1).chain(real.ancestors());
+        match all.into_iter().find(|path| writable(path)) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "{} can be changed by others than root, and what stands there would be started as root; install howdah \
+                 where only root can write, or restart the server",
+                path.display()
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_others_can_replace_is_not_started_as_root() {
+        let place = tempfile::tempdir().unwrap();
+        let binary = place.path().join("howdah");
+        std::fs::write(&binary, "").unwrap();
+        let program = |binary| RootProgram {
+            binary,
+            name: "howdah".into(),
+            arguments: Vec::new(),
+            env: Vec::new(),
+            without: Vec::new(),
+        };
+        // The directory for temporary files is everybody's.
+        let why = program(binary).is_roots_alone().unwrap_err();
+        assert!(why.contains("can be changed by others than root"), "{why}");
+        let missing = program(place.path().join("missing"));
+        assert!(missing.is_roots_alone().unwrap_err().contains("cannot start"));
+    }
+}
