@@ -23,9 +23,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-transport", &[]),
     ("howdah-error-page", &[]),
     ("howdah-php", &["howdah-detect", "howdah-error-page", "howdah-transport"]),
-    ("howdah-compare", &[]),
     ("howdah-detect", &[]),
-    ("howdah-doctor", &["howdah-compare"]),
+    ("howdah-doctor", &[]),
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
@@ -55,7 +54,6 @@ const EDGES: &[(&str, &[&str])] = &[
         "howdah",
         &[
             "howdah-budget",
-            "howdah-compare",
             "howdah-config",
             "howdah-detect",
             "howdah-doctor",
@@ -83,7 +81,6 @@ const UNSAFE: &[&str] = &["crates/transport/", "crates/php-host/", "crates/pool/
 /// Where a request is a request and a response a response, whatever it is on its way.
 const ONE_VOCABULARY: &[&str] = &[
     "crates/cli/src/",
-    "crates/compare/src/",
     "crates/config/src/",
     "crates/doctor/src/",
     "crates/observe/src/",

@@ -2,6 +2,7 @@
 //! what it leaves there, and whether the second visitor gets what classic mode says. Whatever is found here is this page's
 //! own doing.
 
+use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
 use crate::pages::Page;
@@ -9,7 +10,6 @@ use crate::state::{Change, Record, places};
 use crate::subject::{Look, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
-use howdah_compare::{Difference, Expected, Words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Further visits, by which growth is told from what is filled once.

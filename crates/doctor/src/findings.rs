@@ -1,7 +1,7 @@
 //! What was found: what a route leaves behind, what others see of that, and how sure it is.
 
+use crate::compare::Difference;
 use crate::mode::Mode;
-use howdah_compare::Difference;
 use serde::{Deserialize, Serialize};
 
 /// How bad it is.

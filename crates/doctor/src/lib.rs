@@ -9,12 +9,14 @@
 //!     └─ verdict, report           what follows, as text, JSON and a page
 //! ```
 //!
-//! Of the other crates of the project it knows `compare` alone, which says whether two responses differ: servers are processes of the `howdah` program, whose settings it is given as text.
+//! It knows no other crate of the project: servers are processes of the `howdah` program, whose settings it is given as
+//! text. `compare` says whether two responses differ; the server that compares a share of its requests uses it too.
 #![forbid(unsafe_code)]
 
 mod access;
 mod alone;
 mod client;
+pub mod compare;
 mod cost;
 mod findings;
 mod interrupted;

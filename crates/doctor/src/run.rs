@@ -2,6 +2,7 @@
 
 use crate::alone;
 use crate::client::Client;
+use crate::compare::Words;
 use crate::cost::{self, Cost};
 use crate::findings::Finding;
 use crate::interrupted;
@@ -15,7 +16,6 @@ use crate::together::{self, Differing, Plan};
 use crate::verdict::{self, ModeReport, Report};
 use crate::visitor::Visitor;
 use anyhow::{Context, Result, bail};
-use howdah_compare::Words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,13 @@
 //! An application in one mode: a server, and what is known of what it was asked.
 
 use crate::client::{Client, Request, Response};
+use crate::compare::Words;
 use crate::mode::Mode;
 use crate::pages::Page;
 use crate::server::Server;
 use crate::state::Record;
 use crate::visitor::Visitor;
 use anyhow::{Context, Result};
-use howdah_compare::Words;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

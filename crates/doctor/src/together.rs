@@ -1,6 +1,7 @@
 //! All pages in one process, by several visitors in turn: who sees what another page left? And who left it: whoever is found to
 //! differ is asked again behind its suspects alone, so that a page which only shows another's leak is not blamed.
 
+use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
 use crate::pages::Page;
@@ -8,7 +9,6 @@ use crate::state::places;
 use crate::subject::{Look, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
-use howdah_compare::{Difference, Expected, Words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often every page is asked for, each time by another visitor.

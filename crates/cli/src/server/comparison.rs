@@ -5,7 +5,7 @@
 //! The client's response is only copied as it goes out. What follows waits for nobody: one comparison at a time, in the
 //! background, on workers that are idle; where there are none for a while, it is left out.
 
-use howdah_compare::{Expected, Words};
+use howdah_doctor::compare::{Expected, Words};
 use howdah_observe::PoolMetrics;
 use howdah_pool::{
     BodyCopy, Demotions, Fault, Pool, Request, RequestBody, RequestId, Response, TimeLimits, Verdict, Way,

@@ -1,6 +1,5 @@
 //! What of a response changes by itself. Classic mode is asked twice for the same thing: what differs between these two
 //! (times, nonces, tokens, numbers that count) says nothing about a mode, and what is the same must be the same in every mode.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 
