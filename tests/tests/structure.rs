@@ -324,6 +324,23 @@ fn knots(graph: &Graph) -> BTreeSet<BTreeSet<&str>> {
         .collect()
 }
 
+/// Files of the walk of a classic GET, and those of its straight way: no more than this.
+const MOST_OF_A_WALK: (usize, usize) = (52, 35);
+
+#[test]
+fn the_walk_of_a_get_counts_its_files_and_grows_no_longer() {
+    let page = read("ARCHITECTURE.md");
+    let (_, walk) = page.split_once("### A classic GET").unwrap();
+    let (walk, figures) = walk.split_once("These are ").unwrap();
+    let name = Regex::new("`([^`]+)`").unwrap();
+    let count = |text: &str| name.find_iter(text).map(|found| found.as_str()).collect::<BTreeSet<_>>().len();
+    let straight = Regex::new(r"\([^()]*\)").unwrap().replace_all(walk, "");
+    let (all, straight) = (count(walk), count(&straight));
+    let said = format!("{all} files, {straight} of them");
+    assert!(figures.starts_with(&said), "the walk names {said} without those in brackets");
+    assert!(all <= MOST_OF_A_WALK.0 && straight <= MOST_OF_A_WALK.1, "{said}: the way has become longer");
+}
+
 #[test]
 fn circles_of_modules_are_seen() {
     let graph = |edges: &[(&str, &str)]| {

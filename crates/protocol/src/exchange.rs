@@ -187,6 +187,12 @@ impl RequestBody {
         Self { source: Some(source), announced }
     }
 
+    /// Takes the body out, and leaves none.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::none())
+    }
+
     /// True if there is no body at all. One that turns out to have no byte is a body.
     #[must_use]
     pub fn is_none(&self) -> bool {

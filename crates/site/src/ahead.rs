@@ -1,6 +1,8 @@
 //! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
 
 use howdah_config::{Booted, PoolSettings, SiteSettings};
+use howdah_protocol::Head;
+use http::header;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -29,13 +31,12 @@ impl Ahead {
         (self.behind == pool && (self.script == script || same())).then_some(self.pool)
     }
 
-    /// Whether it runs a request with this method, target and these variables of CGI.
-    pub(crate) fn includes<'a>(
-        &self,
-        method: &[u8],
-        uri: &[u8],
-        variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> bool {
-        self.booted.recipe.visitors.include(method, uri, variables)
+    /// `true` if it runs requests of the visitor who sent this one.
+    pub(crate) fn includes(&self, head: &Head) -> bool {
+        let named = [(header::COOKIE, &b"HTTP_COOKIE"[..]), (header::AUTHORIZATION, b"HTTP_AUTHORIZATION")];
+        let known = named
+            .into_iter()
+            .flat_map(|(field, name)| head.headers.get_all(field).iter().map(move |value| (name, value.as_bytes())));
+        self.booted.recipe.visitors.include(head.method.as_str().as_bytes(), head.target.as_bytes(), known)
     }
 }

@@ -1,7 +1,7 @@
 //! The inner half of the front: what a request means, and what responds to it.
 //!
-//! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
-//! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
+//! Reading order, which is the path of a request: `service` (the list of responders), `phase/*` (one file per phase). What
+//! leaves for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
 //! `compress`; what is dear is done `aside`; `ahead` is the pool that has booted its application. `explain` asks the same
 //! code what would become of a request, `server_request` makes requests of the server itself, `warm_up` those for new
@@ -19,6 +19,7 @@ pub mod compress;
 mod entity_tags;
 pub mod exchange;
 pub mod explain;
+mod explanation;
 pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
@@ -39,6 +40,8 @@ mod rejected;
 mod releases;
 pub mod request_id;
 pub(crate) mod request_path;
+mod responder;
+pub mod route;
 pub mod ruled;
 pub mod server;
 pub mod server_request;

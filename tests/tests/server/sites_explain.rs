@@ -33,6 +33,7 @@ scenario!(
             .file("../shop/.secret", "x")
             .file("../shop/copy.php.bak", "x")
             .setting("http.max_uri", "200")
+            .setting("http.livez", "\"/livez\"")
     },
     |site| {
         let long = format!("/{}", "x".repeat(300));
@@ -55,6 +56,8 @@ scenario!(
             ("GET", "blog.example", "/old/who.php"),
             ("GET", "blog.example", "/no/such"),
             ("GET", "nobody.example", "/a.txt"),
+            ("GET", "nobody.example", "/livez"),
+            ("POST", "nobody.example", "/livez"),
         ] {
             let said = explain(site, &[method, &format!("http://{host}{path}")]);
             let mut conn = Conn::open(site.target());

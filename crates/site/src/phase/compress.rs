@@ -5,6 +5,7 @@
 //! at any more, and one that stays as it is goes its way through `sendfile`. Other streams are encoded as they come: what is ready of them at this moment is the sample.
 
 use crate::compress::{Admission, Asked, Compressor, Done, Encoded, Encoding, How, Known, ONE_GO, Whole};
+use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
 use howdah_observe::Metrics;
@@ -20,8 +21,17 @@ const GATHER: u64 = 2 * 1024 * 1024;
 /// As much of a longer stream is looked at before it is decided whether to encode it, if it is there.
 const SAMPLE: usize = 16 * 1024;
 
-/// Encodes `response` if that is allowed and useful. Says how, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
-pub(crate) fn apply(
+/// Encodes a response if that is allowed and useful.
+pub(crate) fn apply(exchange: &mut Exchange, response: Response) -> Response {
+    let (site, head, charge) = (&*exchange.site, &exchange.head, exchange.connection.charge());
+    let (response, coding) =
+        encode(&site.compressor, &site.server.metrics, &head.method, &head.headers, response, charge);
+    exchange.coding = coding;
+    response
+}
+
+/// Says how it has encoded `response`, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
+fn encode(
     compressor: &Compressor,
     metrics: &Metrics,
     method: &Method,
@@ -284,7 +294,7 @@ mod tests {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
         let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
         let charge = Charge::new(howdah_budget::Budgets::new(1 << 30, 1 << 30).memory, None);
-        let (response, label) = apply(compressor, &Metrics::new(), &Method::GET, &request, response, charge);
+        let (response, label) = encode(compressor, &Metrics::new(), &Method::GET, &request, response, charge);
         let (head, body) = response.into_parts();
         assert_eq!(head.headers[header::VARY], "Accept-Encoding");
         assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());

@@ -3,11 +3,12 @@
 
 use crate::exchange::{Changes, Exchange};
 use crate::forwarded::split_port;
-use crate::phase::route::{Route, resolve_settled};
 use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, proxy};
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
+use crate::responder::{Context, Responder};
+use crate::route::{Route, resolve_settled};
 use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;
@@ -95,12 +96,24 @@ async fn ask<T: Send + 'static>(
     done.await?.map_err(|Dear| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
+/// Follows the `.htaccess` files of a site that has them, to whatever they lead.
+pub(crate) struct HtaccessFiles;
+
+impl Responder for HtaccessFiles {
+    async fn respond<U: Upstream>(
+        context: &Context<U>,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        if exchange.site.htaccess.is_none() {
+            return Ok(None);
+        }
+        Box::pin(run(&*context.upstream, exchange, body.take())).await.map(Some)
+    }
+}
+
 /// What `.htaccess` files make of a request.
-pub(crate) async fn run<U: Upstream>(
-    upstream: &U,
-    exchange: &mut Exchange,
-    body: RequestBody,
-) -> Result<Response, Refusal> {
+async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
     // The files say where a request leads; what rules have made of its target does not count beside them.
     if let Some(ruled) = &mut exchange.ruled {

@@ -5,15 +5,91 @@
 //! by `Content-Length` here and while it is read (`php::spool`).
 
 use crate::exchange::Exchange;
+use crate::explanation::Explaining;
+use crate::forwarded::named_host;
 use crate::host::is_host;
 use crate::refusal::Refusal;
+use crate::responder::{Context, Responder};
+use crate::server::Server;
 use crate::site::Limits;
+use crate::upstream::Upstream;
+use howdah_config::UnknownHost;
 use howdah_observe::Front;
-use howdah_protocol::{Head, Response};
+use howdah_protocol::{Head, RequestBody, Response};
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
 /// No method that anyone uses is longer.
 const MAX_METHOD: usize = 32;
+
+/// Refuses a head that is too long or no proper one.
+pub(crate) struct HeadLimits;
+
+impl Responder for HeadLimits {
+    async fn respond<U: Upstream>(
+        _: &Context<U>,
+        exchange: &mut Exchange,
+        _: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        check(&exchange.site.limits, &exchange.head).map(|()| None)
+    }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        if let Err(refusal) = check(&exchange.site.limits, &exchange.head) {
+            let status = refusal.status();
+            explaining.respond(status, format!("{status}, before a path is looked at"));
+        }
+    }
+}
+
+/// Refuses a request for a host that no site is for (RFC 9110 15.5.20).
+pub(crate) struct KnownHost;
+
+impl KnownHost {
+    fn refusal(server: &Server) -> Refusal {
+        match server.settings.unknown_host {
+            UnknownHost::Misdirected => {
+                Refusal::new(StatusCode::MISDIRECTED_REQUEST).because("a host that this server has no site for")
+            }
+            UnknownHost::NotFound => Refusal::new(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+impl Responder for KnownHost {
+    async fn respond<U: Upstream>(
+        _: &Context<U>,
+        exchange: &mut Exchange,
+        _: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        if !exchange.misdirected {
+            return Ok(None);
+        }
+        let server = &exchange.site.server;
+        let host = named_host(&exchange.head).unwrap_or_default();
+        server.note_unknown_host(&String::from_utf8_lossy(host));
+        Err(Self::refusal(server))
+    }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        if exchange.misdirected {
+            let status = Self::refusal(&exchange.site.server).status();
+            explaining.respond(status, format!("{status}, before a path is looked at"));
+        }
+    }
+}
+
+/// Refuses a body whose announced length is more than the site or its rules allow.
+pub(crate) struct BodyLimit;
+
+impl Responder for BodyLimit {
+    async fn respond<U: Upstream>(
+        _: &Context<U>,
+        exchange: &mut Exchange,
+        _: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        check_body(exchange.max_body(), &exchange.head).map(|()| None)
+    }
+}
 
 /// Checks a request's head.
 pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {

@@ -1,12 +1,13 @@
-//! The phases of a request, in the order in which `service` runs them, each of which may use what
-//! the crate keeps below them: the exchange, its site, and what a site consists of.
+//! The phases of a request: the responders of `service` and what completes a response. Each may use what the crate keeps
+//! below them: the exchange, its site, and what a site consists of.
 
 pub mod access_log;
 pub mod compress;
-pub mod htaccess;
+pub(crate) mod destination;
+pub(crate) mod htaccess;
 pub mod limits;
+pub(crate) mod own_responses;
 pub mod php;
 pub(crate) mod proxy;
-pub mod route;
 pub mod rules;
 mod traces;

@@ -10,8 +10,8 @@ mod variables;
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
-use crate::phase::route::Script;
 use crate::refusal::Refusal;
+use crate::route::Script;
 use crate::upstream::{Target, Upstream};
 use bytes::Bytes;
 use howdah_observe::Front;
@@ -42,7 +42,8 @@ pub(crate) async fn run<U: Upstream>(
         return Err(Refusal::over_budget());
     }
     let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
-    let mut target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
+    let ahead = ahead.filter(|(ahead, _)| ahead.includes(&exchange.head));
+    let target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
     let (body, complete, waited) = if body.is_none() {
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
@@ -60,9 +61,6 @@ pub(crate) async fn run<U: Upstream>(
         trace.handed_on = Some(complete);
     }
     let head = variables::encode(site, exchange, script, &body);
-    if ahead.is_some_and(|(ahead, _)| !ahead.includes(head.method(), head.uri(), head.variables())) {
-        target.ahead = None;
-    }
     let request = howdah_pool::Request {
         head,
         body,

@@ -11,17 +11,21 @@ pub(crate) mod response;
 pub(crate) mod served;
 
 use crate::exchange::Exchange;
+use crate::explanation::Explaining;
 use crate::https;
 use crate::path_parts;
-use crate::phase::route::Route;
+use crate::phase::{limits, proxy};
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
+use crate::responder::{Context, Responder};
+use crate::route::Route;
 use crate::ruled::{Lookup, Ruled, join};
 use crate::site::{ProxyRoute, Site};
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::{HostRoom, normal_host};
-use howdah_protocol::{Body, Response};
-use howdah_rules::trace::{NoTrace, Trace};
+use howdah_protocol::{Body, RequestBody, Response};
+use howdah_rules::trace::{Lines, NoTrace, Trace};
 use howdah_rules::{Attempt, Files, Kind, Outcome, Place, Request, Stop};
 use http::{StatusCode, header};
 use served::Served;
@@ -30,8 +34,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// How a request goes on.
-pub(crate) enum Step {
-    /// To its route.
+enum Step {
+    /// To the next responder.
     On,
     /// Not at all: this is the response.
     Done(Response),
@@ -40,16 +44,77 @@ pub(crate) enum Step {
 }
 
 /// Follows the site's rules.
-pub(crate) async fn run(site: &Site, exchange: &mut Exchange) -> Result<Step, Refusal> {
-    if site.settings.rules.is_empty() {
-        return Ok(Step::On);
+pub(crate) struct Rules;
+
+impl Responder for Rules {
+    async fn respond<U: Upstream>(
+        context: &Context<U>,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        if exchange.site.settings.rules.is_empty() {
+            return Ok(None);
+        }
+        let site = exchange.site.clone();
+        let Some(outcome) = evaluate(&site, exchange, &mut NoTrace) else { return Ok(None) };
+        match act(&site, exchange, outcome).await? {
+            Step::On => Ok(None),
+            Step::Done(response) => Ok(Some(response)),
+            Step::Proxy(name, target) => {
+                limits::check_body(exchange.max_body(), &exchange.head)?;
+                // Names were checked when the settings were loaded.
+                let mut proxies = site.server.settings.proxies.iter();
+                let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);
+                Box::pin(proxy::run(&*context.upstream, exchange, at, target, body.take())).await.map(Some)
+            }
+        }
     }
-    let Some(outcome) = evaluate(site, exchange, &mut NoTrace) else { return Ok(Step::On) };
-    act(site, exchange, outcome).await
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        let site = exchange.site.clone();
+        explaining.notes.add("root", site.root.display().to_string());
+        let mut lines = Lines::default();
+        let outcome = evaluate(&site, exchange, &mut lines);
+        for line in lines.0 {
+            explaining.notes.add("rule", line);
+        }
+        let Some(mut outcome) = outcome else { return };
+        let stop = outcome.stop.take();
+        exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+        if let Some(stop) = stop {
+            explain_end(stop, explaining);
+        } else if let Err(refusal) = choose_attempt(&site, exchange) {
+            let status = refusal.status();
+            explaining.respond(status, format!("{status}, from a rule (`try_files`)"));
+        }
+    }
+}
+
+/// Notes what a rule ends the request with.
+pub(crate) fn explain_end(stop: Stop, explaining: &mut Explaining) {
+    match stop {
+        Stop::Status(status, _) => explaining.respond(status, format!("{status}, from a rule")),
+        Stop::Redirect(status, location) => {
+            explaining.found.location = Some(String::from_utf8_lossy(location.as_bytes()).into_owned());
+            explaining.respond(status, format!("{status}, from a rule"));
+        }
+        Stop::Maintenance(_) => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            explaining.respond(status, "503: a rule says that this is under maintenance");
+        }
+        Stop::Proxy(proxy) => {
+            explaining.notes.add("response", format!("what the other server says, \"{proxy}\""));
+            explaining.found.proxy = Some(proxy.to_string());
+        }
+        Stop::Failed(failure) => {
+            let why = format!("500: the rule {} cannot be followed: {}", failure.rule, failure.reason);
+            explaining.respond(StatusCode::INTERNAL_SERVER_ERROR, why);
+        }
+    }
 }
 
 /// Returns what the site's rules say of a request; `None` also for a path that names nothing, which the route refuses.
-pub(crate) fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
     let path = plain_path(exchange.head.target.path()).ok()?;
     with_request(site, exchange, &path, exchange.head.target.query(), |request| {
         site.settings.rules.evaluate(request, &SiteFiles(site), trace)
@@ -88,7 +153,7 @@ fn with_request<T>(
 }
 
 /// Does what an outcome says: who may come in, then what ends the request. The rest is kept for the phases behind.
-pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) -> Result<Step, Refusal> {
+async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) -> Result<Step, Refusal> {
     let (asked, stop) = (std::mem::take(&mut outcome.access), outcome.stop.take());
     for (name, value) in std::mem::take(&mut outcome.request_headers) {
         match value {
@@ -176,7 +241,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
 }
 
 /// Takes the first path of `try_files` that is there, or its last.
-pub(crate) fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
+fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
     let Some(ruled) = &mut exchange.ruled else { return Ok(()) };
     let Some(attempts) = ruled.outcome.try_files.take() else { return Ok(()) };
     let place = ruled.outcome.place.as_deref();

@@ -7,9 +7,9 @@
 
 use super::{SiteFiles, access, end, with_request};
 use crate::exchange::Exchange;
-use crate::phase::route::{Route, Script};
 use crate::refusal::Refusal;
 use crate::request_path::plain_path;
+use crate::route::{Route, Script};
 use crate::ruled::{Lookup, Ruled};
 use crate::site::Site;
 use howdah_protocol::Response;

@@ -1,0 +1,60 @@
+//! What `howdah explain` shows of a request, as the responders on its way fill it in.
+
+use crate::notes::{Note, Notes};
+use http::StatusCode;
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// Each step, in order.
+    pub notes: Vec<Note>,
+    /// The name of the site.
+    pub site: Option<String>,
+    /// The status, unless a script or another server decides.
+    pub status: Option<u16>,
+    /// The file that is sent.
+    pub file: Option<String>,
+    /// Where a redirect leads.
+    pub location: Option<String>,
+    /// The proxy that it is handed on to.
+    pub proxy: Option<String>,
+    /// The script that runs.
+    pub script: Option<ScriptRun>,
+}
+
+/// A script that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptRun {
+    /// `SCRIPT_FILENAME`.
+    pub filename: String,
+    /// `SCRIPT_NAME`.
+    pub name: String,
+    /// `PATH_INFO`.
+    pub path_info: String,
+    /// Its pool.
+    pub pool: String,
+}
+
+/// An explanation in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Explaining {
+    pub(crate) notes: Notes,
+    pub(crate) found: Explanation,
+}
+
+impl Explaining {
+    /// `true` once it is known what responds.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.found.status.is_some() || self.found.proxy.is_some() || self.found.script.is_some()
+    }
+
+    /// Settles on a response with this status, for this reason.
+    pub(crate) fn respond(&mut self, status: StatusCode, why: impl Into<String>) {
+        self.notes.add("response", why);
+        self.found.status = Some(status.as_u16());
+    }
+
+    pub(crate) fn finish(self) -> Explanation {
+        Explanation { notes: self.notes.into_inner(), ..self.found }
+    }
+}

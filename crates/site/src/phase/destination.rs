@@ -1,0 +1,260 @@
+//! Phase "destination": responds with what the path leads to, after rules: a file, what a script prints, what another server
+//! says, or a directory. The last responder, and the one that pages for errors come from.
+
+use crate::exchange::Exchange;
+use crate::explanation::{Explaining, ScriptRun};
+use crate::phase::rules::served::{self, Served};
+use crate::phase::{php, proxy, rules};
+use crate::refusal::Refusal;
+use crate::request_path::{decode, normalise, redirect_to};
+use crate::responder::{Context, Responder};
+use crate::route::{self, ResolvedFile, Route};
+use crate::ruled::Lookup;
+use crate::site::Site;
+use crate::static_files::{self, StaticFiles};
+use crate::upstream::Upstream;
+use howdah_observe::Front;
+use howdah_protocol::{Body, RequestBody, Response};
+use howdah_rules::trace::{Lines, NoTrace};
+use http::{HeaderValue, Method, StatusCode, header};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Serves what the path leads to.
+pub(crate) struct Destination;
+
+impl Responder for Destination {
+    async fn respond<U: Upstream>(
+        context: &Context<U>,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        serve(context, exchange, body.take(), None).await.map(Some)
+    }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        let site = &*exchange.site.clone();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (head, path) = (&exchange.head, exchange.head.target.path());
+        let lookup = rules::lookup(site, exchange);
+        let route = route::explain(site, path, &lookup, &explaining.notes);
+        if !may_be_served(site, exchange, &route, explaining) {
+            return;
+        }
+        let status = match route {
+            Route::Script(script) => {
+                let pools = &site.server.settings.pools;
+                let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
+                let (mut pool, mode) = shown(script.pool);
+                let ahead = site.ahead.as_ref().filter(|ahead| ahead.includes(head));
+                match ahead.and_then(|ahead| ahead.for_script(script.pool, &script.filename)).map(shown) {
+                    Some((booted, in_mode)) => {
+                        explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
+                        pool = booted;
+                    }
+                    None => {
+                        explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_there(site, path)))
+                    }
+                }
+                explaining.notes.add("response", "what the script prints");
+                explaining.found.script = Some(ScriptRun {
+                    filename: text(&script.filename),
+                    name: text(&script.name),
+                    path_info: text(&script.path_info),
+                    pool,
+                });
+                return;
+            }
+            Route::File(file) => {
+                let (files, name) = files_for(site, &lookup, &file.name);
+                let sent = static_files::run(files, name, &file.path, head);
+                explaining.found.file = Some(file.path.display().to_string());
+                match sent {
+                    Ok(Some(response)) => response.status(),
+                    Ok(None) => StatusCode::NOT_FOUND,
+                    Err(refusal) => refusal.status(),
+                }
+            }
+            Route::Proxy(to) => {
+                let proxy =
+                    site.server.settings.proxies.get(to.proxy).map(|proxy| proxy.name.clone()).unwrap_or_default();
+                explaining.notes.add("proxy", format!("\"{proxy}\"{}", why_there(site, path)));
+                explaining.notes.add("response", "what that server says");
+                explaining.found.proxy = Some(proxy);
+                return;
+            }
+            Route::AddSlash(path) => {
+                explaining.found.location = Some(redirect_to(&path, head.target.query()));
+                let safe = head.method == Method::GET || head.method == Method::HEAD;
+                if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT }
+            }
+            Route::Listing(_) => {
+                explaining.notes.add("route", "its list, as a rule says (`listing`)");
+                StatusCode::OK
+            }
+            Route::NotFound => StatusCode::NOT_FOUND,
+            Route::Unknown => StatusCode::SERVICE_UNAVAILABLE,
+            Route::Forbidden => StatusCode::FORBIDDEN,
+            Route::Invalid(_) => StatusCode::BAD_REQUEST,
+        };
+        explaining.respond(status, status.to_string());
+    }
+}
+
+/// What the route leads to: that of the request, or of an error page's path.
+pub(crate) async fn serve<U: Upstream>(
+    context: &Context<U>,
+    exchange: &mut Exchange,
+    body: RequestBody,
+    page: Option<&[u8]>,
+) -> Result<Response, Refusal> {
+    let site = exchange.site.clone();
+    let mut route = route_of(context, &site, exchange, page);
+    for looked_again in [false, true] {
+        if let Some(response) = judged(&site, exchange, &route, page).await? {
+            return Ok(response);
+        }
+        let Route::File(file) = &*route else { break };
+        let own = rules::lookup(&site, exchange);
+        let lookup = page.map_or(own, |page| own.at(page));
+        if let Some(response) = file_response(&site, exchange, &lookup, file, page.is_some())? {
+            exchange.front = Front::Static;
+            return Ok(response);
+        }
+        if !looked_again {
+            // It was there a moment ago. What responds now that it is gone?
+            context.routes().forget(&site, exchange.head.target.path(), &lookup);
+            route = route_of(context, &site, exchange, page);
+        }
+    }
+    let (method, target) = (&exchange.head.method, &exchange.head.target);
+    match &*route {
+        Route::Script(script) => php::run(&*context.upstream, exchange, script, body).await,
+        Route::Proxy(found) => {
+            exchange.route = found.route;
+            let target = rules::target(exchange);
+            Box::pin(proxy::run(&*context.upstream, exchange, found.proxy, target, body)).await
+        }
+        Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
+        Route::Listing(directory) => {
+            exchange.front = Front::Static;
+            let path = decode(target.path()).unwrap_or_default();
+            let place = rules::lookup(&site, exchange).place.cloned();
+            Box::pin(rules::listing::run(&site, place, directory, path, method)).await
+        }
+        // A file that comes and goes within one request.
+        Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
+        Route::Unknown => Err(Refusal::over_budget()),
+        Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
+    }
+}
+
+/// What the request's path leads to, or the path of a page.
+fn route_of<U>(context: &Context<U>, site: &Site, exchange: &Exchange, page: Option<&[u8]>) -> Arc<Route> {
+    let own = rules::lookup(site, exchange);
+    let lookup = page.map_or(own, |page| own.at(page));
+    context.routes().resolve(site, exchange.head.target.path(), &lookup, exchange.started)
+}
+
+/// The response with a file; none if it is gone.
+fn file_response(
+    site: &Site,
+    exchange: &Exchange,
+    lookup: &Lookup<'_>,
+    file: &ResolvedFile,
+    as_page: bool,
+) -> Result<Option<Response>, Refusal> {
+    let (files, name) = files_for(site, lookup, &file.name);
+    let mut response = if as_page {
+        let method = if exchange.head.method == Method::HEAD { Method::HEAD } else { Method::GET };
+        let head = static_files::page_head(&exchange.head, method);
+        static_files::run(files, name, &file.path, &head)?
+    } else {
+        static_files::run(files, name, &file.path, &exchange.head)?
+    };
+    let media = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.media_type(&file.name));
+    if let (Some(response), Some(media)) = (&mut response, media)
+        && response.headers().contains_key(header::CONTENT_TYPE)
+        && response.status().is_success()
+    {
+        response.headers_mut().insert(header::CONTENT_TYPE, media.clone());
+    }
+    Ok(response)
+}
+
+/// What rules say of what will be served, where that has another name than the request: a response ends it. A page for an
+/// error that not everybody may have is none.
+async fn judged(
+    site: &Site,
+    exchange: &mut Exchange,
+    route: &Route,
+    page: Option<&[u8]>,
+) -> Result<Option<Response>, Refusal> {
+    let outcome = {
+        let ruled = exchange.ruled.as_ref();
+        let path = page.or_else(|| ruled.and_then(|ruled| ruled.outcome.path.as_deref()));
+        let stands_in = page.is_some() || ruled.is_some_and(|ruled| ruled.tried);
+        served::judge(site, exchange, Served { path, stands_in, route }, &mut NoTrace)
+    };
+    match outcome {
+        None => Ok(None),
+        Some(_) if page.is_some() => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        Some(outcome) => Box::pin(served::act(site, exchange, outcome, route)).await,
+    }
+}
+
+/// The files that a name is among, and what it is called there.
+fn files_for<'a>(site: &'a Site, lookup: &Lookup<'a>, name: &'a [u8]) -> (&'a StaticFiles, &'a [u8]) {
+    let Some(place) = lookup.place else { return (&site.static_files, name) };
+    let Some(rest) = name.strip_prefix(place.mount.as_bytes()).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    else {
+        return (&site.static_files, name);
+    };
+    // An alias of one file: it is among those beside it.
+    if rest.is_empty() {
+        (site.files_of(place), place.directory.file_name().unwrap_or_default().as_bytes())
+    } else {
+        (site.files_of(place), rest)
+    }
+}
+
+/// Sends a directory's client to the same path with a slash. 301 may turn other methods into GET, 308 may not.
+fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
+    let mut response = Response::new(Body::empty());
+    let safe = method == Method::GET || method == Method::HEAD;
+    *response.status_mut() = if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
+    if let Ok(location) = HeaderValue::from_str(&redirect_to(path, query)) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// Returns `false` if rules end the request because of the name of what will be served.
+fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &mut Explaining) -> bool {
+    let mut lines = Lines::default();
+    let ruled = exchange.ruled.as_ref();
+    let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());
+    let stands_in = ruled.is_some_and(|ruled| ruled.tried);
+    let judged = served::judge(site, exchange, Served { path, stands_in, route }, &mut lines);
+    for line in lines.0 {
+        explaining.notes.add("rule", format!("for what is served: {line}"));
+    }
+    let Some(judged) = judged else { return true };
+    if let Some(stop) = judged.stop {
+        rules::explain_end(stop, explaining);
+    } else if judged.php == Some(false) && matches!(route, Route::Script(_)) {
+        explaining.respond(StatusCode::FORBIDDEN, "403: a rule runs no PHP there");
+    }
+    !explaining.is_settled()
+}
+
+/// Why a path goes to its pool or proxy.
+fn why_there(site: &Site, path: &[u8]) -> String {
+    let path = decode(path).and_then(|plain| normalise(&plain));
+    let path = path.unwrap_or_default();
+    match site.settings.routes.iter().find(|route| route.pattern.matches(&path)) {
+        Some(route) => format!(", by the route for \"{}\"", route.pattern.as_str()),
+        None => ", the site's own".to_owned(),
+    }
+}
