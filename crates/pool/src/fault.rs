@@ -11,6 +11,17 @@ pub enum Side {
     Worker,
 }
 
+/// How a fault is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// At level `debug`: nobody has to do anything about it.
+    Debug,
+    /// At level `warn`.
+    Warn,
+    /// At level `warn`, now and then: in overload there are thousands.
+    Often,
+}
+
 /// What went wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
@@ -75,23 +86,24 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// The one table: side, HTTP status, `Retry-After` in seconds (if clients should retry), metric label.
-    const fn row(self) -> (Side, u16, Option<u32>, &'static str) {
+    /// The one table: side, HTTP status, `Retry-After` in seconds (if clients should retry), level in the log, metric label.
+    const fn row(self) -> (Side, u16, Option<u32>, Level, &'static str) {
+        use Level::{Debug, Often, Warn};
         match self {
-            Self::QueueFull => (Side::Server, 503, Some(1), "queue_full"),
-            Self::QueueTimeout => (Side::Server, 503, Some(1), "queue_timeout"),
-            Self::PoolDown => (Side::Worker, 503, Some(5), "pool_down"),
-            Self::Stopping => (Side::Server, 503, Some(1), "stopping"),
-            Self::WorkerDied => (Side::Worker, 502, None, "worker_died"),
-            Self::WorkerBroken => (Side::Worker, 502, None, "worker_broken"),
-            Self::Deadline => (Side::Worker, 504, None, "deadline"),
-            Self::CpuDeadline => (Side::Worker, 504, None, "cpu_deadline"),
-            Self::HeadTooLarge => (Side::Client, 431, None, "head_too_large"),
-            Self::ClientGone => (Side::Client, 499, None, "client_gone"),
-            Self::OverBudget => (Side::Server, 503, Some(1), "over_budget"),
-            Self::Storage => (Side::Server, 500, None, "storage"),
-            // What a client of the requests before it was told.
-            Self::Quarantined => (Side::Worker, 502, None, "quarantined"),
+            Self::QueueFull => (Side::Server, 503, Some(1), Often, "queue_full"),
+            Self::QueueTimeout => (Side::Server, 503, Some(1), Often, "queue_timeout"),
+            Self::PoolDown => (Side::Worker, 503, Some(5), Warn, "pool_down"),
+            Self::Stopping => (Side::Server, 503, Some(1), Warn, "stopping"),
+            Self::WorkerDied => (Side::Worker, 502, None, Warn, "worker_died"),
+            Self::WorkerBroken => (Side::Worker, 502, None, Warn, "worker_broken"),
+            Self::Deadline => (Side::Worker, 504, None, Warn, "deadline"),
+            Self::CpuDeadline => (Side::Worker, 504, None, Warn, "cpu_deadline"),
+            Self::HeadTooLarge => (Side::Client, 431, None, Warn, "head_too_large"),
+            Self::ClientGone => (Side::Client, 499, None, Debug, "client_gone"),
+            Self::OverBudget => (Side::Server, 503, Some(1), Warn, "over_budget"),
+            Self::Storage => (Side::Server, 500, None, Warn, "storage"),
+            // Clients get what those of the requests before got.
+            Self::Quarantined => (Side::Worker, 502, None, Warn, "quarantined"),
         }
     }
 
@@ -113,9 +125,31 @@ impl FaultKind {
         self.row().2
     }
 
+    /// The level at which a front logs the request.
+    #[must_use]
+    pub const fn level(self) -> Level {
+        self.row().3
+    }
+
     /// The name used in metrics and logs.
     #[must_use]
     pub const fn label(self) -> &'static str {
-        self.row().3
+        self.row().4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_quiet_about_clients_that_left_and_about_overload() {
+        assert_eq!(FaultKind::ClientGone.level(), Level::Debug);
+        for kind in [FaultKind::QueueFull, FaultKind::QueueTimeout] {
+            assert_eq!((kind.level(), kind.status(), kind.retry_after()), (Level::Often, 503, Some(1)));
+        }
+        for kind in [FaultKind::WorkerDied, FaultKind::Deadline, FaultKind::Quarantined, FaultKind::Storage] {
+            assert_eq!((kind.level(), kind.retry_after()), (Level::Warn, None), "{}", kind.label());
+        }
     }
 }

@@ -13,10 +13,9 @@ use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::NewWorker;
 use crate::lane_reader::handle::LaneHandle;
-use crate::lane_reader::rescue::Death;
 use crate::lane_reader::waste::Waste;
 use crate::panics;
-use crate::process::event::Event;
+use crate::process::end::Death;
 use crate::process::worker_state::KillReason;
 use crate::response::sink::Sink;
 use howdah_transport::FrameReceiver;
@@ -271,14 +270,23 @@ impl LaneReader {
     fn finish(mut self) {
         self.log.end(&self.lane);
         let Some(mut lane) = self.lane.remove() else { return };
-        let reason = lane.state.kill_reason().cloned();
         let served = lane.state.is_serving();
         let idle = lane.requests == 0 && lane.in_flight.is_empty() && served;
         let parts = rescue::parts(&lane);
         if served || !parts.is_empty() {
             self.lane.note_death();
         }
-        let death = Death { pid: lane.pid, home: lane.home, reason: reason.as_ref() };
+        let death = Death {
+            worker: lane.worker,
+            pid: lane.pid,
+            generation: lane.generation,
+            home: lane.home,
+            was_ready: lane.was_ready,
+            idle,
+            lived: lane.started.elapsed(),
+            reason: lane.state.kill_reason().cloned(),
+            said: self.log.said.take(),
+        };
         let requests: Vec<_> = lane.in_flight.take().zip(parts).collect();
         for (request, part) in requests {
             if self.open.has_ended(request.number) || request.overdue.is_some() {
@@ -289,17 +297,7 @@ impl LaneReader {
                 sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were looked after"));
             }
         }
-        let event = Event::WorkerGone {
-            worker: lane.worker,
-            pid: lane.pid,
-            generation: lane.generation,
-            was_ready: lane.was_ready,
-            idle,
-            lived: lane.started.elapsed(),
-            reason,
-            said: self.log.said.take(),
-        };
-        self.lane.tell_gone(event);
+        self.lane.tell_gone(death);
     }
 }
 

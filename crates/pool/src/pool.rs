@@ -141,8 +141,8 @@ impl Pool {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
-        let learns = self.config().learns && request.head.method() == b"GET" && self.shared.learned.wants_next();
-        let target = learns.then(|| request.head.uri().to_vec());
+        let learns = self.config().learns && request.is_get && self.shared.learned.wants_next();
+        let target = learns.then(|| request.target().to_vec());
         let (sink, receiver) = sink::new(self.limits.clone(), stats, request.share.clone());
         let mut pending = Box::new(Pending::new(request, sink));
         if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {

@@ -22,6 +22,8 @@ pub struct Request {
     /// The request's body, complete: fronts spool it before they hand the request over, so that a slow client never
     /// holds a worker.
     pub body: RequestBody,
+    /// `true` for a GET, which the server may make again for itself.
+    pub is_get: bool,
     /// True if the request may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
     pub repeatable: bool,
     /// The request's id, as it appears in the logs.
@@ -47,6 +49,46 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request that the server makes itself: no client waits for it, it has no body, and it dies with its worker.
+    #[must_use]
+    pub fn without_client(head: EncodedRequest, id: RequestId) -> Self {
+        let now = Instant::now();
+        Self {
+            head,
+            body: RequestBody::Empty,
+            is_get: false,
+            repeatable: false,
+            id,
+            received: now,
+            complete: now,
+            waited: Duration::ZERO,
+            client: 0,
+            route: None,
+            limits: TimeLimits::default(),
+            interim: None,
+            share: None,
+            busy: None,
+        }
+    }
+
+    /// The method's name. A slice of `head`, as are the next two: nothing is parsed.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        self.head.method()
+    }
+
+    /// Path and query.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        self.head.uri()
+    }
+
+    /// The path without the query.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        self.target().split(|&byte| byte == b'?').next().unwrap_or_default()
+    }
+
     /// Bytes of memory that the request takes while it waits. A body of more than 1 KB is not among them: that is
     /// charged already.
     #[must_use]
@@ -57,8 +99,7 @@ impl Request {
     /// Method and target for logs and `status`, e.g. `GET /a?b`.
     #[must_use]
     pub fn label(&self) -> String {
-        let (method, uri) = (self.head.method(), self.head.uri());
-        format!("{} {}", String::from_utf8_lossy(method), String::from_utf8_lossy(uri))
+        format!("{} {}", String::from_utf8_lossy(self.method()), String::from_utf8_lossy(self.target()))
     }
 }
 

@@ -159,7 +159,7 @@ impl Shared {
     pub(crate) fn submit(&self, pending: Box<Pending>, now: Instant) -> Result<(), (Fault, Box<Pending>)> {
         let mut scheduler = self.lock();
         if !scheduler.quarantine.is_empty() {
-            let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
+            let path = quarantine::key(&pending.request);
             if scheduler.quarantine.refuses(&path, now).is_some() {
                 return Err((Fault::new(FaultKind::Quarantined), pending));
             }

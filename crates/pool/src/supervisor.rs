@@ -27,7 +27,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,8 +45,6 @@ mod way_back;
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A worker that ends within this time without having had a request counts as a failed start.
-const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
@@ -231,17 +228,8 @@ impl Supervisor {
                 tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
                 self.drop_outdated(generation, boot_began_us);
             }
-            Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason, said } => {
-                self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
-                self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
-                let useless = !was_ready || (idle && lived < SHORT_LIFE);
-                let meant = matches!(reason, Some(KillReason::WarmUp));
-                if useless && !meant && self.stop.is_none() {
-                    self.useless_worker(generation, pid, was_ready, reason.as_ref(), said.as_deref());
-                } else if let Some(generation) = self.generation_mut(generation) {
-                    generation.deaths.settled(pid);
-                }
-                tracing::debug!(pool = self.pool.name(), worker, pid, generation, ?lived, ?reason, "worker gone");
+            Event::WorkerGone(death) => {
+                self.worker_gone(death);
                 self.drop_finished_generations();
             }
             Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),

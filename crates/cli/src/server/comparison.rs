@@ -7,9 +7,7 @@
 
 use howdah_doctor::compare::{Expected, Words};
 use howdah_observe::PoolMetrics;
-use howdah_pool::{
-    BodyCopy, Demotions, Fault, Pool, Request, RequestBody, RequestId, Response, TimeLimits, Verdict, Way,
-};
+use howdah_pool::{BodyCopy, Demotions, Fault, Pool, Request, RequestId, Response, TimeLimits, Verdict, Way};
 use howdah_transport::wire::EncodedRequest;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -135,7 +133,7 @@ impl Comparison {
     /// # Errors
     /// As `Pool::run`.
     pub(crate) async fn run(self: &Arc<Self>, request: Request) -> Result<Response, Fault> {
-        let is_wanted = match self.demotions.way_of(request.head.uri()) {
+        let is_wanted = match self.demotions.way_of(request.target()) {
             Way::Classic => return self.classic.run(request).await,
             Way::Suspected => true,
             Way::Own => self.draws(),
@@ -158,8 +156,8 @@ impl Comparison {
     /// What is to be kept of a request to repeat it; none if it must not be, or another one is being compared.
     fn wanted(&self, request: &Request) -> Option<Wanted> {
         let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
-        let may_be_repeated = || howdah_pool::may_be_asked_again(request.head.uri()) && !is_private();
-        if request.head.method() != b"GET" || !request.body.is_empty() || !may_be_repeated() {
+        let may_be_repeated = || howdah_pool::may_be_asked_again(request.target()) && !is_private();
+        if !request.is_get || !request.body.is_empty() || !may_be_repeated() {
             return None;
         }
         let turn = self.turn.clone().try_acquire_owned().ok()?;
@@ -278,22 +276,9 @@ const fn is_comparable(status: u16) -> bool {
 
 /// The same request again, of nobody.
 fn repeated(wanted: &Wanted) -> Request {
-    let now = Instant::now();
     Request {
-        head: wanted.head.clone(),
-        body: RequestBody::Empty,
-        // It dies with its worker, and that is all.
-        repeatable: false,
-        id: wanted.id,
-        received: now,
-        complete: now,
-        waited: Duration::ZERO,
-        client: 0,
-        route: None,
         limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), cpu: None, queue: Some(IDLE_WITHIN) },
-        interim: None,
-        share: None,
-        busy: None,
+        ..Request::without_client(wanted.head.clone(), wanted.id)
     }
 }
 

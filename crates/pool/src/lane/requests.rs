@@ -195,7 +195,7 @@ impl LaneRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Request, RequestBody, RequestId};
+    use crate::request::{Request, RequestId};
     use crate::response::parts::Limits;
     use crate::response::sink;
     use crate::response::stats::RequestStats;
@@ -214,19 +214,8 @@ mod tests {
         let (sink, _) = sink::new(Arc::new(limits), RequestStats::default(), None);
         let now = Instant::now();
         let request = Request {
-            head: RequestBuilder::new(1, 1001, 1).finish(),
-            body: RequestBody::Empty,
             repeatable: true,
-            id: RequestId(number),
-            received: now,
-            complete: now,
-            waited: Duration::ZERO,
-            client: 0,
-            route: None,
-            limits: crate::request::time_limits::TimeLimits::default(),
-            interim: None,
-            share: None,
-            busy: None,
+            ..Request::without_client(RequestBuilder::new(1, 1001, 1).finish(), RequestId(number))
         };
         let pending = Box::new(Pending::new(request, sink));
         InFlight {

@@ -3,7 +3,8 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
-use crate::lane_reader::rescue::{Death, Part};
+use crate::lane_reader::rescue::Part;
+use crate::process::end::Death;
 use crate::process::event::Event;
 use crate::process::worker_state::KillReason;
 use crate::request::TakesInterim;
@@ -251,12 +252,12 @@ impl LaneHandle {
     }
 
     /// Decides about a request that the dead worker had.
-    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death<'_>) {
+    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death) {
         death.rescue(&self.shared, pending, part);
     }
 
     /// Tells the supervisor of the worker's death.
-    pub(crate) fn tell_gone(&self, gone: Event) {
-        self.shared.tell_supervisor(gone);
+    pub(crate) fn tell_gone(&self, death: Death) {
+        self.shared.tell_supervisor(Event::WorkerGone(death));
     }
 }

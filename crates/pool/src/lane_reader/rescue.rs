@@ -8,6 +8,7 @@
 use crate::fault::{Fault, FaultKind};
 use crate::lane::Lane;
 use crate::lane::requests::InFlight;
+use crate::process::end::Death;
 use crate::process::event::Event;
 use crate::process::worker_state::KillReason;
 use crate::queue::quarantine;
@@ -41,15 +42,6 @@ pub(crate) enum Part {
     TimedOut,
 }
 
-/// A worker's death.
-#[derive(Debug)]
-pub(crate) struct Death<'a> {
-    pub(crate) pid: u32,
-    pub(crate) home: usize,
-    /// Why the server killed it, if it did.
-    pub(crate) reason: Option<&'a KillReason>,
-}
-
 /// What each request of a dead worker had to do with its death, in the order of the requests.
 pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
@@ -70,7 +62,7 @@ pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     lane.in_flight.iter().enumerate().map(part).collect()
 }
 
-impl Death<'_> {
+impl Death {
     /// Decides about a request whose worker has died: run it again, or fail it.
     pub(crate) fn rescue(&self, pool: &Arc<Shared>, pending: Box<Pending>, part: Part) {
         let refused = self.note_suspect(pool, &pending, part);
@@ -97,17 +89,16 @@ impl Death<'_> {
             return false;
         }
         if let Some(demotions) = pool.demotions.get().filter(|_| part == Part::Suspect) {
-            demotions.note_death(pending.request.head.uri(), pending.killed > 0);
+            demotions.note_death(pending.request.target(), pending.killed > 0);
         }
-        let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
+        let path = quarantine::key(&pending.request);
         let now = Instant::now();
         let mut scheduler = pool.lock();
         let pause = scheduler.quarantine.note_request(path.clone(), now);
         let refused = scheduler.quarantine.refuses(&path, now).is_some();
         if pause.is_some() {
             // Those that wait would be next.
-            let is_same =
-                |pending: &Pending| quarantine::key(pending.request.head.method(), pending.request.head.uri()) == path;
+            let is_same = |pending: &Pending| quarantine::key(&pending.request) == path;
             while let Some(waiting) = scheduler.queue.remove_one(is_same) {
                 waiting.sink.fail(Fault::new(FaultKind::Quarantined));
             }
@@ -182,7 +173,7 @@ impl Death<'_> {
     /// What the client of a request is told that is not run again.
     fn fault(&self, part: Part) -> Fault {
         let pid = self.pid;
-        match self.reason {
+        match &self.reason {
             Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
             Some(KillReason::CpuDeadline) => Fault::new(FaultKind::CpuDeadline),
             Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),

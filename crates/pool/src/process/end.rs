@@ -6,6 +6,7 @@
 //! Two sources tell of a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause. They
 //! come in either order; a death that matters waits here for its cause.
 
+use crate::process::worker_state::KillReason;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -67,14 +68,46 @@ impl fmt::Display for End {
     }
 }
 
-/// The death of a worker that was of no use.
+/// A worker that ends within this time without having had a request counts as a failed start.
+const SHORT_LIFE: Duration = Duration::from_millis(200);
+
+/// A worker's death, as its lane's reader reports it: to its requests (`rescue`) and to the supervisor.
 #[derive(Debug)]
 pub(crate) struct Death {
+    /// The worker's number within its pool.
+    pub(crate) worker: u32,
     pub(crate) pid: u32,
-    /// What it was, for the operator.
-    pub(crate) what: String,
+    pub(crate) generation: u64,
+    /// The I/O thread that read its lane.
+    pub(crate) home: usize,
     /// It had been ready.
     pub(crate) was_ready: bool,
+    /// It served, and had never had a request.
+    pub(crate) idle: bool,
+    pub(crate) lived: Duration,
+    /// Set if the server killed it.
+    pub(crate) reason: Option<KillReason>,
+    /// The first error it logged before it was ready.
+    pub(crate) said: Option<String>,
+}
+
+impl Death {
+    /// `true` if it speaks against what the worker booted, unless somebody killed it.
+    pub(crate) fn is_of_no_use(&self) -> bool {
+        let is_useless = !self.was_ready || (self.idle && self.lived < SHORT_LIFE);
+        is_useless && !matches!(self.reason, Some(KillReason::WarmUp))
+    }
+
+    /// What happened, for the operator.
+    pub(crate) fn what(&self) -> String {
+        let pid = self.pid;
+        match (&self.reason, &self.said) {
+            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
+            _ if self.was_ready => format!("worker {pid} ended before its first request"),
+            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
+            _ => format!("worker {pid} ended before it was ready"),
+        }
+    }
 }
 
 /// A generation's workers, and the halves of what is known about their deaths.
@@ -135,7 +168,34 @@ mod tests {
     use super::*;
 
     fn death(pid: u32) -> Death {
-        Death { pid, what: String::new(), was_ready: false }
+        Death {
+            worker: 0,
+            pid,
+            generation: 1,
+            home: 0,
+            was_ready: false,
+            idle: false,
+            lived: Duration::ZERO,
+            reason: None,
+            said: None,
+        }
+    }
+
+    #[test]
+    fn a_worker_that_has_served_or_was_meant_to_end_says_nothing_of_its_boot() {
+        let lived = |millis| Duration::from_millis(millis);
+        for (was_ready, idle, age, reason, expected) in [
+            (false, false, 0, None, Some("worker 7 ended before it was ready: no")),
+            (false, false, 9_000, Some(KillReason::BootTimeout), Some("it was not ready within the boot timeout")),
+            (false, false, 0, Some(KillReason::WarmUp), None),
+            (true, true, 10, None, Some("worker 7 ended before its first request")),
+            (true, true, 10_000, None, None),
+            (true, false, 10, None, None),
+        ] {
+            let said = Some("no".to_owned());
+            let death = Death { was_ready, idle, lived: lived(age), reason, said, ..death(7) };
+            assert_eq!(death.is_of_no_use().then(|| death.what()).as_deref(), expected, "{death:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What the supervisor is told: by lanes' readers, by the zygote's socket, by requests that wait, by the operator.
 
-use crate::process::end::End;
+use crate::process::end::{Death, End};
 use crate::process::profile::Taker;
-use crate::process::worker_state::KillReason;
 use howdah_transport::zygote_protocol::FromZygote;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -27,17 +26,7 @@ pub(crate) enum Event {
         generation: u64,
         boot_began_us: u64,
     },
-    WorkerGone {
-        worker: u32,
-        pid: u32,
-        generation: u64,
-        was_ready: bool,
-        idle: bool,
-        lived: Duration,
-        reason: Option<KillReason>,
-        /// The first error it logged before it was ready.
-        said: Option<String>,
-    },
+    WorkerGone(Death),
     Zygote {
         generation: u64,
         message: FromZygote,

@@ -370,8 +370,7 @@ impl Scheduler {
             }
             self.estimates.note(pending.key, whole);
             if !self.quarantine.is_empty() {
-                let head = &pending.request.head;
-                self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);
+                self.quarantine.note_survivor(&quarantine::key(&pending.request), now);
             }
             lane.last = Some(LastRequest::of(pending.request, took));
         }

@@ -1,7 +1,7 @@
 //! Whatever is pushed, put back, popped, removed: nothing is lost, nothing comes twice, and clients get equal shares.
 
 use super::*;
-use crate::request::{Request, RequestBody, RequestId};
+use crate::request::{Request, RequestId};
 use crate::response::parts;
 use crate::response::sink::{self, ResponseBody};
 use crate::response::stats::RequestStats;
@@ -13,21 +13,10 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
     let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
     let limits = parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
     let (sink, receiver) = sink::new(Arc::new(limits), RequestStats::default(), None);
-    let now = Instant::now();
     let request = Request {
-        head: RequestBuilder::new(id, 1001, 0).finish(),
-        body: RequestBody::Empty,
         repeatable: true,
-        id: RequestId(id),
-        received: now,
-        complete: now,
-        waited: Duration::ZERO,
         client,
-        route: None,
-        limits: crate::request::time_limits::TimeLimits::default(),
-        interim: None,
-        share: None,
-        busy: None,
+        ..Request::without_client(RequestBuilder::new(id, 1001, 0).finish(), RequestId(id))
     };
     let mut pending = Box::new(Pending::new(request, sink));
     pending.expected = Expected { mean, high: mean, cpu: 0 };

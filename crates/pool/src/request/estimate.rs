@@ -111,10 +111,8 @@ impl RouteKey {
     /// The key of a request: its script, its method and its path without the query.
     pub(crate) fn of(request: &Request) -> Self {
         let script = xxh3_64_with_seed(request.head.script(), 0);
-        let target = request.head.uri();
-        let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-        let method = u64::from(request.head.method().first().copied().unwrap_or_default());
-        Self { script, path: xxh3_64_with_seed(path, script.wrapping_add(method)) }
+        let method = u64::from(request.method().first().copied().unwrap_or_default());
+        Self { script, path: xxh3_64_with_seed(request.path(), script.wrapping_add(method)) }
     }
 }
 

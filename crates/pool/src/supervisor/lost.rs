@@ -5,6 +5,7 @@ use super::Supervisor;
 use crate::process::end::{Death, End};
 use crate::process::worker_state::KillReason;
 use crate::supervisor::generation::Generation;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
@@ -25,35 +26,30 @@ impl Supervisor {
         }
     }
 
-    /// A worker has died that was of no use. Unless the server has killed it, its zygote knows why.
-    pub(super) fn useless_worker(
-        &mut self,
-        number: u64,
-        pid: u32,
-        was_ready: bool,
-        reason: Option<&KillReason>,
-        said: Option<&str>,
-    ) {
-        let what = match (reason, said) {
-            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
-            _ if was_ready => format!("worker {pid} ended before its first request"),
-            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
-            _ => format!("worker {pid} ended before it was ready"),
-        };
-        let Some(generation) = self.generation_mut(number) else { return };
-        if reason.is_some() {
-            generation.deaths.settled(pid);
-            return self.failed(number, what);
-        }
-        if let Some((death, end)) = generation.deaths.useless(Death { pid, what, was_ready }, Instant::now()) {
-            self.judge(number, &death, &end);
+    /// A worker is dead: counts it, and judges its boot if it was of no use. Unless the server killed such a worker, its
+    /// zygote knows the cause.
+    pub(super) fn worker_gone(&mut self, death: Death) {
+        let pool = self.pool.name();
+        let Death { worker, pid, generation, lived, ref reason, .. } = death;
+        tracing::debug!(pool, worker, pid, generation, ?lived, ?reason, "worker gone");
+        self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
+        self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
+        let is_judged = death.is_of_no_use() && self.stop.is_none();
+        let Some(of) = self.generation_mut(generation) else { return };
+        if !is_judged || reason.is_some() {
+            of.deaths.settled(pid);
+            if is_judged {
+                self.failed(generation, death.what());
+            }
+        } else if let Some((death, end)) = of.deaths.useless(death, Instant::now()) {
+            self.judge(generation, &death, &end);
         }
     }
 
     /// Whether a worker's death speaks against what it has booted.
     pub(super) fn judge(&mut self, number: u64, death: &Death, end: &End) {
         if !end.is_from_outside() {
-            self.failed(number, death.what.clone());
+            self.failed(number, death.what());
         } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
             self.note_killed(&format!("worker {} was killed while it booted ({end})", death.pid));
         }
@@ -67,7 +63,7 @@ impl Supervisor {
                 && let Some(death) = generation.deaths.given_up(Instant::now())
             {
                 if !generation.zygote.has_hung_up() {
-                    self.failed(number, death.what);
+                    self.failed(number, death.what());
                 }
             }
         }

@@ -8,6 +8,7 @@ use crate::lane::{Lane, NewWorker};
 use crate::lane_reader::LaneReader;
 use crate::lane_reader::handle::LaneHandle;
 use crate::pool::Pool;
+use crate::process::end::Death;
 use crate::process::event::Event;
 use crate::request::{Request, RequestBody, RequestId};
 use crate::response::sink::Response;
@@ -145,7 +146,7 @@ impl Stage {
     /// Waits for the end of a worker; why it was killed.
     pub(crate) async fn funeral(&mut self) -> Option<&'static str> {
         loop {
-            if let Event::WorkerGone { reason, .. } = self.event().await {
+            if let Event::WorkerGone(Death { reason, .. }) = self.event().await {
                 return reason.map(|reason| reason.label());
             }
         }
@@ -175,21 +176,7 @@ impl Stage {
 pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
     let mut head = RequestBuilder::new(5, 1001, 1);
     head.var(VarName::QUERY_STRING, &[b'q'; 700]);
-    Request {
-        head: head.finish(),
-        body,
-        repeatable,
-        id: RequestId(5),
-        received: Instant::now(),
-        complete: Instant::now(),
-        waited: Duration::ZERO,
-        client: 0,
-        route: None,
-        limits: crate::request::time_limits::TimeLimits::default(),
-        interim: None,
-        share: None,
-        busy: None,
-    }
+    Request { body, repeatable, ..Request::without_client(head.finish(), RequestId(5)) }
 }
 
 impl Puppet {

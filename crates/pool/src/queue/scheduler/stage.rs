@@ -9,7 +9,7 @@ use crate::queue::shares::Shares;
 use crate::queue::waiting::Limits;
 use crate::request::pending::Pending;
 use crate::request::time_limits::TimeLimits;
-use crate::request::{Request, RequestBody, RequestId};
+use crate::request::{Request, RequestId};
 use crate::response::parts;
 use crate::response::sink::{self, ResponseBody};
 use crate::response::stats::RequestStats;
@@ -91,19 +91,12 @@ impl Stage {
         head.script(at);
         let now = self.instant();
         let request = Request {
-            head: head.finish(),
-            body: RequestBody::Empty,
             repeatable: true,
-            id: RequestId(id),
             received: now,
             complete: now,
-            waited: Duration::ZERO,
             client,
             route,
-            limits: TimeLimits::default(),
-            interim: None,
-            share: None,
-            busy: None,
+            ..Request::without_client(head.finish(), RequestId(id))
         };
         (Box::new(Pending::new(request, sink)), receiver)
     }

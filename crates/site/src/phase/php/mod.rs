@@ -15,7 +15,7 @@ use crate::route::Script;
 use crate::upstream::{Target, Upstream};
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim, TimeLimits};
+use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TimeLimits};
 use howdah_protocol::{Informational, RequestBody, Response, Taken};
 use howdah_rules::Times;
 use http::Method;
@@ -64,6 +64,7 @@ pub(crate) async fn run<U: Upstream>(
     let request = howdah_pool::Request {
         head,
         body,
+        is_get: exchange.head.method == Method::GET,
         repeatable: matches!(exchange.head.method, Method::GET | Method::HEAD | Method::OPTIONS),
         id: exchange.id,
         received: exchange.started,
@@ -137,12 +138,12 @@ fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
 }
 
 fn log_fault(fault: &Fault, exchange: &Exchange) {
-    let waited_in_vain = matches!(fault.kind, FaultKind::QueueTimeout | FaultKind::QueueFull);
-    let others = if waited_in_vain { exchange.site.server.waited_in_vain.speaks() } else { Some(0) };
+    let level = fault.kind.level();
+    let others = if level == Level::Often { exchange.site.server.waited_in_vain.speaks() } else { Some(0) };
     let Some(others) = others else { return };
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let (target, trace) = (&*target, exchange.trace_id());
-    if fault.kind == FaultKind::ClientGone {
+    if level == Level::Debug {
         tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     } else if others > 0 {
         tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "not answered, like others before it");
