@@ -107,8 +107,7 @@ impl Authority {
         [
             ("acme.directory", text(&self.directory())),
             ("acme.ca_file", text(&self.ca_file().display().to_string())),
-            ("acme.retry", text("1s")),
-            ("acme.retry_most", text("5s")),
+            ("acme.retry", text("5s")),
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .to_vec()

@@ -38,7 +38,7 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
     let run = place.run.display();
     let user = if as_root() { "user = root\ngroup = root\n" } else { "" };
     let env: String = setup.env.iter().map(|(key, value)| format!("env[{key}] = \"{value}\"\n")).collect();
-    let pages: String = ["status_path", "ping_path", "ping_response"]
+    let pages: String = ["status_path", "ping_path"]
         .iter()
         .filter_map(|key| Some((key, setup.settings.iter().find(|(own, _)| own == key)?)))
         .map(|(key, (_, value))| format!("{} = {value}\n", fpm_name(key)))
@@ -53,8 +53,7 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
 fn fpm_name(key: &str) -> &str {
     match key {
         "status_path" => "pm.status_path",
-        "ping_path" => "ping.path",
-        _ => "ping.response",
+        _ => "ping.path",
     }
 }
 

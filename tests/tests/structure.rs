@@ -487,3 +487,38 @@ fn every_claim_about_security_names_a_test_that_exists() {
     }
     assert!(found > 30, "{found} tests and files are named");
 }
+
+/// Maximum number of settings, flags of `howdah serve`, commands and metrics. Each is a promise to somebody; lower a number when
+/// one goes, and give up two to add one.
+const MOST_KEYS: usize = 245;
+const MOST_FLAGS: usize = 36;
+const MOST_COMMANDS: usize = 20;
+const MOST_METRICS: usize = 73;
+
+#[test]
+fn settings_flags_commands_and_metrics_only_become_fewer() {
+    let settings = read("docs/reference/settings.md");
+    let keys = settings.lines().filter(|line| line.starts_with("### `")).count();
+    let (_, rules) = settings.split_once("\n## `[[rule]]`\n").expect("rules have a section");
+    let (rules, _) = rules.split_once("\n## ").expect("there are sections after that of rules");
+    let keys = keys + rules.lines().filter(|line| line.starts_with("- `")).count();
+    let commands_page = read("docs/reference/commands.md");
+    let commands = commands_page.lines().filter(|line| line.starts_with("## `howdah ")).count();
+    let (_, serve) = commands_page.split_once("\n## `howdah serve`\n").expect("serve has a section");
+    let serve = serve.split("\n## ").next().unwrap_or_default();
+    let is_flag = |line: &&str| {
+        line.trim_start().starts_with('-') && line.split("--").nth(1).is_some_and(|_| line.starts_with("  "))
+    };
+    let flags = serve.lines().filter(is_flag).filter(|line| !line.contains("--help")).count();
+    let metrics = read("docs/reference/metrics.md").lines().filter(|line| line.starts_with("- `howdah_")).count();
+    for (what, count, most, where_) in [
+        ("keys of howdah.toml", keys, MOST_KEYS, "crates/config/src/settings*.rs and crates/rules/src/keys.rs"),
+        ("flags of `howdah serve`", flags, MOST_FLAGS, "`flag(…)` in crates/config/src/settings*.rs"),
+        ("commands", commands, MOST_COMMANDS, "crates/config/src/cli.rs"),
+        ("metrics", metrics, MOST_METRICS, "crates/observe/src/metrics/table.rs"),
+    ] {
+        println!("{what}: {count}");
+        assert!(count > most / 2, "{what}: {count} were found, which cannot be: look at how they are counted");
+        assert!(count <= most, "{what}: {count}, where {most} were enough; look at {where_}");
+    }
+}

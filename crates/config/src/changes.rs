@@ -19,7 +19,6 @@ const OF_THE_PROCESS: &[&str] = &[
     "admin_remote",
     "admin_hosts",
     "admin_token",
-    "admin_json",
     "dashboard_orders",
     "listen_mode",
     "listen_owner",
@@ -35,11 +34,10 @@ const OF_THE_PROCESS: &[&str] = &[
     "log.format",
     "log.error",
     "tls.http3",
-    "tls.http3_retry_above",
 ];
 
 /// The same where HTTP/3 is on: its endpoints keep the TLS that they were opened with.
-const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca", "tls.ticket_rotation"];
+const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca"];
 
 /// One thing that a reload changes, as a line for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,7 +291,6 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
         "admin_remote" admin_remote;
         "admin_hosts" admin_hosts;
         "admin_token" admin_token;
-        "admin_json" admin_json;
         "dashboard_orders" dashboard_orders;
         "listen_mode" listen_mode;
         "listen_owner" listen_owner;
@@ -309,14 +306,12 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
         "log.format" log.format;
         "log.error" log.error;
         "tls.http3" tls.http3;
-        "tls.http3_retry_above" tls.http3_retry_above;
     }
     for name in OF_HTTP3.iter().filter(|name| waiting.iter().any(|kept| kept == *name)) {
         match *name {
             "tls.min_version" => settings.tls.min_version = old.tls.min_version,
             "tls.client_auth" => settings.tls.client_auth = old.tls.client_auth,
-            "tls.client_ca" => settings.tls.client_ca.clone_from(&old.tls.client_ca),
-            _ => settings.tls.ticket_rotation = old.tls.ticket_rotation,
+            _ => settings.tls.client_ca.clone_from(&old.tls.client_ca),
         }
     }
     settings.acme.clone_from(&old.acme);

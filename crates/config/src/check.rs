@@ -122,10 +122,6 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
 /// What is said of the number of workers must fit together.
 fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn Fn(&str) -> String) {
     let max = pool.workers.max as usize;
-    if pool.start_workers > max {
-        let message = format!("{} is more than `workers` allows, {}", pool.start_workers, pool.workers.show());
-        source.object(&name("start_workers"), message);
-    }
     let spare = pool.spare_workers;
     if spare.min.max(spare.max.unwrap_or(0)) as usize > max {
         let message = format!("{} is more than `workers` allows, {}", spare.show(), pool.workers.show());

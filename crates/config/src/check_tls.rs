@@ -1,14 +1,9 @@
 //! Checks the settings of TLS among each other. Whether the files hold what they should is looked at where they are loaded.
 
-use std::time::Duration;
-
 use crate::address::ListenAddr;
 use crate::choice::ClientAuth;
 use crate::settings::Settings;
 use crate::source::Source;
-
-/// Tickets are for hours: longer, and a key that leaks opens more than its time is worth; shorter, and nobody resumes.
-const ROTATION: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(6 * 3600));
 
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     let tls = &settings.tls;
@@ -56,9 +51,6 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     {
         let message = format!("\"{hsts}\" must begin with \"max-age=SECONDS\", for example \"max-age=31536000\"");
         source.object("tls.hsts", message);
-    }
-    if tls.ticket_rotation < ROTATION.0 || tls.ticket_rotation > ROTATION.1 {
-        source.object("tls.ticket_rotation", "must be between 1m and 6h".to_owned());
     }
 }
 

@@ -60,12 +60,6 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
         let message = format!("{} is no directory of control groups (cgroup v2)", parent.display());
         source.object(&name(pool, "cgroup"), message);
     }
-    if !(-20..=19).contains(&php.nice) {
-        source.object(&name(pool, "nice"), format!("must be from -20 to 19, not {}", php.nice));
-    }
-    if !(-1000..=1000).contains(&php.oom_score_adj) {
-        source.object(&name(pool, "oom_score_adj"), format!("must be from -1000 to 1000, not {}", php.oom_score_adj));
-    }
 }
 
 fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {

@@ -148,16 +148,6 @@ choice! {
 }
 
 choice! {
-    /// The response to a request for a host that no site is for.
-    UnknownHost, default Misdirected {
-        /// 421, Misdirected Request.
-        Misdirected = "421",
-        /// 404, Not Found.
-        NotFound = "404",
-    }
-}
-
-choice! {
     /// What becomes of an .htaccess file with a directive that is not known.
     UnknownDirective, default Refuse {
         /// The file is not followed: requests below it get 500, as under Apache.

@@ -310,6 +310,7 @@ const INIT_EXAMPLES: &str = "\
 Examples:
   howdah init                    howdah.toml for the application in this directory
   howdah init /srv/shop --print  what it would be
+  howdah init www.conf           the settings of a pool of PHP-FPM as howdah.toml, in this directory
 
 A file that is there already is never written over.";
 
@@ -436,10 +437,10 @@ fn init_args() -> clap::Command {
         .value_name("DIR")
         .default_value(".")
         .value_parser(clap::value_parser!(PathBuf))
-        .help("The application's directory");
+        .help("The application's directory, or a PHP-FPM pool file");
     let print = Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print it, and write nothing");
     clap::Command::new("init")
-        .about("Look which application is in a directory and write a howdah.toml for it")
+        .about("Write a howdah.toml for the application in a directory, or from a PHP-FPM pool file")
         .arg(directory)
         .arg(print)
         .after_help(INIT_EXAMPLES)

@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
             let line = lines.line(span.start);
             let key = text.get(span).filter(|_| error.message() == DUPLICATE);
             let message = key.map_or_else(|| error.message().to_owned(), |key| duplicate(text, key, line));
-            (line, format!("{message}{}", advice(text, line)))
+            (line, message)
         })
         .collect();
     found.sort_by_key(|(line, _)| *line);
@@ -107,15 +107,6 @@ fn duplicate(text: &str, key: &str, line: usize) -> String {
         false => String::new(),
     };
     format!("{DUPLICATE} {key}, which line {} sets already{advice}", at + 1)
-}
-
-/// What to do about a line that is written as in a file of PHP-FPM.
-fn advice(text: &str, line: usize) -> String {
-    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim_start();
-    let key = written.split(['=', ' ']).next().unwrap_or_default();
-    let is_of_fpm =
-        key.strip_prefix("pm.").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
-    if is_of_fpm { format!("; put the key in quotes: \"{key}\" = …") } else { String::new() }
 }
 
 /// Where each line of a text begins.

@@ -53,7 +53,6 @@ mod settings;
 mod settings_acme;
 mod settings_deploy;
 mod settings_file;
-mod settings_fpm;
 mod settings_http;
 mod settings_proxy;
 mod settings_route;
@@ -79,7 +78,7 @@ pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
     ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion, TrustedHeader,
-    UnknownDirective, UnknownHost,
+    UnknownDirective,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;
@@ -101,7 +100,6 @@ pub use secret::Secret;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 pub use settings_acme::AcmeSettings;
 pub use settings_deploy::DeploySettings;
-pub use settings_fpm::FpmNames;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_proxy::ProxySettings;
 pub use settings_route::{Route, RouteKeys};

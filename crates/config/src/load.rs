@@ -21,7 +21,6 @@ use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_file::read_file;
-use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
@@ -122,7 +121,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
     let default = PoolSettings {
         php: PhpSettings::read(source),
         sandbox: SandboxSettings::read(source),
-        ..FpmNames::over(PoolSettings::read(source), source)
+        ..PoolSettings::read(source)
     };
     let main = source.file;
     let files: Vec<&File> = main.into_iter().chain(site_files).collect();

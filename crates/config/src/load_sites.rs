@@ -11,7 +11,6 @@ use crate::load_proxies;
 use crate::load_rules;
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
-use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::{Route, RouteKeys};
@@ -136,7 +135,7 @@ fn read_pool<'a>(source: &mut Source<'a>, name: &str, file: &'a File, own: &'a [
         name: name.to_owned(),
         php: PhpSettings::read(source),
         sandbox,
-        ..FpmNames::over(PoolSettings::read(source), source)
+        ..PoolSettings::read(source)
     });
     // Patterns that it has from the top level start from there.
     if find(own, "watch").is_some() {

@@ -96,9 +96,7 @@ impl std::error::Error for ConfigErrors {}
 
 /// A setting's name as errors show it: `http.max_body` is `[http] max_body`.
 pub(crate) fn bracketed(name: &str) -> String {
-    // PHP-FPM's names have a dot of their own.
-    let of_fpm = if name.starts_with("pm.") { Some(None) } else { name.find(".pm.").map(Some) };
-    match of_fpm.unwrap_or_else(|| name.rfind('.')) {
+    match name.rfind('.') {
         Some(at) => format!("[{}] {}", &name[..at], &name[at + 1..]),
         None => name.to_owned(),
     }

@@ -10,7 +10,6 @@ use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
-use crate::settings_fpm::FpmNames;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
@@ -53,14 +52,6 @@ pub fn settings_page() -> String {
          `[pool.NAME.sandbox]`, over what `[sandbox]` says.\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
-    page.push_str(
-        "## Pools, by PHP-FPM's names\n\nWhere a pool's settings mean the same as PHP-FPM's, its names are understood too, at \
-         the top level and in `[pool.NAME]`; as in PHP-FPM, what does not go with `pm` has no effect. Keys with a dot stand in \
-         quotes. `howdah check` shows the settings that they become. Saying the same in both ways is an error. How to get \
-         from one to the other is in the guide [docs/guide/sizing.md](../guide/sizing.md).\n\n```toml\npm = \"dynamic\"\n\
-         \"pm.max_children\" = 20\n\"pm.min_spare_servers\" = 2\n\"pm.max_spare_servers\" = 6\n```\n\n",
-    );
-    rows(&mut page, FpmNames::ROWS);
     page.push_str(
         "## `[[route]]`\n\nWhich request paths go to which pool; the first match wins, and what matches none goes to the \
          pool `default`.\n\n```toml\n[pool.api]\nmode = \"worker\"\nscript = \"api.php\"\n\n[[route]]\nmatch = \"/api/*\"\n\
@@ -261,11 +252,11 @@ fn wrap(page: &mut String, paragraph: &str) {
 /// `docs/reference/howdah.schema.json`.
 #[must_use]
 pub fn schema() -> String {
-    let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS, FpmNames::ROWS]);
+    let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS]);
     for (name, rows) in SECTIONS {
         top.insert((*name).to_owned(), object(properties(&[rows])));
     }
-    let mut own = properties(&[PoolSettings::ROWS, FpmNames::ROWS, PhpSettings::ROWS]);
+    let mut own = properties(&[PoolSettings::ROWS, PhpSettings::ROWS]);
     // A section, or only its profile.
     let sandbox = json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] });
     top.insert("sandbox".to_owned(), sandbox.clone());

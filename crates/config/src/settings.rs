@@ -9,7 +9,7 @@ use howdah_budget::machine;
 
 use crate::address::ListenAddr;
 use crate::booted::Booted;
-use crate::choice::{LogFormat, Mode, RootLinks, UnknownDirective, UnknownHost};
+use crate::choice::{Mode, RootLinks, UnknownDirective};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
@@ -60,10 +60,6 @@ settings! {
         ///
         /// Without one every process of this machine, scripts included, can stop the server there.
         admin_token: Option<Secret> = r#""""# example(r#""a long random text""#);
-        /// Take orders that carry `Content-Type: application/json` in the place of `X-Howdah: 1`, as Laravel Octane's do.
-        ///
-        /// Started as `frankenphp`, the server does.
-        admin_json: bool = "false" example("true");
         /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools, drain workers and restore
         /// demoted routes. Without it, it only shows.
         dashboard_orders: bool = "false" example("true");
@@ -85,17 +81,11 @@ settings! {
         dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) flag("threads") example("2");
-        /// Idle workers beyond a pool's minimum end, one a second, while processes wait for memory for this percentage of the
-        /// time (Linux' PSI, over ten seconds) or more; 0 for never. It is that of the server's control group if one limits its
-        /// memory, else that of the machine.
-        memory_pressure: u32 = "10" in(0, 100) example("25");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
         /// After an upgrade: how long the old process keeps the connections that it has. Each goes with its next response, so
         /// this is for clients that ask nothing, WebSockets and long requests; what is left then is ended as in a stop.
         drain_timeout: Duration = r#""60s""# example(r#""1h""#);
-        /// How long a new process may take in an upgrade until all of its pools serve; the old one goes on where it does not.
-        upgrade_timeout: Duration = r#""2m""# example(r#""30s""#);
         /// File names tried in turn where the path is a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).
@@ -134,8 +124,6 @@ settings! {
         ///
         /// A file holds the keys of one `[[site]]` without that header, or several `[[site]]` and their `[pool.NAME]`.
         site_patterns: Vec<String> = r#"["conf.d/*.toml"]"# key("sites") example(r#"["sites/*.toml"]"#);
-        /// The status of requests for hosts that no site is for, where none is for `"default"`.
-        unknown_host: UnknownHost = r#""421""# example(r#""404""#);
     }
     plus {
         /// The `howdah.toml` that was read, with its full path.
@@ -191,11 +179,6 @@ settings! {
         ///
         /// Processors and memory are those that the control group allows (`howdah check` shows them). A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
         workers: WorkerRange = "twice the number of processors, if memory has 64 MiB for each" auto(default_workers) flag("workers") example(r#""2-16""#);
-        /// How many of them are started with the pool; 0 for `MIN`.
-        ///
-        /// In mode `snapshot` a pool on demand starts one in any case, to boot the application: that boot stays when the
-        /// worker goes, and further workers are forked from it.
-        start_workers: usize = "0" in(0, 4096) example("2");
         /// How many idle workers are kept ready beyond those that are busy, up to `MAX`: `N`, or `"LEAST-MOST"`.
         ///
         /// With `MOST`, idle workers up to that number stay, and those beyond it end one a second, whatever `shrink_after`
@@ -221,28 +204,12 @@ settings! {
         /// The longest time that a request waits for a worker; then the client gets 503. It counts from the request's arrival,
         /// wherever it has waited.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
-        /// The same once the queue has not been shorter than this for as long as `queue_timeout`: then more comes than can be
-        /// served, and who waits longer would only wait in vain. At most half of `queue_timeout`, whatever is set.
-        queue_target: Duration = r#""2s""# example(r#""500ms""#);
-        /// Requests whose route usually takes longer than this are slow ones.
-        slow_after: Duration = r#""100ms""# example(r#""1s""#);
-        /// How many slow requests may run at once, so that they leave workers for the rest; 0 for any number.
-        ///
-        /// What a route takes is learnt. Slow requests wait although workers are idle if this many run.
-        slow_workers: usize = "0" in(0, 100000) example("6");
-        /// How far requests that compute for long give way to short ones where processors are scarce; 0 for not at all.
-        ///
-        /// It is added to the nice value of their worker while they run, if their route usually computes for a millisecond or
-        /// more, and only while short requests come. Not in mode `async`, whose workers run both at once.
-        slow_nice: u32 = "15" in(0, 19) example("5");
         /// A request that runs in PHP for longer than this is noted in the slow log, with its PHP stack. 0 for none.
         ///
         /// A route may have a limit of its own. PHP-FPM's name is understood too: `request_slowlog_timeout`.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
         /// Where the slow log goes: as `log.error`, see there. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
-        /// How entries of the slow log are written.
-        slow_log_format: LogFormat = r#""text""# example(r#""json""#);
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
         /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
@@ -291,8 +258,6 @@ settings! {
         ///
         /// PHP-FPM's name is understood too: `"ping.path"`. The admin address has `/pools/NAME/ping` in any case.
         ping_path: Option<String> = r#""""# example(r#""/ping""#);
-        /// What they answer there. PHP-FPM's name is understood too: `"ping.response"`.
-        ping_response: String = r#""pong""# example(r#""alive""#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
         ///
         /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that
@@ -304,6 +269,8 @@ settings! {
         name: String = DEFAULT_POOL.to_owned();
         /// The recipe that boots its application. Then it goes ahead of the pool of a site: see `Booted`.
         recipe: Option<String> = None;
+        /// Number of workers that start with the pool; 0 for `MIN`. More where a recipe boots the application in another pool.
+        start_workers: usize = 0;
         /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
         php: PhpSettings = PhpSettings::default();
         /// Its sandbox: section `[sandbox]`, with what `[pool.NAME.sandbox]` says over it.
@@ -353,10 +320,6 @@ settings! {
         limits: BTreeMap<String, String> = "{}" example(r#"{ nofile = 4096, core = 0, as = "2G" }"#);
         /// The permissions that new files of PHP do not get, in octal; `""` for those that the server was started with.
         umask: Option<FileMode> = r#""""# example(r#""0027""#);
-        /// The nice value of PHP's processes, from -20 to 19; 0 leaves the server's.
-        nice: i32 = "0" example("5");
-        /// How readily the kernel kills PHP's processes when memory is short, from -1000 to 1000; 0 leaves the server's.
-        oom_score_adj: i32 = "0" example("500");
         /// The directory of the control group (cgroup v2) that PHP's processes join; it is made if its parent is there. `""` for
         /// that of the server.
         cgroup: Option<PathBuf> = r#""""# example(r#""/sys/fs/cgroup/system.slice/howdah.service/shop""#);

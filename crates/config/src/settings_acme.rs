@@ -34,12 +34,9 @@ settings! {
         /// Get certificates for names that are not listed, when a client asks for them, if this address allows it: it is asked
         /// with `?domain=NAME`, and a status of 2xx allows. `""` for never.
         on_demand: Option<String> = r#""""# example(r#""http://127.0.0.1:9000/may-have-certificate""#);
-        /// New names on demand in a minute, at most.
-        on_demand_limit: u32 = "10" in(1, 10000) example("30");
-        /// The pause after a first failure. It doubles with each further one.
-        retry: Duration = r#""1m""# example(r#""5m""#);
-        /// The longest pause after failures.
-        retry_most: Duration = r#""12h""# example(r#""24h""#);
+        /// The longest pause after failures. The first one is a minute, or a fifth of this, and doubles with each further
+        /// failure.
+        retry: Duration = r#""12h""# example(r#""1h""#);
         /// The directory of certificates, their keys, accounts and the local CA. Several servers may share it: one orders, the
         /// others take what it got.
         ///

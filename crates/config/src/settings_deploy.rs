@@ -13,16 +13,12 @@ settings! {
         /// Paths that new workers are asked for before they get any visitor's request: `/path` of the first site, or
         /// `host/path`. Each must be answered with a status below 400.
         check: Vec<String> = "[]" example(r#"["/", "shop.example/health"]"#);
-        /// How long each of these responses may take.
-        check_timeout: Duration = r#""10s""# example(r#""3s""#);
         /// The share of clients that the new workers serve at first, while they are watched: from 0, for none, to 1, for all.
         ///
         /// A client is an address; that of a visitor behind a trusted proxy is the one that the proxy names.
         canary: Ratio = "0.0" example("0.05");
         /// How long they are watched. Meanwhile the old workers stay.
         watch: Duration = r#""30s""# example(r#""2m""#);
-        /// How much larger the share of responses with a status of 5xx may be than that of the old workers.
-        max_errors: Ratio = "0.05" example("0.01");
     }
     plus {}
 }
@@ -38,9 +34,6 @@ pub(crate) fn check(deploy: &DeploySettings, source: &mut Source<'_>) {
             let message = format!("\"{target}\" is neither a path such as \"/health\" nor \"shop.example/health\"");
             source.object("deploy.check", message);
         }
-    }
-    if deploy.check_timeout.is_zero() {
-        source.object("deploy.check_timeout", "leaves no time for a response".to_owned());
     }
     if deploy.watch > LONGEST_WATCH {
         source.object("deploy.watch", "is more than an hour, in which nothing else could be reloaded".to_owned());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::TrustedProxy;
-use crate::choice::{AccessFormat, Algorithm, LogFormat, LogLevel, Symlinks, TrustedHeader};
+use crate::choice::{AccessFormat, LogFormat, LogLevel, Symlinks, TrustedHeader};
 use crate::log_target::{AccessTarget, LogTarget};
 use crate::pattern::NamePattern;
 use crate::quantity::ByteSize;
@@ -102,8 +102,6 @@ settings! {
     pub struct StaticSettings at "static" {
         /// Send static files at all.
         enabled: bool = "true" example("false");
-        /// Send `FILE.br`, `FILE.zst` or `FILE.gz` in a file's place to clients that take it.
-        precompressed: bool = "true" example("false");
         /// Send files whose path has a part that starts with a dot (`.well-known` is always sent).
         dotfiles: bool = "false" example("true");
         /// The value of `Cache-Control` on static files; `""` for none.
@@ -119,8 +117,6 @@ settings! {
         /// A look is one system call for each request. On network file systems a longer time may save much; a file of up to 16 KB
         /// that was deleted or changed is then sent for so long as it was. Longer ones are not kept in memory and looked at each time.
         revalidate_after: Duration = r#""0s""# example(r#""1s""#);
-        /// How many files are kept open for reuse.
-        open_files: usize = "1024" in(0, 1000000) example("256");
         /// Which symbolic links are followed: those that stay `inside` the root (and see `link_targets`), `always` or `never`. The
         /// root itself may be one.
         follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
@@ -139,7 +135,12 @@ settings! {
         /// Media types by file name extension, over the built-in list.
         mime: BTreeMap<String, String> = "{}" example(r#"{ webmanifest = "application/manifest+json" }"#);
     }
-    plus {}
+    plus {
+        /// Send `FILE.br`, `FILE.zst` or `FILE.gz` in a file's place to clients that take it; not where scripts hand files over.
+        precompressed: bool = true;
+        /// Maximum number of files kept open for reuse; several sites share it.
+        open_files: usize = 1024;
+    }
 }
 
 settings! {
@@ -147,23 +148,11 @@ settings! {
     pub struct CompressionSettings at "compression" {
         /// Compress at all.
         enabled: bool = "true" flag("compression") example("false");
-        /// Codings in order of preference where the client takes several equally.
-        algorithms: Vec<Algorithm> = r#"["zstd", "br", "gzip"]"# example(r#"["gzip"]"#);
         /// Media types to compress; `TYPE/*` stands for all of a kind.
         types: Vec<String> = r#"["text/*", "application/json", "application/ld+json", "application/geo+json", "application/manifest+json", "application/problem+json", "application/vnd.api+json", "application/javascript", "application/x-javascript", "application/xml", "application/xhtml+xml", "application/rss+xml", "application/atom+xml", "application/soap+xml", "application/wasm", "application/vnd.ms-fontobject", "font/ttf", "font/otf", "font/collection", "image/svg+xml", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon"]"#
             example(r#"["text/*", "application/json"]"#);
-        /// The smallest body to compress.
-        min_size: ByteSize = r#""1K""# example(r#""256""#);
-        /// Gzip's level. Measured on a 50 KB page, 5 costs 2.7 times the time of 1 for 9 % fewer bytes.
-        gzip_level: u32 = "1" in(1, 9) example("6");
-        /// Brotli's quality. Measured on a 50 KB page, 4 costs 1.6 times the time of 2 for no gain.
-        brotli_level: u32 = "2" in(0, 11) example("5");
-        /// Zstandard's level.
-        zstd_level: u32 = "3" in(1, 19) example("6");
         /// Memory for compressed bodies that may be sent again, found by their content; 0 for none.
         cache: ByteSize = r#""16M""# example(r#""64M""#);
-        /// Compress a sample of a body first, and leave the body alone where that gains too little.
-        sample: bool = "true" example("false");
     }
     plus {}
 }

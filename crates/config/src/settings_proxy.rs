@@ -36,15 +36,8 @@ settings! {
         /// The largest number of requests that a server has at once, upgraded connections included; further ones wait for
         /// `connect_timeout`, then they get 503. 0 for any number.
         max_connections: usize = "0" in(0, 1000000) example("200");
-        /// How many idle connections each I/O thread keeps open to each server.
-        keep_alive: usize = "32" in(0, 10000) example("4");
         /// How long it keeps them. Servers close idle connections too; a shorter time than theirs avoids the race.
         keep_alive_timeout: Duration = r#""30s""# example(r#""4s""#);
-        /// To how many further servers a request goes that the first one failed.
-        ///
-        /// If it could not connect: any request. If the server broke off before its response began: only `GET`, `HEAD`, `OPTIONS`,
-        /// `PUT` and `DELETE` without a body. What took longer than `response_timeout` is not repeated.
-        retries: u32 = "2" in(0, 10) example("0");
         /// After so many failures in a row a server gets nothing for `fail_timeout`; then one request tries whether it is back. 0 for
         /// never. A single server always gets its requests.
         max_fails: u32 = "3" in(0, 1000) example("1");

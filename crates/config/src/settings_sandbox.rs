@@ -38,8 +38,6 @@ settings! {
         allow: Vec<SystemCalls> = "[]" example(r#"["trace"]"#);
         /// Groups of system calls that are refused although they are allowed otherwise.
         deny: Vec<SystemCalls> = "[]" example(r#"["unix", "fork"]"#);
-        /// Whether workers get a directory for temporary files of their pool's own, which ends with the pool.
-        private_tmp: bool = "true" example("false");
     }
     plus {}
 }

@@ -1,7 +1,6 @@
 //! The settings of TLS, and how a certificate is written in them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::choice::{ClientAuth, TlsVersion};
 use crate::document::{Node, Tree};
@@ -40,16 +39,11 @@ settings! {
         ///
         /// Browsers keep to it for as long as it says, also when there is no certificate any more: begin with a short time.
         hsts: Option<String> = r#""""# example(r#""max-age=31536000; includeSubDomains""#);
-        /// After how long the keys change by which clients resume sessions. A session can be resumed for at most twice as long.
-        ticket_rotation: Duration = r#""6h""# example(r#""1h""#);
         /// Speak HTTP/3 too: over UDP, at the port of every address of `listen` that begins with `https://`. Responses over
         /// HTTP/1.1 and HTTP/2 tell clients so, by `Alt-Svc`.
         ///
         /// **Experimental**, until more clients have been tried with it. The firewall must let UDP through.
         http3: bool = "false" flag("http3") example("true");
-        /// While so many clients of HTTP/3 have not proved that they are where they say, further ones have to before anything is
-        /// kept for them, which costs them a round trip. 0: all.
-        http3_retry_above: usize = "100" in(0, 1000000) example("0");
     }
     plus {}
 }

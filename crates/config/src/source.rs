@@ -244,41 +244,6 @@ impl<'a> Source<'a> {
         );
     }
 
-    /// The full name of a key in the section that is read.
-    fn full_name(&self, key: &str) -> String {
-        self.own.as_ref().map_or_else(|| key.to_owned(), |own| format!("{}.{key}", own.name))
-    }
-
-    /// Where the value of a key of the section that is read comes from.
-    pub(crate) fn origin_of(&self, key: &str) -> Origin {
-        self.origins.of(&self.full_name(key))
-    }
-
-    /// How strong the source is that the value of such a key comes from; 0 where nobody says it.
-    pub(crate) fn strength(&self, key: &str) -> u8 {
-        if self.own.as_ref().is_some_and(|own| find(own.entries, key).is_some()) {
-            return 4;
-        }
-        match self.origin_of(key) {
-            Origin::Default | Origin::Found(_) => 0,
-            Origin::File(..) => 1,
-            Origin::Env(_) => 2,
-            Origin::Flag(_) => 3,
-        }
-    }
-
-    /// The value of such a key was put in its place by what comes from there.
-    pub(crate) fn now_from(&mut self, key: &str, origin: Origin) {
-        let name = self.full_name(key);
-        self.origins.set(name, origin);
-    }
-
-    /// As `object`, about a key of the section that is read.
-    pub(crate) fn object_to(&mut self, key: &str, message: String) {
-        let name = self.full_name(key);
-        self.object(&name, message);
-    }
-
     /// Reports what is wrong with a setting.
     pub(crate) fn error(&mut self, origin: Option<Origin>, name: &str, message: String) {
         self.errors.push(ConfigError { origin, setting: bracketed(name), message });

@@ -10,7 +10,6 @@ use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
-use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
@@ -34,6 +33,9 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("telemetry", TelemetrySettings::ROWS),
 ];
 
+/// Directives of PHP-FPM that people may try.
+const OF_FPM: &[&str] = &["pm", "request_terminate_timeout", "request_slowlog_timeout", "slowlog", "ping"];
+
 /// The keys of these lists of rows.
 fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
     lists.iter().flat_map(|rows| rows.iter().map(|row| row.key)).collect()
@@ -42,7 +44,7 @@ fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
 /// The errors of a file's keys.
 pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
-    let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS, FpmNames::ROWS]);
+    let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
     top.extend(["pool", "proxy", "route", "rule", "site"]);
     found.keys("", entries(&file.root), &top);
@@ -99,14 +101,6 @@ impl Finder<'_> {
             let message = format!("unknown key{}", self.advice(section, &entry.key, known));
             self.error(entry.line, bracketed(&name), message);
         }
-        if let Some(pm) = find(entries, "pm").filter(|_| known.contains(&"pm"))
-            && let Tree::Table(written) = &pm.node.tree
-        {
-            for key in written {
-                let message = format!("put the key in quotes: \"pm.{}\" = …", key.key);
-                self.error(key.line, format!("pm.{}", key.key), message);
-            }
-        }
     }
 
     /// What was probably meant: the same key in another section, or a similar key in this one.
@@ -130,6 +124,9 @@ impl Finder<'_> {
             }
         } else if !section.is_empty() && top.contains(&key) {
             return "; it belongs to the top level, before the first section".to_owned();
+        }
+        if OF_FPM.contains(&key) {
+            return "; `howdah init POOL.conf` converts a pool's file of PHP-FPM".to_owned();
         }
         let home = SECTIONS.iter().find(|(name, rows)| *name != section && rows.iter().any(|row| row.key == key));
         if let Some((name, _)) = home {
@@ -251,7 +248,7 @@ impl Finder<'_> {
 
 /// The keys of a pool.
 fn pool_keys() -> Vec<&'static str> {
-    let mut known = keys(&[PoolSettings::ROWS, FpmNames::ROWS, PhpSettings::ROWS]);
+    let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
     known.push("sandbox");
     known
 }

@@ -8,7 +8,7 @@ use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
     ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion, TrustedHeader,
-    UnknownDirective, UnknownHost,
+    UnknownDirective,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -228,7 +228,6 @@ words!(
     TrustedHeader,
     UnknownDirective,
     RootLinks,
-    UnknownHost,
     TlsVersion,
     ClientAuth,
     Balance,

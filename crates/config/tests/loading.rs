@@ -7,8 +7,7 @@ use directory::Site;
 use std::time::Duration;
 
 use howdah_config::{
-    AccessTarget, Algorithm, ByteSize, ListenAddr, Loaded, Mode, Origin, ServeFlags, Symlinks, TrustedProxy,
-    WorkerRange,
+    AccessTarget, ByteSize, ListenAddr, Loaded, Mode, Origin, ServeFlags, Symlinks, TrustedProxy, WorkerRange,
 };
 
 #[test]
@@ -28,7 +27,6 @@ fn nothing_given_is_the_documented_default() {
     assert_eq!(settings.front_controller.as_deref(), Some("index.php"));
     assert_eq!(settings.http.max_body, ByteSize(8 << 20));
     assert_eq!(settings.http.server_header.as_deref(), Some("Howdah"));
-    assert_eq!(settings.compression.algorithms, [Algorithm::Zstd, Algorithm::Brotli, Algorithm::Gzip]);
     assert_eq!(settings.static_files.follow_symlinks, Symlinks::Inside);
     assert_eq!(settings.log.access, AccessTarget::Off);
     assert_eq!(origins.of("listen"), Origin::Default);
@@ -459,7 +457,7 @@ fn limits_that_cannot_be_are_reported() {
 #[test]
 fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     let site = Site::new(
-        "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nretries = 1\n\
+        "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nmax_fails = 1\n\
          [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n\
          [[route]]\nmatch = \"/x/*\"\nproxy = \"http://c:2\"\n[[route]]\nmatch = \"/y/*\"\nproxy = \"http://c:2\"\n",
     );
@@ -468,7 +466,7 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     assert_eq!(named, [("app", 2), ("http://c:2", 1)]);
     let found: Vec<_> = settings.routes.iter().map(|route| route.proxy.as_deref().unwrap_or_default()).collect();
     assert_eq!(found, ["app", "http://c:2", "http://c:2"]);
-    assert_eq!(settings.proxies[0].retries, 1);
+    assert_eq!(settings.proxies[0].max_fails, 1);
 
     let site = Site::new(
         "[proxy.app]\nidle_timeout = 0\nhealth = \"x\"\nca = \"none.pem\"\nupgrade = \"a b\"\n\

@@ -104,8 +104,8 @@ impl Settings {
     pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
         let mut table = self.given.clone();
         let quiet = "
-            admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []\nadmin_json = false
-            dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nstart_workers = 0\nspare_workers = 0\nmax_requests = 0
+            admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []
+            dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nspare_workers = 0\nmax_requests = 0
             recipe = 'none'\ncompare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.enabled = false
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''

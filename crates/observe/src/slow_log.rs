@@ -122,7 +122,7 @@ impl SlowLog {
     }
 }
 
-type Opened = Vec<(LogTarget, LogFormat, Arc<SlowLog>)>;
+type Opened = Vec<(LogTarget, Arc<SlowLog>)>;
 
 /// The slow logs of a server: one for each file that its pools name, shared by those that name the same. A reload may add
 /// some.
@@ -137,7 +137,7 @@ impl SlowLogs {
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         let logs = Self::default();
         for pool in settings.pools.iter().filter(|pool| settings.has_slow_log(pool)) {
-            logs.opened(pool, metrics)?;
+            logs.opened(pool, settings.log.format, metrics)?;
         }
         Ok(logs)
     }
@@ -146,7 +146,7 @@ impl SlowLogs {
     #[must_use]
     pub fn of_pool(&self, settings: &Settings, name: &str, metrics: &Arc<Metrics>) -> Option<Arc<SlowLog>> {
         let pool = settings.pool(name).filter(|pool| settings.has_slow_log(pool))?;
-        match self.opened(pool, metrics) {
+        match self.opened(pool, settings.log.format, metrics) {
             Ok(log) => Some(log),
             Err(error) => {
                 tracing::error!(pool = name, "its slow requests are not noted: {error}");
@@ -155,21 +155,18 @@ impl SlowLogs {
         }
     }
 
-    fn opened(&self, pool: &PoolSettings, metrics: &Arc<Metrics>) -> io::Result<Arc<SlowLog>> {
+    fn opened(&self, pool: &PoolSettings, format: LogFormat, metrics: &Arc<Metrics>) -> io::Result<Arc<SlowLog>> {
         let mut logs = self.0.lock();
-        let fits = |(target, format, _): &&(LogTarget, LogFormat, Arc<SlowLog>)| {
-            *target == pool.slow_log && *format == pool.slow_log_format
-        };
-        if let Some((_, _, log)) = logs.iter().find(fits) {
+        if let Some((_, log)) = logs.iter().find(|(target, _)| *target == pool.slow_log) {
             return Ok(log.clone());
         }
-        let log = Arc::new(SlowLog::open(&pool.slow_log, pool.slow_log_format, metrics.clone())?);
-        logs.push((pool.slow_log.clone(), pool.slow_log_format, log.clone()));
+        let log = Arc::new(SlowLog::open(&pool.slow_log, format, metrics.clone())?);
+        logs.push((pool.slow_log.clone(), log.clone()));
         Ok(log)
     }
 
     fn all(&self) -> Vec<Arc<SlowLog>> {
-        self.0.lock().iter().map(|(_, _, log)| log.clone()).collect()
+        self.0.lock().iter().map(|(_, log)| log.clone()).collect()
     }
 
     /// Has written what waits.

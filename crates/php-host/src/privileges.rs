@@ -6,15 +6,14 @@
 //!    between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes the processor from
 //!    them at each response (a fifth of the requests of a short script). So the kernel lets scripts of other users send the
 //!    server SIGCONT (kill(2)), which does nothing to a process that runs;
-//! 1. `oom_score_adj`, whose file belongs to root as soon as the process is not dumpable;
-//! 2. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
-//! 3. limits and the nice value, which only root may widen;
-//! 4. the control group, which may be root's;
-//! 5. umask;
-//! 6. supplementary groups, group, user: each needs the rights that the next one ends;
-//! 7. `no_new_privs`, after which no program gives rights back;
-//! 8. (a sandbox belongs here: it may forbid what comes before, and needs 7;)
-//! 9. dumpable again where the settings say so: changing the user has reset it.
+//! 1. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
+//! 2. limits, which only root may widen;
+//! 3. the control group, which may be root's;
+//! 4. umask;
+//! 5. supplementary groups, group, user: each needs the rights that the next one ends;
+//! 6. `no_new_privs`, after which no program gives rights back;
+//! 7. (a sandbox belongs here: it may forbid what comes before, and needs 6;)
+//! 8. dumpable again where the settings say so: changing the user has reset it.
 
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use rustix::fs::Mode;
@@ -25,15 +24,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Ceiling of the nice value by which root lets it be lowered again: down to 0 (setrlimit(2), `RLIMIT_NICE`).
-const NICE_CEILING: i64 = 20;
+const NICE_CEILING: u64 = 20;
 
 /// Takes all steps. The error says which one failed; the process must not go on then.
 pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
     leave_terminal();
-    if wanted.oom_score_adj != 0 {
-        let written = std::fs::write("/proc/self/oom_score_adj", wanted.oom_score_adj.to_string());
-        written.map_err(step("set oom_score_adj"))?;
-    }
     dumpable(DumpableBehavior::NotDumpable)?;
     limit_resources(wanted)?;
     if let Some(group) = &wanted.cgroup {
@@ -116,19 +111,14 @@ fn limit_resources(wanted: &Privileges) -> Result<(), String> {
     if rustix::process::geteuid().is_root() {
         // Whoever keeps these processes' nice values may raise and lower them again. A container's root may lack the right
         // to allow that; nothing else depends on it.
-        let ceiling = (NICE_CEILING - i64::from(wanted.nice.min(0))).unsigned_abs();
         let hard = getrlimit(Resource::Nice).maximum;
-        let limit = Rlimit { current: Some(ceiling), maximum: hard.map(|hard| hard.max(ceiling)) };
+        let limit = Rlimit { current: Some(NICE_CEILING), maximum: hard.map(|hard| hard.max(NICE_CEILING)) };
         let _ = setrlimit(Resource::Nice, limit);
     }
     for limit in &wanted.limits {
         let resource = resource(&limit.name).ok_or_else(|| format!("there is no limit {}", limit.name))?;
         let wanted = Rlimit { current: limit.soft, maximum: limit.hard };
         setrlimit(resource, wanted).map_err(step(&format!("set the limit {}", shown(limit))))?;
-    }
-    if wanted.nice != 0 {
-        rustix::process::setpriority_process(None, wanted.nice)
-            .map_err(step(&format!("set the nice value {}", wanted.nice)))?;
     }
     Ok(())
 }

@@ -76,14 +76,6 @@ pub struct PoolConfig {
     pub queue: usize,
     /// Time a request may wait.
     pub queue_timeout: Duration,
-    /// Time a request may wait once the queue has stood for longer than `queue_timeout`.
-    pub queue_target: Duration,
-    /// Requests that usually take longer are slow ones.
-    pub slow_after: Duration,
-    /// Slow requests that may run at once; 0: any number.
-    pub slow_workers: usize,
-    /// What is added to the nice value of a worker whose request gives way to short ones; 0: none does.
-    pub slow_nice: u32,
     /// Routes with limits of their own; `Request::route` is a position here.
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.

@@ -21,8 +21,14 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
+
+/// Maximum time a request waits once the queue has been longer than this for as long as `queue_timeout`.
+const QUEUE_TARGET: Duration = Duration::from_secs(2);
+
+/// What is added to the nice value of a worker while it runs a request that computes for long and short ones come.
+const SLOW_NICE: u32 = 15;
 
 /// What `Pool`, the readers of its lanes and its supervisor have in common.
 #[derive(Debug)]
@@ -88,11 +94,10 @@ impl Shared {
         events: mpsc::UnboundedSender<Event>,
         before: Option<&Self>,
     ) -> Arc<Self> {
-        let waiting =
-            waiting::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
+        let waiting = waiting::Limits { requests: config.queue, patience: config.queue_timeout, target: QUEUE_TARGET };
         let has_slow_log = config.has_slow_log();
-        let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
-        let mut precedence = Precedence::new(config.slow_nice);
+        let shares = Shares::new(config.routes.clone());
+        let mut precedence = Precedence::new(SLOW_NICE);
         precedence.measures_all = has_slow_log;
         let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), io_threads.len());
         let name = Arc::from(config.name());

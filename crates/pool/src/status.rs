@@ -50,11 +50,7 @@ pub struct PoolStatus {
     pub queue_limit: usize,
     /// How long the first of them has waited, in milliseconds.
     pub oldest_wait_ms: u64,
-    /// Slow requests that run; with `slow_limit`.
-    pub slow_running: Option<usize>,
-    /// Slow requests that may run at once, if that is limited.
-    pub slow_limit: Option<usize>,
-    /// More comes than can be served: requests are refused sooner (`queue_target`).
+    /// More comes than can be served: requests are refused sooner.
     pub overloaded: bool,
     /// How the number of workers is managed: `static`, `dynamic` or `ondemand`.
     pub manager: &'static str,
@@ -218,7 +214,6 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
     let scheduler = shared.lock();
     let workers = scheduler.lanes.iter().flatten().map(of_worker).collect();
     let counters = &shared.counters;
-    let slow = scheduler.shares.slow(&scheduler.lanes);
     let now = Instant::now();
     let mut status = PoolStatus {
         name: shared.name().to_owned(),
@@ -247,8 +242,6 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         queued: scheduler.waiting(),
         queue_limit: scheduler.queue.limit(),
         oldest_wait_ms: scheduler.oldest_wait(now).map_or(0, |d| d.as_millis() as u64),
-        slow_running: slow.map(|(running, _)| running),
-        slow_limit: slow.map(|(_, limit)| limit),
         overloaded: scheduler.queue.is_overloaded(now),
         manager: shared.config().manager(),
         workers_min: shared.config().min_workers,

@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+/// Maximum number of further servers that a request goes to if the first one failed.
+const RETRIES: usize = 2;
+
 /// See above.
 #[derive(Debug)]
 pub struct Client {
@@ -119,7 +122,7 @@ impl<'a> Sending<'a> {
     async fn run(mut self) -> Result<Response, Fault> {
         let (way, settings) = (self.way, &self.way.group.settings);
         let (mut tried, mut last) = (Vec::new(), None);
-        while tried.len() <= settings.retries as usize {
+        while tried.len() <= RETRIES {
             let Some(at) = way.group.choose(&mut way.turn.lock(), &tried) else { break };
             tried.push(at);
             let server = &way.group.servers[at];

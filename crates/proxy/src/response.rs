@@ -38,6 +38,9 @@ pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
     extensions.get::<ReasonPhrase>().and_then(|phrase| Reason::new(phrase.as_bytes()))
 }
 
+/// Maximum number of idle connections that each I/O thread keeps open to each server.
+const KEEP_ALIVE: usize = 32;
+
 /// What a response holds of its server until it is over.
 pub(crate) struct Held {
     pub(crate) link: Link,
@@ -51,7 +54,7 @@ impl Held {
     pub(crate) fn give_back(self) {
         let Self { link, group, idle, place } = self;
         drop(place);
-        idle.keep(link, group.settings.keep_alive, group.settings.keep_alive_timeout);
+        idle.keep(link, KEEP_ALIVE, group.settings.keep_alive_timeout);
     }
 }
 

@@ -160,8 +160,7 @@ impl Server {
     pub(crate) fn note_unknown_host(&self, host: &str) {
         self.metrics.unknown_hosts.inc();
         let Some(others) = self.unknown_hosts.speaks() else { return };
-        let status = self.settings.unknown_host;
         let hint = if self.settings.development { "; add it to `hosts` of a site if it is yours" } else { "" };
-        tracing::warn!(target: "howdah::request", host, others, "no site is for this host: {status}{hint}");
+        tracing::warn!(target: "howdah::request", host, others, "no site is for this host: 421{hint}");
     }
 }

@@ -10,13 +10,12 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerSessionMemor
 use rustls::ticketer::TicketRotator;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Sessions that are kept for clients of TLS 1.2 that know no tickets.
 const CACHED_SESSIONS: usize = 2048;
 
-/// How long a key of tickets is used at most; also what the library does by itself.
-const LONGEST_ROTATION: u64 = 6 * 3600;
+/// Seconds after which new tickets use a new key. Those of the previous key are accepted for as long again.
+const TICKET_ROTATION: u32 = 6 * 3600;
 
 /// The oldest version that is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,16 +34,13 @@ pub struct Options {
     pub min_version: MinVersion,
     /// Clients' certificates.
     pub client_auth: ClientAuth,
-    /// After how long tickets are made with a new key; those of the key before it are taken for as long again.
-    pub ticket_rotation: Duration,
     /// Offer HTTP/2.
     pub h2: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let ticket_rotation = Duration::from_secs(LONGEST_ROTATION);
-        Self { min_version: MinVersion::default(), client_auth: ClientAuth::Off, ticket_rotation, h2: true }
+        Self { min_version: MinVersion::default(), client_auth: ClientAuth::Off, h2: true }
     }
 }
 
@@ -103,7 +99,7 @@ fn base(
     let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
     let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(Resolver(store)));
     if options.client_auth == ClientAuth::Off {
-        config.ticketer = tickets(options.ticket_rotation)?;
+        config.ticketer = tickets()?;
         config.session_storage = ServerSessionMemoryCache::new(CACHED_SESSIONS);
     } else {
         // A resumed session is not verified again: it would outlive the client's certificate.
@@ -115,13 +111,12 @@ fn base(
 }
 
 /// Tickets whose key changes.
-fn tickets(rotation: Duration) -> Result<Arc<dyn ProducesTickets>, rustls::Error> {
-    let seconds = u32::try_from(rotation.as_secs().clamp(1, LONGEST_ROTATION)).unwrap_or(1);
+fn tickets() -> Result<Arc<dyn ProducesTickets>, rustls::Error> {
     let generate = || match Ticketer::new() {
         Ok(ticketer) => Ok(Box::new(Key(ticketer)) as Box<dyn ProducesTickets>),
         Err(_) => Err(rustls::crypto::GetRandomFailed),
     };
-    Ok(Arc::new(TicketRotator::new(seconds, generate)?))
+    Ok(Arc::new(TicketRotator::new(TICKET_ROTATION, generate)?))
 }
 
 /// One key of tickets, in the library's shape.

@@ -68,7 +68,7 @@ fn a_challenge_is_shown_to_its_protocol_and_to_nothing_else() {
 
 #[test]
 fn sessions_resume_by_tickets_and_those_of_old_keys_for_a_while() {
-    let options = Options { ticket_rotation: Duration::from_secs(1), ..Options::default() };
+    let options = Options::default();
     let server = tcp(store(), &options).unwrap();
     let again = Arc::new(client(&[b"http/1.1"]));
     assert!(!session(&server, &again).resumed);

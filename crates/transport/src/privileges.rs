@@ -22,12 +22,6 @@ pub struct Privileges {
     /// Permissions that new files do not get.
     #[serde(skip_serializing_if = "is_default")]
     pub umask: Option<u32>,
-    /// Nice value; 0 leaves the one they were started with.
-    #[serde(skip_serializing_if = "is_default")]
-    pub nice: i32,
-    /// What the kernel adds when it looks for a process to kill for memory; 0 leaves it.
-    #[serde(skip_serializing_if = "is_default")]
-    pub oom_score_adj: i32,
     /// Programs they run gain no rights.
     #[serde(skip_serializing_if = "is_default")]
     pub no_new_privs: bool,

@@ -192,8 +192,6 @@ pub struct SandboxSpec {
     pub allow: Vec<String>,
     /// Groups of system calls that are refused beside.
     pub deny: Vec<String>,
-    /// Temporary files have a directory of the zygote's own.
-    pub private_tmp: bool,
 }
 
 /// Something that a worker in a sandbox that learns has done, and that the sandbox `app` would refuse.

@@ -178,7 +178,7 @@ script_scenario!(
 );
 
 scenario!(
-    pools_with_names_of_php_fpm_share_a_machine_and_each_keeps_its_own_number,
+    pools_share_a_machine_and_each_keeps_its_own_number,
     howdah_only = "this is about howdah.toml",
     |s| s
         .workers(0)
@@ -186,9 +186,8 @@ scenario!(
         .more_processes(2)
         .setting("shrink_after", "\"100ms\"")
         .setting("pool.fixed.workers", "2")
-        .setting("pool.calm.pm", "\"ondemand\"")
-        .setting("pool.calm.\"pm.max_children\"", "2")
-        .setting("pool.calm.\"pm.process_idle_timeout\"", "\"1h\"")
+        .setting("pool.calm.workers", "\"0-2\"")
+        .setting("pool.calm.shrink_after", "\"1h\"")
         .setting("route", "[{ match = \"/fixed/*\", pool = \"fixed\" }, { match = \"/calm/*\", pool = \"calm\" }]")
         .php("pid.php", PID)
         .php("fixed/pid.php", PID)

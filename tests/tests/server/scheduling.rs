@@ -63,37 +63,6 @@ scenario!(
 );
 
 scenario!(
-    slow_requests_as_a_class_leave_workers_for_the_rest,
-    howdah_only = "classes of requests are Howdah's own",
-    |s| s
-        .workers(2)
-        .setting("slow_after", "\"1ms\"")
-        .setting("slow_workers", "1")
-        .php("slow.php", php!("scheduling/slow_requests_as_a_class_leave_workers_for_the_rest.php"))
-        .php("ok.php", "echo 'ok';"),
-    |site| {
-        // What the script takes is learnt.
-        for _ in 0..8 {
-            assert_eq!(site.get_ok("/slow.php"), "held");
-        }
-        let (mut first, held) = hold(site, "/slow.php?g=a", "a");
-        let gate = site.gate("b");
-        let mut second = send(site, "/slow.php?g=b");
-        wait_for_queue(site, 1);
-        assert_eq!(site.get_ok("/ok.php"), "ok");
-        let pool = pool(site);
-        assert_eq!((pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()), (Some(1), Some(1)));
-        let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
-        assert!(text.contains("slow requests: 1 of 1 run"), "{text}");
-        assert!(gate.script_is_here().is_none(), "a second slow one runs");
-        held.release();
-        assert_eq!(first.response("GET").expect(200).text(), "held");
-        gate.wait().release();
-        assert_eq!(second.response("GET").expect(200).text(), "held");
-    },
-);
-
-scenario!(
     one_greedy_client_does_not_keep_a_modest_one_waiting,
     howdah_only = "PHP-FPM takes requests in the order in which they came",
     |s| s

@@ -185,21 +185,16 @@ scenario!(logs_tell_host_and_site_and_may_be_a_site_s_own, howdah_only = "sites 
     assert!(metrics.contains("howdah_unknown_host_requests_total 1\n"), "{metrics}");
 });
 
-scenario!(
-    requests_for_unknown_hosts_may_be_404_or_have_a_site,
-    howdah_only = "sites of its own",
-    |s| two_sites(s).setting("unknown_host", "\"404\""),
-    |site| {
-        assert_eq!(of(site, "nobody.example").0, 404);
-        let default = two_sites(Setup::default())
-            .file("../run/conf.d/99-rest.toml", "hosts = \"default\"\nroot = \"../../root\"\n");
-        let other = Site::start(howdah_tests::Mode::Classic, &default);
-        assert_eq!(of(&other, "nobody.example"), (200, "of no site".to_owned()));
-        assert_eq!(raw(&other, "GET /a.txt HTTP/1.0"), (200, "of no site".to_owned()));
-        assert_eq!(of(&other, "shop.example").1, "of the shop");
-        other.finish();
-    },
-);
+scenario!(requests_for_unknown_hosts_may_have_a_site, howdah_only = "sites of its own", two_sites, |site| {
+    assert_eq!(of(site, "nobody.example").0, 421);
+    let default =
+        two_sites(Setup::default()).file("../run/conf.d/99-rest.toml", "hosts = \"default\"\nroot = \"../../root\"\n");
+    let other = Site::start(howdah_tests::Mode::Classic, &default);
+    assert_eq!(of(&other, "nobody.example"), (200, "of no site".to_owned()));
+    assert_eq!(raw(&other, "GET /a.txt HTTP/1.0"), (200, "of no site".to_owned()));
+    assert_eq!(of(&other, "shop.example").1, "of the shop");
+    other.finish();
+},);
 
 scenario!(
     a_trusted_proxy_s_host_chooses_the_site,

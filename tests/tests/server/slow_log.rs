@@ -14,7 +14,7 @@ const COMPUTES: &str = php!("slow_log/computes.php");
 fn noted(s: Setup, format: &str) -> Setup {
     s.setting("slow_log_after", "\"200ms\"")
         .setting("slow_log", "\"@TOP@/run/slow.log\"")
-        .setting("slow_log_format", &format!("\"{format}\""))
+        .setting("log.format", &format!("\"{format}\""))
 }
 
 fn slow_log(site: &Site) -> String {

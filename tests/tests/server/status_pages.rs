@@ -65,8 +65,7 @@ scenario!(
         .workers(3)
         .php("held.php", HELD)
         .setting("status_path", "\"/fpm-status\"")
-        .setting("ping_path", "\"/fpm-ping\"")
-        .setting("ping_response", "\"still here\""),
+        .setting("ping_path", "\"/fpm-ping\""),
     |site| {
         let _ = site.get_ok("/held.php?go");
         let gate = site.gate("status_pages");
@@ -131,10 +130,7 @@ scenario!(
         assert_eq!(metrics.lines().filter(|line| line.starts_with("# TYPE")).count(), 12, "{metrics}");
 
         let ping = site.get("/fpm-ping").expect(200);
-        assert_eq!(
-            (ping.text().as_str(), ping.header("content-type")),
-            ("still here", Some("text/plain;charset=UTF-8"))
-        );
+        assert_eq!((ping.text().as_str(), ping.header("content-type")), ("pong", Some("text/plain;charset=UTF-8")));
         drop(held);
         assert_eq!(waiting.response("POST").status, 200);
     }
@@ -143,7 +139,7 @@ scenario!(
 script_scenario!(
     the_status_page_tells_what_each_worker_has_run_last,
     howdah_only = "PHP-FPM's page tells nothing of modes",
-    |s| s.workers(1).php("held.php", HELD).setting("\"pm.status_path\"", "\"/s\""),
+    |s| s.workers(1).php("held.php", HELD).setting("status_path", "\"/s\""),
     |site| {
         let _ = site.get_ok("/held.php?go=1");
         let mut page = Value::Null;

@@ -263,12 +263,12 @@ scenario!(
         .allow_log("no such")
         .allow_log("cannot start")
         .allow_log("howdah.toml")
-        .setting("upgrade_timeout", "\"3s\""),
+        .setting("boot_timeout", "\"1500ms\""),
     |site| {
         for (script, why) in [
             ("exit 3", "has ended before it was ready: exit status: 3"),
             ("kill -SEGV $$", "signal: 11"),
-            ("exec sleep 1000", "was not ready within 3s (`upgrade_timeout`)"),
+            ("exec sleep 1000", "was not ready within 3s (twice `boot_timeout`)"),
         ] {
             install_stand_in(site, script);
             refused(site, why);
@@ -286,7 +286,7 @@ scenario!(
 scenario!(
     one_upgrade_at_a_time,
     howdah_only = "upgrade is Howdah's command",
-    |s| failing(s).setting("upgrade_timeout", "\"5s\""),
+    |s| failing(s).setting("boot_timeout", "\"2500ms\""),
     |site| {
         install_stand_in(site, "exec sleep 1000");
         std::thread::scope(|scope| {

@@ -57,7 +57,6 @@ fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
     let mut flags = ServeFlags::default();
     flags.set("root", public);
     flags.set("mode", "worker");
-    flags.set("admin_json", "true");
     flags.set("script", &format!("{public}/frankenphp-worker.php"));
     for address in server.split(',').map(str::trim) {
         flags.set("listen", &listen_address(address)?);

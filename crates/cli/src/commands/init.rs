@@ -1,7 +1,9 @@
-//! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from.
+//! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from, or what a
+//! pool's file of PHP-FPM says.
 
+use super::fpm_pool;
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use howdah_detect::Application;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -34,6 +36,11 @@ pub(crate) fn page(dir: &Path) -> Result<String> {
 /// The directory of the project, and the page for it.
 fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
+    if dir.is_file() {
+        let pool = std::fs::read_to_string(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
+        let page = fpm_pool::converted(&pool).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
+        return Ok((std::env::current_dir()?, page));
+    }
     if let Some(found) = howdah_detect::look(&dir) {
         let page = of_application(&found);
         return Ok((found.project, page));

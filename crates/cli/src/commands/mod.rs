@@ -4,6 +4,7 @@ mod check;
 mod dev;
 mod doctor;
 mod explain;
+mod fpm_pool;
 mod frankenphp;
 mod init;
 mod octane;

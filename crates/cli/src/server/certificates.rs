@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What runs.
 pub(crate) struct Certificates {
@@ -113,12 +114,17 @@ pub(crate) fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
     parsed.transpose().map_err(|why| anyhow::anyhow!("[acme] redis: {why}"))
 }
 
+/// Maximum number of new names on demand in a minute.
+const ON_DEMAND_LIMIT: u32 = 10;
+/// The pause after a first failure.
+const FIRST_RETRY: Duration = Duration::from_secs(60);
+
 fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddress>) -> acme::Options {
     let kind = |proof: &Proof| match proof {
         Proof::Http01 => Kind::Http01,
         Proof::TlsAlpn01 => Kind::TlsAlpn01,
     };
-    let on_demand = |allow_url: &String| OnDemand { allow_url: allow_url.clone(), limit: settings.on_demand_limit };
+    let on_demand = |allow_url: &String| OnDemand { allow_url: allow_url.clone(), limit: ON_DEMAND_LIMIT };
     acme::Options {
         directory: settings.directory_url().to_owned(),
         ca_file: settings.ca_file.clone(),
@@ -130,8 +136,8 @@ fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddre
         names,
         on_demand: settings.on_demand.as_ref().map(on_demand),
         redis,
-        retry: settings.retry,
-        retry_most: settings.retry_most,
+        retry: FIRST_RETRY.min(settings.retry / 5),
+        retry_most: settings.retry,
     }
 }
 

@@ -11,13 +11,13 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// How often that is looked at. The kernel makes its figure anew every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
+/// Percentage of the time that processes wait for memory (Linux' PSI, over ten seconds) at which it is short.
+const LIMIT: u32 = 10;
 
 /// Memory is short from a limit on, and until it is below half of that: it would be told again and again otherwise.
 #[derive(Debug)]
 struct Watch {
     pressure: MemoryPressure,
-    /// Percent.
-    limit: u32,
     is_short: bool,
 }
 
@@ -32,24 +32,20 @@ struct Seen {
 impl Watch {
     fn look(&mut self) -> Seen {
         let percent = self.pressure.percent();
-        let is_short = if self.is_short { percent * 2 >= self.limit } else { percent >= self.limit };
+        let is_short = if self.is_short { percent * 2 >= LIMIT } else { percent >= LIMIT };
         let changed = std::mem::replace(&mut self.is_short, is_short) != is_short;
         Seen { percent, is_short, changed }
     }
 }
 
-/// Starts the task; it ends with what is returned. `limit`: percent, 0 for none.
-pub(crate) fn start(limit: u32, pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
+/// Starts the task; it ends with what is returned.
+pub(crate) fn start(pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    if limit == 0 {
-        metrics.memory_pressure.set(0);
-        return tasks;
-    }
     let Some(pressure) = MemoryPressure::here() else {
-        tracing::debug!("the kernel does not say how short memory is: `memory_pressure` has no effect");
+        tracing::debug!("the kernel reports no memory pressure (PSI): idle workers stay although memory is short");
         return tasks;
     };
-    tasks.spawn(run(Watch { pressure, limit, is_short: false }, pools.clone(), metrics.clone()));
+    tasks.spawn(run(Watch { pressure, is_short: false }, pools.clone(), metrics.clone()));
     tasks
 }
 
@@ -86,7 +82,7 @@ mod tests {
         let says = |percent: u32| fs::write(&file, format!("some avg10={percent}.50 avg60=0.00\n")).unwrap();
         says(0);
         let pressure = MemoryPressure::below(dir.path()).unwrap();
-        let mut watch = Watch { pressure, limit: 10, is_short: false };
+        let mut watch = Watch { pressure, is_short: false };
         let mut look = |percent| {
             says(percent);
             let seen = watch.look();

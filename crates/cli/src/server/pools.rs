@@ -32,8 +32,6 @@ pub(crate) struct Pools {
     comparisons: Vec<Option<Arc<Comparison>>>,
     /// The server takes no new connections and ends when those that it has are done.
     draining: AtomicBool,
-    /// What each answers to a ping.
-    pongs: Vec<String>,
 }
 
 /// Where a request runs.
@@ -98,12 +96,7 @@ impl Pools {
             let behind = pools.iter().find(|behind| settings.compare_with.as_deref() == Some(behind.name()));
             behind.into_iter().for_each(|behind| pool.yields_to(behind));
         }
-        Self {
-            pools,
-            comparisons,
-            pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
-            draining: AtomicBool::new(false),
-        }
+        Self { pools, comparisons, draining: AtomicBool::new(false) }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
@@ -178,7 +171,7 @@ impl Pools {
 
     /// What there is to say about the pool with this position.
     pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
-        let (pool, pong) = (self.pools.get(pool)?, self.pongs.get(pool)?);
+        let pool = self.pools.get(pool)?;
         Some(match page {
             PoolPage::Status => {
                 let page = fpm_status::page(&pool.status(), query);
@@ -186,7 +179,7 @@ impl Pools {
             }
             PoolPage::Ping => {
                 let (status, body) = match pool.can_serve() {
-                    true => (StatusCode::OK, pong.clone()),
+                    true => (StatusCode::OK, "pong".to_owned()),
                     false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
                 };
                 PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
@@ -247,8 +240,6 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         limits: limits.into_iter().map(limit).collect(),
         cgroup,
         umask: php.umask.map(|mode| mode.0),
-        nice: php.nice,
-        oom_score_adj: php.oom_score_adj,
         no_new_privs: php.no_new_privs,
         // What learns reads the memory of workers.
         dumpable: php.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
@@ -274,7 +265,6 @@ fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
         bind: settings.bind.clone(),
         allow: groups(&settings.allow),
         deny: groups(&settings.deny),
-        private_tmp: settings.private_tmp,
     }
 }
 
@@ -343,10 +333,6 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
-        queue_target: pool.queue_target,
-        slow_after: pool.slow_after,
-        slow_workers: pool.slow_workers,
-        slow_nice: pool.slow_nice,
         routes: settings.shares().into_iter().map(|route| route_share(route, pool)).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
@@ -362,7 +348,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
 #[cfg(test)]
 mod tests {
     use howdah_config::{
-        AcmeSettings, CompressionSettings, FpmNames, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
+        AcmeSettings, CompressionSettings, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
         SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
     };
     use howdah_pool::process::environment;
@@ -372,7 +358,6 @@ mod tests {
         let sections = [
             AcmeSettings::ROWS,
             CompressionSettings::ROWS,
-            FpmNames::ROWS,
             HttpSettings::ROWS,
             LogSettings::ROWS,
             PoolSettings::ROWS,

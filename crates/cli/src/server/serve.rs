@@ -217,6 +217,11 @@ enum End {
     LostLauncher,
 }
 
+/// Maximum time for a new process to become ready: it boots its pools one beside the other, and has other things to do.
+fn boot_patience(settings: &Settings) -> Duration {
+    settings.pools.iter().map(|pool| pool.boot_timeout).max().unwrap_or_default() * 2
+}
+
 /// Serves until something ends that.
 async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
     let Control { signals, ordered, launcher, launcher_end, upgrades } = control;
@@ -227,7 +232,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
         program: upgrades.program.clone(),
         launcher: launcher.clone(),
         sockets: upgrades.sockets.clone(),
-        patience: server.edition().settings.upgrade_timeout,
+        patience: boot_patience(&server.edition().settings),
     };
     let mut beats =
         std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server, upgrades.predecessor.is_some())) });

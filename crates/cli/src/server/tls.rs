@@ -127,10 +127,13 @@ fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
     warnings
 }
 
+/// Number of clients whose address is unproven above which further clients must prove theirs first (a QUIC Retry).
+const HTTP3_RETRY_ABOVE: usize = 100;
+
 /// What HTTP/3 needs. A resumed client may ask at once: what it may ask then is decided for each request.
 fn quic(store: Arc<Store>, settings: &Settings) -> Result<http3::Config, String> {
     let tls = server_config::quic(store, &options(settings), true).map_err(|error| error.to_string())?;
-    http3::Config::new(tls, settings.tls.http3_retry_above).map_err(|error| error.to_string())
+    http3::Config::new(tls, HTTP3_RETRY_ABOVE).map_err(|error| error.to_string())
 }
 
 fn options(settings: &Settings) -> Options {
@@ -146,7 +149,6 @@ fn options(settings: &Settings) -> Options {
             ClientAuth::Optional => howdah_tls::ClientAuth::Optional(authority()),
             ClientAuth::Required => howdah_tls::ClientAuth::Required(authority()),
         },
-        ticket_rotation: tls.ticket_rotation,
         h2: settings.http.h2,
     }
 }
@@ -193,8 +195,7 @@ impl Tls {
         // The file of an authority may be another one under the same name.
         let same = is.tls.client_auth == ClientAuth::Off
             && was.tls.client_auth == ClientAuth::Off
-            && (was.tls.min_version, was.tls.ticket_rotation, was.http.h2)
-                == (is.tls.min_version, is.tls.ticket_rotation, is.http.h2);
+            && (was.tls.min_version, was.http.h2) == (is.tls.min_version, is.http.h2);
         if same {
             self.config = before.config.clone();
         }

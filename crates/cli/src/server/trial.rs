@@ -114,19 +114,22 @@ fn mark(of: impl Hash, salt: u64) -> u64 {
     hasher.finish() >> 32
 }
 
+/// Maximum by which the share of 5xx responses may exceed that of the old workers.
+const MAX_ERRORS: f64 = 0.05;
+
 /// Why the new workers fail, if they do: many more of their responses have than of those that are there. `before`: what is
 /// known of these from earlier.
-pub(crate) fn failure(new: Responses, old: Responses, before: Responses, max_errors: f64) -> Option<String> {
+pub(crate) fn failure(new: Responses, old: Responses, before: Responses) -> Option<String> {
     let other = if old.all >= ENOUGH { old } else { before };
-    let fails = new.failed >= FEWEST && new.share() > other.share() + max_errors;
+    let fails = new.failed >= FEWEST && new.share() > other.share() + MAX_ERRORS;
     fails.then(|| {
         format!(
-            "{} of {} responses of the new workers had a status of 5xx ({}); {} of the old ones, and `deploy.max_errors` allows {} more",
+            "{} of {} responses of the new workers had a status of 5xx ({}); {} of the old ones, and {} more are allowed",
             new.failed,
             new.all,
             percent(new.share()),
             percent(other.share()),
-            percent(max_errors),
+            percent(MAX_ERRORS),
         )
     })
 }
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn new_workers_fail_if_many_more_of_their_responses_do() {
         let of = |all, failed| Responses { all, failed };
-        let fails = |new, old, before| failure(new, old, before, 0.05).is_some();
+        let fails = |new, old, before| failure(new, old, before).is_some();
         assert!(!fails(NOTHING, NOTHING, NOTHING));
         assert!(!fails(of(2, 2), NOTHING, NOTHING), "too few");
         assert!(fails(of(3, 3), NOTHING, NOTHING));

@@ -84,7 +84,7 @@ metrics! {
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
         "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
     MemoryPressure "howdah_memory_pressure_percent" Gauge []
-        "Percent of the last ten seconds in which a process waited for memory; 0 where the kernel does not say, or `memory_pressure` is 0.";
+        "Percent of the last ten seconds in which a process waited for memory; 0 where the kernel does not say.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -126,7 +126,7 @@ metrics! {
     PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
         "Bytes of memory that workers have together, shared ones in parts (PSS); only with `max_pool_memory`.";
     WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
-        "Idle workers that ended because memory was short (`memory_pressure`).";
+        "Idle workers that ended because memory was short.";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";

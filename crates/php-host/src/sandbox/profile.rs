@@ -118,7 +118,7 @@ impl Profile {
         };
         profile.add_application(spec);
         profile.add_named(spec);
-        profile.add_php(spec, setting);
+        profile.add_php(setting);
         for path in SYSTEM {
             profile.add_existing(Access::Read, path, "system");
         }
@@ -199,7 +199,7 @@ impl Profile {
         }
     }
 
-    fn add_php(&mut self, spec: &BootSpec, setting: &dyn Fn(&str) -> Option<String>) {
+    fn add_php(&mut self, setting: &dyn Fn(&str) -> Option<String>) {
         let value = |name: &str| setting(name).filter(|value| !value.is_empty());
         let absolute = |name: &str| value(name).filter(|value| value.starts_with('/'));
         for name in PHP_READS {
@@ -214,7 +214,7 @@ impl Profile {
         let temporary = absolute("sys_temp_dir");
         let temporary = match &temporary {
             Some(path) => (PathBuf::from(path), "PHP's sys_temp_dir"),
-            None => (std::env::temp_dir(), if spec.sandbox.private_tmp { "the pool's own" } else { "TMPDIR" }),
+            None => (std::env::temp_dir(), "the pool's own"),
         };
         self.add(Access::Write, temporary.0, temporary.1);
         if let Some(path) = absolute("upload_tmp_dir") {

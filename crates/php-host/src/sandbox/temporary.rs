@@ -14,7 +14,7 @@ impl PrivateDirectory {
     /// Makes it and has PHP and its libraries use it, unless php.ini names another one. Before PHP starts.
     #[expect(clippy::disallowed_methods, reason = "before PHP starts nothing else reads it")]
     pub(crate) fn make(spec: &BootSpec) -> Result<Option<Self>, String> {
-        if spec.sandbox.profile != SandboxProfile::App || !spec.sandbox.private_tmp {
+        if spec.sandbox.profile != SandboxProfile::App {
             return Ok(None);
         }
         let template = std::env::temp_dir().join(format!("howdah-{}-XXXXXX", spec.pool));

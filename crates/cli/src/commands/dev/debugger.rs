@@ -141,8 +141,6 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
         deadline: None,
         cpu_deadline: None,
         queue_timeout: PATIENCE,
-        queue_target: PATIENCE / 2,
-        slow_workers: 0,
         slow_log_after: None,
         // What died in the debugger is not run again behind its back.
         replay: 0,

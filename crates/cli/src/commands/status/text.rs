@@ -115,10 +115,7 @@ pub(crate) fn render(status: &Value) -> String {
         let _ = writeln!(out, "  {}", manager(pool));
         if pool["overloaded"] == true {
             let _ =
-                writeln!(out, "  OVERLOADED: more comes than can be served; who waits for `queue_target` is refused");
-        }
-        if let (Some(running), Some(limit)) = (pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()) {
-            let _ = writeln!(out, "  slow requests: {running} of {limit} run");
+                writeln!(out, "  OVERLOADED: more requests than can be served; those that wait for 2 s are refused");
         }
         let number = |name: &str| pool[name].as_u64().unwrap_or(0);
         let (resets, replaced) = (number("snapshot_sessions_reset"), number("snapshot_workers_replaced"));

@@ -32,8 +32,6 @@ pub(crate) struct Guard {
     /// Names that a request on an address may ask for; `None` on a Unix socket, where a browser cannot be.
     hosts: Option<Vec<String>>,
     token: Option<String>,
-    /// A field that a page cannot send without asking, `Content-Type: application/json`, will do for an order.
-    json: bool,
     /// The dashboard may restart pools, drain workers and restore routes.
     dashboard_orders: bool,
     /// The settings admit more than the socket's owner.
@@ -55,12 +53,10 @@ impl Guard {
             ListenAddr::Unix(_) => None,
         };
         let token = settings.admin_token.as_ref().filter(|_| hosts.is_some()).map(|token| token.expose().to_owned());
-        let json = settings.admin_json;
         let dashboard_orders = settings.dashboard_orders;
         Self {
             hosts,
             token,
-            json,
             dashboard_orders,
             shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0,
             predecessor,
@@ -109,9 +105,9 @@ impl Guard {
         if !matches!(uri.path(), DASHBOARD | "/") {
             self.has_token(fields.get(AUTHORIZATION).map(HeaderValue::as_bytes))?;
         }
-        // Browsers ask before they send any method but these.
+        // Browsers ask before they send either; Laravel Octane sends the second.
         let is_json = || fields.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-        if *method == Method::POST && !fields.contains_key(ORDER) && !(self.json && is_json()) {
+        if *method == Method::POST && !fields.contains_key(ORDER) && !is_json() {
             return Err(NO_ORDER);
         }
         Ok(())

@@ -110,7 +110,7 @@ impl Tasks {
         metrics: &Arc<Metrics>,
     ) -> Self {
         Self {
-            _memory: memory::start(edition.settings.memory_pressure, &edition.pools, metrics),
+            _memory: memory::start(&edition.pools, metrics),
             _watchers: watch::start(watched, &edition.pools),
             _checks: health::start(&edition.proxies),
             _certificates: tls.map(Tls::install),

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often the responses are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// Maximum time for one response of `deploy.check`.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Proves an edition that is to follow; a line for each thing that was found out.
@@ -27,7 +29,7 @@ impl Server {
     ) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for target in &deploy.check {
-            let status = self.check(new, target, deploy.check_timeout).await?;
+            let status = self.check(new, target).await?;
             found.push(format!("deploy: {target} responds with {status}"));
         }
         if deploy.canary.get() > 0.0 {
@@ -37,7 +39,7 @@ impl Server {
     }
 
     /// Asks the new edition for one path; the status.
-    async fn check(&self, new: &Edition, target: &str, limit: Duration) -> Result<u16, String> {
+    async fn check(&self, new: &Edition, target: &str) -> Result<u16, String> {
         let fails = |why: &dyn std::fmt::Display| format!("`deploy.check`: {target}: {why}");
         let request =
             ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target).map_err(|why| fails(&why))?;
@@ -49,11 +51,11 @@ impl Server {
             body.discard().await.map_err(broken)?;
             Ok::<_, String>(head.status)
         };
-        match tokio::time::timeout(limit, asked).await {
+        match tokio::time::timeout(CHECK_TIMEOUT, asked).await {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(status.as_u16()),
             Ok(Ok(status)) => Err(fails(&format_args!("the new workers respond with {status}"))),
             Ok(Err(why)) => Err(fails(&why)),
-            Err(_) => Err(fails(&format_args!("no response of the new workers within {limit:?}"))),
+            Err(_) => Err(fails(&format_args!("no response of the new workers within {CHECK_TIMEOUT:?}"))),
         }
     }
 
@@ -70,7 +72,7 @@ impl Server {
         let failure = loop {
             tokio::time::sleep(LOOK.min(until.saturating_duration_since(Instant::now()))).await;
             let (of_new, of_old) = trial.responses();
-            if let Some(why) = trial::failure(of_new, of_old, before, deploy.max_errors.get()) {
+            if let Some(why) = trial::failure(of_new, of_old, before) {
                 break Some(why);
             }
             if self.stopping.load(Relaxed) {

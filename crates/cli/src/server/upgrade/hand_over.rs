@@ -117,7 +117,7 @@ impl HandOver {
             Ok(Err(error)) => return Err(broken(error)),
             Err(_) => {
                 return Err(format!(
-                    "the new process was not ready within {:?} (`upgrade_timeout`); its log says how far it came",
+                    "the new process was not ready within {:?} (twice `boot_timeout`); its log says how far it came",
                     self.patience
                 ));
             }

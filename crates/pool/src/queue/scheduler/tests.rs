@@ -161,7 +161,7 @@ fn a_client_that_leaves_is_noticed_wherever_its_request_waits() {
 
 #[test]
 fn a_route_with_a_limit_leaves_workers_for_the_rest() {
-    let shares = Shares::new(vec![share(1, 1)], Duration::MAX, 0);
+    let shares = Shares::new(vec![share(1, 1)]);
     let mut stage = Stage::with(3, Limits::default(), shares);
     let _reports: Vec<_> = (1..=3).map(|id| stage.submit_for(id, REPORT, 0, Some(0))).collect();
     assert_eq!(stage.places(), [vec![], vec![], vec![1], vec![2, 3]]);
@@ -175,20 +175,9 @@ fn a_route_with_a_limit_leaves_workers_for_the_rest() {
     }
 }
 
-#[test]
-fn slow_requests_as_a_class_leave_workers_for_the_rest() {
-    let mut stage = Stage::with(3, Limits::default(), Shares::new(Vec::new(), Duration::from_millis(1), 2));
-    stage.teach(REPORT, 20_000);
-    let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, REPORT)).collect();
-    assert_eq!(stage.places(), [vec![], vec![2], vec![1], vec![3, 4]]);
-    let _fast = stage.submit(5, HELLO);
-    assert_eq!(stage.places(), [vec![5], vec![2], vec![1], vec![3, 4]]);
-    assert_eq!(stage.scheduler.shares.slow(&stage.scheduler.lanes), Some((2, 2)));
-}
-
 /// The order in which one worker takes the requests that wait.
 fn order(limits: Limits, routes: Vec<RouteShare>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
-    let mut stage = Stage::with(1, limits, Shares::new(routes, Duration::MAX, 0));
+    let mut stage = Stage::with(1, limits, Shares::new(routes));
     stage.teach(HELLO, 10);
     stage.teach(REPORT, 20_000);
     let _running = stage.submit(0, REPORT);
