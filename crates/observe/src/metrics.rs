@@ -109,10 +109,6 @@ pub struct Metrics {
     pub tls_handshakes_failed: Counter,
     budgets: OnceLock<Budgets>,
     error_log: OnceLock<LogHandle>,
-    /// Bytes given to compression.
-    pub compression_in: Counter,
-    /// Bytes that compression made of them.
-    pub compression_out: Counter,
     /// Bodies whose compressed form was taken from the cache.
     pub compression_cache_hits: Counter,
     /// Bodies that were looked up in the cache in vain.
@@ -208,12 +204,6 @@ impl Metrics {
     #[must_use]
     pub fn requests_total(&self) -> u64 {
         self.durations().count
-    }
-
-    /// Bytes of bodies that were sent.
-    #[must_use]
-    pub fn bytes_sent(&self) -> u64 {
-        self.requests.all().iter().map(|route| route.bytes()).sum()
     }
 
     /// How long all requests took.

@@ -45,13 +45,12 @@ fn render_shows_each_metric_with_its_labels() {
         "howdah_site_sent_bytes_total{site=\"a\",route=\"b\"} 1034",
         "howdah_pool_php_duration_seconds_count{pool=\"de\\\"fault\"} 1",
         "howdah_pool_snapshot_restore_seconds_bucket{pool=\"de\\\"fault\",le=\"0.0001\"} 1",
-        "howdah_sent_bytes_total 1034",
         "howdah_connections_open 1",
         "howdah_pool_queue_wait_seconds_bucket{pool=\"de\\\"fault\",le=\"0.00005\"} 1",
         "howdah_pool_faults_total{pool=\"de\\\"fault\",kind=\"queue_full\"} 1",
         "howdah_pool_worker_restarts_total{pool=\"de\\\"fault\",reason=\"died\"} 1",
-        "howdah_pool_php_seconds_total{pool=\"de\\\"fault\"} 1.25",
-        "howdah_connection_pool_idle{pool=\"de\\\"fault\",name=\"a\\\"b\"} 3",
+        "howdah_pool_php_duration_seconds_sum{pool=\"de\\\"fault\"} 1.25",
+        "howdah_connection_pool_connections{pool=\"de\\\"fault\",name=\"a\\\"b\",state=\"idle\"} 3",
         "howdah_connection_pool_wait_seconds_total{pool=\"de\\\"fault\",name=\"a\\\"b\"} 0.0015",
     ] {
         assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");

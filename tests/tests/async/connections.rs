@@ -137,10 +137,10 @@ fn numbers_of_connection_pools_are_in_status_and_metrics() {
         becomes(site, "objects", &["open", "limit", "open_failures", "opened"], &[0, 10, 1, 0]);
         let text = metrics(site);
         for line in [
-            "# TYPE howdah_connection_pool_in_use gauge",
-            "howdah_connection_pool_in_use{pool=\"default\",name=\"shop\"} 4",
-            "howdah_connection_pool_timeouts_total{pool=\"default\",name=\"shop\"} 1",
-            "howdah_connection_pool_open_failures_total{pool=\"default\",name=\"objects\"} 1",
+            "# TYPE howdah_connection_pool_connections gauge",
+            "howdah_connection_pool_connections{pool=\"default\",name=\"shop\",state=\"in_use\"} 4",
+            "howdah_connection_pool_events_total{pool=\"default\",name=\"shop\",event=\"timed_out\"} 1",
+            "howdah_connection_pool_events_total{pool=\"default\",name=\"objects\",event=\"open_failed\"} 1",
         ] {
             assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
         }

@@ -97,7 +97,8 @@ fn the_page_has_every_metric_that_the_text_has() {
     assert_eq!(faults.counter.unwrap().value, Some(1.0));
     assert_eq!(faults.label, [pair("pool", "de\"fault".to_owned()), pair("kind", "queue_full".to_owned())]);
     assert_eq!(value("howdah_pool_workers").gauge.unwrap().value, Some(-3.0));
-    assert_eq!(value("howdah_pool_php_seconds_total").counter.unwrap().value, Some(1.25));
+    let php = value("howdah_pool_php_duration_seconds").histogram.unwrap();
+    assert_eq!(php.sample_sum, Some(1.25));
     assert_eq!(families["howdah_pool_workers"].r#type, Some(kind::GAUGE));
     let of_site = value("howdah_site_request_duration_seconds").histogram.unwrap();
     assert_eq!((of_site.sample_count, of_site.sample_sum), (Some(1), Some(0.003)));

@@ -2,7 +2,7 @@
 
 use super::format::Format;
 use super::page::Page;
-use super::sample::{Number, Seconds};
+use super::sample::Seconds;
 use super::table::{Id, TABLE};
 use super::{Metrics, PoolMetrics};
 use crate::connection_pool::ConnectionPool;
@@ -36,7 +36,6 @@ impl Metrics {
             }
             Id::UnknownHosts => page.sample(&[], self.unknown_hosts.get()),
             Id::Rejected => self.rejected.all().iter().for_each(|(reason, count)| page.sample(&[reason], *count)),
-            Id::BytesSent => page.sample(&[], self.bytes_sent()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
@@ -44,38 +43,48 @@ impl Metrics {
             Id::UpstreamUp
             | Id::UpstreamActive
             | Id::UpstreamRequests
-            | Id::UpstreamConnections
             | Id::UpstreamFailures => self.upstream_samples(id, page),
             Id::TlsHandshakes => {
                 let resumed = self.tls_resumed.get();
                 page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));
                 page.sample(&["resumed"], resumed);
+                page.sample(&["failed"], self.tls_handshakes_failed.get());
             }
-            Id::TlsHandshakesFailed => page.sample(&[], self.tls_handshakes_failed.get()),
-            Id::BudgetUsed => self.budget(page, Budget::used),
-            Id::BudgetLimit => self.budget(page, Budget::limit),
-            Id::BudgetRefused => self.budget(page, Budget::refused),
+            Id::Budget => {
+                for budget in self.both_budgets() {
+                    page.sample(&[budget.kind().name(), "used"], budget.used());
+                    page.sample(&[budget.kind().name(), "limit"], budget.limit());
+                }
+            }
+            Id::BudgetRefused => {
+                self.both_budgets().for_each(|budget| page.sample(&[budget.kind().name()], budget.refused()));
+            }
             Id::Spans => {
                 page.sample(&["sent"], self.spans_sent.get());
                 page.sample(&["failed"], self.spans_failed.get());
                 page.sample(&["dropped"], self.spans_dropped.get());
             }
-            Id::ErrorLogDropped => page.sample(&[], self.error_log_dropped()),
             Id::Processor => page.sample(&[], Seconds(self.processor_time.us())),
-            Id::CompressionIn => page.sample(&[], self.compression_in.get()),
-            Id::CompressionOut => page.sample(&[], self.compression_out.get()),
-            Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
-            Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
+            Id::CompressionCache => {
+                page.sample(&["hit"], self.compression_cache_hits.get());
+                page.sample(&["miss"], self.compression_cache_misses.get());
+            }
             Id::MemoryPressure => page.sample(&[], self.memory_pressure.get()),
-            Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
-            Id::SlowLogDropped => page.sample(&[], self.slow_log_dropped.get()),
+            Id::LogDropped => {
+                page.sample(&["access"], self.access_log_dropped.get());
+                page.sample(&["error"], self.error_log_dropped());
+                page.sample(&["slow"], self.slow_log_dropped.get());
+            }
             Id::CertificateExpiry => {
                 for (name, until) in &self.certificates.lock().expiry {
                     page.sample(&[name], *until);
                 }
             }
-            Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
-            Id::AcmeFailures => page.sample(&[], self.certificates.lock().failures),
+            Id::AcmeOrders => {
+                let certificates = self.certificates.lock();
+                page.sample(&["issued"], certificates.orders);
+                page.sample(&["failed"], certificates.failures);
+            }
             Id::PasswordChecks => page.sample(&[], self.password_checks.get()),
             Id::PasswordChecksOpen => {
                 page.sample(&["running"], self.password_checks_running.get());
@@ -90,44 +99,31 @@ impl Metrics {
             Id::InFlight => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.in_flight.get())),
             Id::Restarts => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.restarts)),
             Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
-            Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::Compared => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.compared)),
             Id::DemotedRoutes => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.demoted_routes.get())),
-            Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
+            Id::SnapshotEvents => {
+                for pool in pools {
+                    page.sample(&[&pool.name, "session_reset"], pool.sessions_reset.get());
+                    page.sample(&[&pool.name, "worker_replaced"], pool.workers_unfit.get());
+                }
+            }
             Id::PoolMemory => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.memory.get())),
             Id::WorkersRelieved => {
                 pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get()))
             }
-            Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
             Id::PhpDuration => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.php_time)),
             Id::Restores => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.restores)),
-            Id::PhpTime => {
-                for pool in pools {
-                    page.sample(&[&pool.name], Seconds(pool.php_time.snapshot().sum_us));
-                }
-            }
             Id::PoolProcessor => {
                 for pool in pools {
                     page.sample(&[&pool.name], Seconds(pool.processor_time.us()));
                 }
             }
-            Id::PooledLimit => connections(page, pools, |numbers| numbers.limit),
-            Id::PooledOpen => connections(page, pools, |numbers| numbers.open),
-            Id::PooledIdle => connections(page, pools, |numbers| numbers.idle),
-            Id::PooledInUse => connections(page, pools, |numbers| numbers.in_use),
-            Id::PooledWaiting => connections(page, pools, |numbers| numbers.waiting),
-            Id::PooledWaitMax => connections(page, pools, |numbers| Seconds(numbers.wait_max_us)),
-            Id::PooledAcquired => connections(page, pools, |numbers| numbers.acquired),
-            Id::PooledWaits => connections(page, pools, |numbers| numbers.waits),
-            Id::PooledWaitTime => connections(page, pools, |numbers| Seconds(numbers.wait_us)),
-            Id::PooledTimeouts => connections(page, pools, |numbers| numbers.timeouts),
-            Id::PooledOpened => connections(page, pools, |numbers| numbers.opened),
-            Id::PooledClosed => connections(page, pools, |numbers| numbers.closed),
-            Id::PooledOpenFailures => connections(page, pools, |numbers| numbers.open_failures),
-            Id::PooledCheckFailures => connections(page, pools, |numbers| numbers.check_failures),
-            Id::PooledForgotten => connections(page, pools, |numbers| numbers.forgotten),
-            Id::PooledTransactions => connections(page, pools, |numbers| numbers.open_transactions),
+            Id::PooledLimit | Id::PooledConnections | Id::PooledWaiting | Id::PooledWaitTime | Id::PooledEvents => {
+                for pool in pools {
+                    pool.connection_pools.lock().iter().for_each(|of| connection_pool(id, &pool.name, of, page));
+                }
+            }
         }
     }
 }
@@ -168,7 +164,6 @@ impl Metrics {
                 Id::UpstreamUp => page.sample(&of, upstream.up.get()),
                 Id::UpstreamActive => page.sample(&of, upstream.active.get()),
                 Id::UpstreamRequests => page.sample(&of, upstream.requests.get()),
-                Id::UpstreamConnections => page.sample(&of, upstream.connections.get()),
                 _ => {
                     for (kind, count) in upstream.failures.all() {
                         page.sample(&[of[0], of[1], kind], count);
@@ -178,19 +173,36 @@ impl Metrics {
         }
     }
 
-    /// One number of each budget.
-    fn budget(&self, page: &mut Page, number: impl Fn(&Budget) -> u64) {
-        for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
-            page.sample(&[budget.kind().name()], number(budget));
-        }
+    fn both_budgets(&self) -> impl Iterator<Item = &Budget> {
+        self.budgets().into_iter().flat_map(|budgets| [budgets.memory, budgets.spool])
     }
 }
 
-/// One number of each connection pool.
-fn connections<V: Into<Number>>(page: &mut Page, pools: &[Arc<PoolMetrics>], number: impl Fn(&ConnectionPool) -> V) {
-    for pool in pools {
-        for connections in &*pool.connection_pools.lock() {
-            page.sample(&[&pool.name, &connections.name], number(connections));
+/// The samples of one metric of a connection pool.
+fn connection_pool(id: Id, pool: &str, numbers: &ConnectionPool, page: &mut Page) {
+    let of = [pool, &numbers.name];
+    match id {
+        Id::PooledLimit => page.sample(&of, numbers.limit),
+        Id::PooledConnections => {
+            page.sample(&[pool, &numbers.name, "idle"], numbers.idle);
+            page.sample(&[pool, &numbers.name, "in_use"], numbers.in_use);
+        }
+        Id::PooledWaiting => page.sample(&of, numbers.waiting),
+        Id::PooledWaitTime => page.sample(&of, Seconds(numbers.wait_us)),
+        _ => {
+            for (event, count) in [
+                ("acquired", numbers.acquired),
+                ("waited", numbers.waits),
+                ("timed_out", numbers.timeouts),
+                ("opened", numbers.opened),
+                ("closed", numbers.closed),
+                ("open_failed", numbers.open_failures),
+                ("check_failed", numbers.check_failures),
+                ("forgotten", numbers.forgotten),
+                ("open_transaction", numbers.open_transactions),
+            ] {
+                page.sample(&[pool, &numbers.name, event], count);
+            }
         }
     }
 }

@@ -61,48 +61,35 @@ metrics! {
         "The same by site and route: the `name` of a `[[route]]`, or its pattern; empty where none took the request.";
     SiteDuration "howdah_site_request_duration_seconds" Histogram ["site", "route"]
         "The same time by site and route.";
-    SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "The same bytes by site and route.";
+    SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "Bytes of response bodies sent, by site and route.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
         "Requests refused because no site is for their host.";
     Rejected "howdah_rejected_requests_total" Counter ["reason"]
         "Requests refused because what came in is no request, by reason. They are not among the requests answered.";
-    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
     ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
         "Connections that have changed to another protocol (WebSocket) and are open.";
-    TlsHandshakes "howdah_tls_handshakes_total" Counter ["session"]
-        "Handshakes of TLS that succeeded, by session: new or resumed.";
-    TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
-        "Handshakes of TLS that failed: no common version, cipher or certificate, or no TLS at all.";
+    TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
+        "Handshakes of TLS by result: a new session, a resumed one, or failed (no common version, cipher or certificate, or no TLS at all).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";
-    BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
-        "Bytes that what waits takes of `http.memory` and `http.spool`.";
-    BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
+    Budget "howdah_budget_bytes" Gauge ["budget", "kind"]
+        "Bytes of `http.memory` and `http.spool`: those used by what waits, and the limit.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
         "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
     MemoryPressure "howdah_memory_pressure_percent" Gauge []
         "Percent of the last ten seconds in which a process waited for memory; 0 where the kernel does not say.";
-    CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
-    CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
-    CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
-        "Bodies whose compressed form was taken from the cache.";
-    CompressionCacheMisses "howdah_compression_cache_misses_total" Counter []
-        "Bodies that had to be compressed.";
-    AccessLogDropped "howdah_access_log_dropped_total" Counter []
-        "Lines of the access log lost because the log could not be written, or not fast enough.";
-    SlowLogDropped "howdah_slow_log_dropped_total" Counter []
-        "Entries of the slow log lost because the log could not be written, or not fast enough.";
+    CompressionCache "howdah_compression_cache_total" Counter ["result"]
+        "Bodies whose compressed form was taken from the cache (hit), or had to be made (miss).";
+    LogDropped "howdah_log_dropped_total" Counter ["log"]
+        "Lines lost because the log (access, error, slow) could not be written, or not fast enough.";
     Spans "howdah_telemetry_spans_total" Counter ["result"]
         "Spans of traces by what became of them: sent to the collector, failed (it did not take them), dropped (no room while they waited).";
-    ErrorLogDropped "howdah_error_log_dropped_total" Counter []
-        "Lines of the error log lost because the log could not be written, or not fast enough.";
     CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
         "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
-    AcmeOrders "howdah_acme_certificates_total" Counter [] "Certificates obtained by ACME.";
-    AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
+    AcmeOrders "howdah_acme_orders_total" Counter ["result"] "Attempts to obtain a certificate by ACME, by result: issued, failed.";
     PasswordChecks "howdah_password_checks_total" Counter [] "Passwords that had to be verified.";
     PasswordChecksOpen "howdah_password_checks_open" Gauge ["state"]
         "Passwords that are being verified, a few at once, and requests that wait for that, by state: running or waiting.";
@@ -113,7 +100,6 @@ metrics! {
     UpstreamActive "howdah_upstream_active" Gauge ["proxy", "server"]
         "Requests that it has, upgraded connections included.";
     UpstreamRequests "howdah_upstream_requests_total" Counter ["proxy", "server"] "Requests sent to it.";
-    UpstreamConnections "howdah_upstream_connections_total" Counter ["proxy", "server"] "Connections opened to it.";
     UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
         "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
@@ -129,55 +115,29 @@ metrics! {
         "Idle workers that ended because memory was short.";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
-    Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
         "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
     Compared "howdah_pool_compared_total" Counter ["pool", "result"]
         "Responses compared with those of classic mode (`compare_one_in`), by result: same, slower (the same, but it took longer), differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
     DemotedRoutes "howdah_pool_demoted_routes" Gauge ["pool"]
         "Routes that run in classic mode because their responses differed, they took longer than there, or their requests killed workers.";
-    SessionsReset "howdah_pool_snapshot_sessions_reset_total" Counter ["pool"]
-        "Snapshot mode: sessions of connections opened at boot that were reset after a request.";
-    WorkersUnfit "howdah_pool_snapshot_workers_replaced_total" Counter ["pool"]
-        "Snapshot mode: workers replaced because a request has done what cannot be undone.";
+    SnapshotEvents "howdah_pool_snapshot_events_total" Counter ["pool", "event"]
+        "Snapshot mode: sessions of connections opened at boot that were reset after a request (session_reset), and workers replaced because a request has done what cannot be undone (worker_replaced).";
     PhpDuration "howdah_pool_php_duration_seconds" Histogram ["pool"] "How long requests ran in PHP.";
     Restores "howdah_pool_snapshot_restore_seconds" Histogram ["pool"]
         "Snapshot mode: how long it took to put a worker back after a request.";
-    PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
     PoolProcessor "howdah_pool_processor_seconds_total" Counter ["pool"]
         "Processor time of the pool's workers, with the programs that they have started and waited for.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
-    PooledOpen "howdah_connection_pool_open" Gauge ["pool", "name"]
-        "Connections that a connection pool has open.";
-    PooledIdle "howdah_connection_pool_idle" Gauge ["pool", "name"]
-        "Open connections that nobody uses.";
-    PooledInUse "howdah_connection_pool_in_use" Gauge ["pool", "name"]
-        "Open connections that are in use.";
+    PooledConnections "howdah_connection_pool_connections" Gauge ["pool", "name", "state"]
+        "Open connections of a connection pool, by state: idle, in_use.";
     PooledWaiting "howdah_connection_pool_waiting" Gauge ["pool", "name"]
         "Coroutines that wait for a connection.";
-    PooledWaitMax "howdah_connection_pool_wait_max_seconds" Gauge ["pool", "name"]
-        "The longest wait for a connection in a worker that runs.";
-    PooledAcquired "howdah_connection_pool_acquired_total" Counter ["pool", "name"]
-        "Connections asked for.";
-    PooledWaits "howdah_connection_pool_waits_total" Counter ["pool", "name"]
-        "Times that a connection had to be waited for.";
+    PooledEvents "howdah_connection_pool_events_total" Counter ["pool", "name", "event"]
+        "What happened to connections of a connection pool: acquired, waited (one had to be waited for), timed_out (no connection came in time), opened, closed, open_failed, check_failed (a check or a reset), forgotten (given back only when its coroutine ended), open_transaction (given back with one).";
     PooledWaitTime "howdah_connection_pool_wait_seconds_total" Counter ["pool", "name"]
         "Time that connections were waited for.";
-    PooledTimeouts "howdah_connection_pool_timeouts_total" Counter ["pool", "name"]
-        "Waits for a connection that were in vain.";
-    PooledOpened "howdah_connection_pool_opened_total" Counter ["pool", "name"]
-        "Connections opened.";
-    PooledClosed "howdah_connection_pool_closed_total" Counter ["pool", "name"]
-        "Connections closed.";
-    PooledOpenFailures "howdah_connection_pool_open_failures_total" Counter ["pool", "name"]
-        "Connections that could not be opened.";
-    PooledCheckFailures "howdah_connection_pool_check_failures_total" Counter ["pool", "name"]
-        "Connections that failed a check or a reset.";
-    PooledForgotten "howdah_connection_pool_forgotten_total" Counter ["pool", "name"]
-        "Connections that came back only when their coroutine ended.";
-    PooledTransactions "howdah_connection_pool_open_transactions_total" Counter ["pool", "name"]
-        "Connections that came back with an open transaction.";
 }
 
 /// The page of documentation about all metrics.

@@ -55,8 +55,6 @@ fn encode(
         let status = response.status();
         match compressor.known(&asked, status, response.headers_mut(), &file) {
             Known::Encoded(bytes, encoding) => {
-                metrics.compression_in.add(response.body().length().unwrap_or(0));
-                metrics.compression_out.add(bytes.len() as u64);
                 metrics.compression_cache_hits.inc();
                 *response.body_mut() = Body::full(bytes);
                 return (response, Some(encoding.label()));
@@ -145,21 +143,12 @@ fn whole(
     mut charge: Charge,
 ) -> (Response, Option<&'static str>) {
     let (mut parts, _) = response.into_parts();
-    let plain_len = body.len() as u64;
     if body.len() > ONE_GO {
         charge = encoder_charge(asked, charge);
     }
     let Done { body, encoding } = compressor.complete(asked, parts.status, &mut parts.headers, body);
     match (&body, encoding.map(|encoding| encoding.how)) {
-        (Whole::Bytes(encoded), Some(how)) => {
-            metrics.compression_in.add(plain_len);
-            metrics.compression_out.add(encoded.len() as u64);
-            if how == How::Cached {
-                metrics.compression_cache_hits.inc()
-            } else {
-                metrics.compression_cache_misses.inc()
-            }
-        }
+        (Whole::Bytes(_), Some(How::Cached)) => metrics.compression_cache_hits.inc(),
         (_, Some(_)) => metrics.compression_cache_misses.inc(),
         (_, None) => {}
     }
