@@ -30,7 +30,7 @@ if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
         apt-get update -qq -o APT::Update::Error-Mode=any || exit 3
         exit 1
     }
-    if [ "$goal" != test ] && ! target/release/howdah version >/dev/null; then
+    if [ "$goal" != test ] && ! target/release/howdah --version >/dev/null; then
         echo "test-in-debian: what this machine has built does not run in $suite, whose libraries are older" >&2
         exit 3
     fi

@@ -169,7 +169,7 @@ impl Howdah {
         option("--php", php.display().to_string());
         // As on a machine with twice as many cores as this number says.
         if let Ok(threads) = std::env::var("HOWDAH_TEST_THREADS") {
-            option("--threads", threads);
+            option("--set", format!("threads={threads}"));
         }
         option("-d", format!("session.save_path={}", place.sessions.display()));
         for (key, value) in &setup.ini {

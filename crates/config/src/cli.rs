@@ -3,8 +3,9 @@
 mod check;
 mod dev;
 mod explain;
-mod octane;
+mod init;
 mod reload;
+mod set;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -133,8 +134,6 @@ pub enum Command {
     Completions { shell: String },
     /// Write the manual pages into a directory; for those who make packages.
     Manual { directory: PathBuf },
-    /// Print the version.
-    Version,
 }
 
 /// What `howdah trust` does.
@@ -225,6 +224,7 @@ impl Cli {
             Some(("sendmail", matches)) => dev::sendmail(matches),
             Some(("check", matches)) => Command::Check(check::flags(matches)),
             Some(("explain", matches)) => explain::explain(matches),
+            Some(("status", matches)) if matches.get_flag("sandbox") => Command::Sandbox(control_flags(matches)),
             Some(("status", matches)) => {
                 let (json, watch) = (matches.get_flag("json"), matches.get_flag("watch"));
                 Command::Status { server: control_flags(matches), json, watch }
@@ -238,14 +238,8 @@ impl Cli {
                 restore: matches.get_one::<String>("restore").cloned(),
                 json: matches.get_flag("json"),
             },
-            Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
-            Some(("init", matches)) => Command::Init {
-                directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default(),
-                print: matches.get_flag("print"),
-            },
+            Some(("init", matches)) => init::init(matches),
             Some(("doctor", matches)) => Command::Doctor(doctor_flags(matches)),
-            Some(("recipes", _)) => Command::Recipes,
-            Some(("octane", matches)) => octane::octane(matches),
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
             }
@@ -262,10 +256,10 @@ impl Cli {
             Some(("completions", matches)) => {
                 Command::Completions { shell: matches.get_one::<String>(SHELL).cloned().unwrap_or_default() }
             }
-            Some(("man", matches)) => {
+            Some((_, matches)) => {
                 Command::Manual { directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default() }
             }
-            _ => Command::Version,
+            None => Command::Serve(ServeFlags::default()),
         };
         Ok(Self { command })
     }
@@ -299,20 +293,12 @@ Examples:
   howdah serve --mode async --script worker.php      and runs many requests at once
   howdah serve --listen unix:/run/howdah.sock        behind another server
 
-Settings that have no flag stand in howdah.toml. `howdah check` shows all of them.";
+`--set KEY=VALUE` takes every setting of howdah.toml. `howdah check` shows all of them.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
   howdah check /etc/howdah/howdah.toml      exit status 1 and every error, if something is wrong";
-
-const INIT_EXAMPLES: &str = "\
-Examples:
-  howdah init                    howdah.toml for the application in this directory
-  howdah init /srv/shop --print  what it would be
-  howdah init www.conf           the settings of a pool of PHP-FPM as howdah.toml, in this directory
-
-A file that is there already is never written over.";
 
 const TRUST_EXAMPLES: &str = "\
 Examples:
@@ -346,12 +332,8 @@ pub fn definition() -> clap::Command {
                 .about("Show the settings that serve would use, and what is wrong with them")
                 .after_help(CHECK_EXAMPLES),
         ))
-        .subcommand(init_args())
+        .subcommand(init::init_args())
         .subcommand(doctor_args(config_arg()))
-        .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
-            "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
-        ))
-        .subcommand(octane::octane_args())
         .subcommand(explain::explain_args())
         .subcommand(
             control_args(clap::Command::new("status").about("Show what a running server does"))
@@ -363,7 +345,14 @@ pub fn definition() -> clap::Command {
                         .action(ArgAction::SetTrue)
                         .help("Print it every second, until the command is ended; JSON as one line each"),
                 )
-                .after_help("Examples:\n  howdah status\n  howdah status --watch\n  howdah status --json --admin unix:/run/howdah/admin.sock"),
+                .arg(
+                    Arg::new("sandbox")
+                        .long("sandbox")
+                        .action(ArgAction::SetTrue)
+                        .conflicts_with_all(["json", "watch"])
+                        .help("Print the [sandbox] that pools with profile \"learn\" have found to be needed"),
+                )
+                .after_help("Examples:\n  howdah status\n  howdah status --watch\n  howdah status --json --admin unix:/run/howdah/admin.sock\n  howdah status --sandbox >> sandbox.toml"),
         )
         .subcommand(
             control_args(clap::Command::new("top").about("Watch a running server: pools, workers, slowest routes"))
@@ -377,13 +366,6 @@ pub fn definition() -> clap::Command {
         )
         .subcommand(profile_args(control_args(clap::Command::new("profile"))))
         .subcommand(routes_args())
-        .subcommand(
-            control_args(
-                clap::Command::new("sandbox")
-                    .about("Print the [sandbox] that pools with profile \"learn\" have found to be needed"),
-            )
-            .after_help("Example:\n  howdah sandbox >> sandbox.toml"),
-        )
         .subcommand(reload::reload_args(control_args(
             clap::Command::new("reload")
                 .about("Have a running server read its settings and its code again; no request is lost"),
@@ -416,7 +398,6 @@ pub fn definition() -> clap::Command {
                 .hide(true)
                 .arg(Arg::new(DIRECTORY).value_name("DIR").required(true).value_parser(clap::value_parser!(PathBuf))),
         )
-        .subcommand(clap::Command::new("version").about("Print the version"))
 }
 
 fn routes_args() -> clap::Command {
@@ -430,20 +411,6 @@ fn routes_args() -> clap::Command {
     .arg(restore)
     .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).conflicts_with("restore").help("Print JSON"))
     .after_help("Examples:\n  howdah routes\n  howdah routes --restore /cart")
-}
-
-fn init_args() -> clap::Command {
-    let directory = Arg::new(DIRECTORY)
-        .value_name("DIR")
-        .default_value(".")
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("The application's directory, or a PHP-FPM pool file");
-    let print = Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print it, and write nothing");
-    clap::Command::new("init")
-        .about("Write a howdah.toml for the application in a directory, or from a PHP-FPM pool file")
-        .arg(directory)
-        .arg(print)
-        .after_help(INIT_EXAMPLES)
 }
 
 fn config_arg() -> Arg {
@@ -462,7 +429,7 @@ fn serve_args(command: clap::Command) -> clap::Command {
         .help("The directory to serve [default: ./public if there is one, else .]");
     flag_rows()
         .map(|(heading, row)| flag(row).help_heading(heading))
-        .fold(command.arg(root).arg(config_arg()).arg(tls_arg()), clap::Command::arg)
+        .fold(command.arg(root).arg(config_arg()).arg(set::set_arg()).arg(tls_arg()), clap::Command::arg)
 }
 
 /// Certificates that the server gets or makes itself.
@@ -567,6 +534,9 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
         if let Ok(Some(values)) = matches.try_get_many::<String>(id) {
             flags.values.insert(name, values.cloned().collect());
         }
+    }
+    for (name, value) in set::given(matches) {
+        flags.set(&name, &value);
     }
     if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
         flags.set("tls.auto", if how == "auto" { "true" } else { "false" });

@@ -141,7 +141,7 @@ mod tests {
     fn completions_know_every_command_and_flag() {
         for shell in SHELLS {
             let text = String::from_utf8(completions(shell)).unwrap();
-            for word in ["serve", "check", "status", "completions", "allow-root", "front-controller"] {
+            for word in ["serve", "check", "status", "completions", "allow-root", "set"] {
                 assert!(text.contains(word), "{shell}: no {word}");
             }
         }

@@ -74,22 +74,22 @@ settings! {
         /// A small process stays root and starts PHP, each pool as its own `user`.
         user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
         /// The group that goes with it; `""` for the user's own.
-        group: Option<String> = r#""""# flag("group") example(r#""www-data""#);
+        group: Option<String> = r#""""# example(r#""www-data""#);
         /// Serve as root, and run PHP as root, where no `user` is set.
         allow_root: bool = "false" flag("allow-root") example("true");
         /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
         dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
-        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) flag("threads") example("2");
+        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) example("2");
         /// How long a stop waits for the requests that still run.
-        grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
+        grace: Duration = r#""30s""# example(r#""10s""#);
         /// After an upgrade: how long the old process keeps the connections that it has. Each goes with its next response, so
         /// this is for clients that ask nothing, WebSockets and long requests; what is left then is ended as in a stop.
         drain_timeout: Duration = r#""60s""# example(r#""1h""#);
         /// File names tried in turn where the path is a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).
-        front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
+        front_controller: Option<String> = r#""index.php""# example(r#""app.php""#);
         /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
         /// visitors upload to, its front controller; `""` for none.
         ///
@@ -99,8 +99,8 @@ settings! {
         app: Option<String> = r#""""# example(r#""wordpress""#);
         /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
         ///
-        /// Its files are read, none is run. `howdah recipes` lists what is known.
-        detect: bool = "true" flag("detect") example("false");
+        /// Its files are read, none is run. `howdah init --list` lists what is known.
+        detect: bool = "true" example("false");
         /// The recipe that boots the application in `root` once for many requests, in `mode` snapshot (the default then) or
         /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool named after
         /// the recipe, in a site `SITE.RECIPE`. All other scripts, and the front controller whenever that pool does not serve,
@@ -187,11 +187,11 @@ settings! {
         /// Workers beyond `MIN` and `spare_workers` end when they have been idle for so long.
         shrink_after: Duration = r#""10s""# example(r#""1m""#);
         /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
-        concurrency: usize = "100" in(1, 10000) flag("concurrency") example("500");
+        concurrency: usize = "100" in(1, 10000) example("500");
         /// The longest time that a request may run in PHP; then the client gets 504 and the worker is replaced. 0 for none.
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
-        deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        deadline: Option<Duration> = r#""60s""# example(r#""5m""#);
         /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
         ///
         /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
@@ -200,7 +200,7 @@ settings! {
         /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
-        queue: usize = "65536" in(0, 1000000) flag("queue") example("256");
+        queue: usize = "65536" in(0, 1000000) example("256");
         /// The longest time that a request waits for a worker; then the client gets 503. It counts from the request's arrival,
         /// wherever it has waited.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
@@ -216,7 +216,7 @@ settings! {
         /// begun is not run again but run: that does not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.
-        max_requests: u64 = "0" flag("max-requests") example("10000");
+        max_requests: u64 = "0" example("10000");
         /// A worker is replaced after a request that leaves it with more memory than this. 0 in worker mode for three quarters of
         /// PHP's `memory_limit`, otherwise for any amount.
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
@@ -228,7 +228,7 @@ settings! {
         /// The longest time that PHP may take to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests for the snapshot before a worker takes work.
-        warmup: Vec<String> = "[]" flag("warmup") example(r#"["/", "/login"]"#);
+        warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.
         warmup_check: bool = "true" example("false");
@@ -288,7 +288,7 @@ settings! {
         binary: PhpProgram = "`howdah-php`, else the newest `howdah-phpX.Y`" auto(PhpProgram::plain) flag("php")
             example(r#""8.4""#);
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
-        config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
+        config: Option<PathBuf> = r#""""# example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
         ///
         /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean what they mean there. Any other value

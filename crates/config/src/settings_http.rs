@@ -49,7 +49,7 @@ settings! {
         min_rate: ByteSize = "256" example("0");
         /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well, whose defaults
         /// are 8 MB and 2 MB.
-        max_body: ByteSize = r#""8M""# flag("max-body") example(r#""1G""#);
+        max_body: ByteSize = r#""8M""# example(r#""1G""#);
         /// Memory for everything that waits: bodies, responses to slow readers, what compression needs. Above it requests get 503,
         /// and slow readers are let go earlier. The server itself and PHP come on top.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
@@ -147,7 +147,7 @@ settings! {
     /// Compression of responses while they are sent.
     pub struct CompressionSettings at "compression" {
         /// Compress at all.
-        enabled: bool = "true" flag("compression") example("false");
+        enabled: bool = "true" example("false");
         /// Media types to compress; `TYPE/*` stands for all of a kind.
         types: Vec<String> = r#"["text/*", "application/json", "application/ld+json", "application/geo+json", "application/manifest+json", "application/problem+json", "application/vnd.api+json", "application/javascript", "application/x-javascript", "application/xml", "application/xhtml+xml", "application/rss+xml", "application/atom+xml", "application/soap+xml", "application/wasm", "application/vnd.ms-fontobject", "font/ttf", "font/otf", "font/collection", "image/svg+xml", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon"]"#
             example(r#"["text/*", "application/json"]"#);
@@ -163,14 +163,14 @@ settings! {
         /// How much the error log says.
         level: LogLevel = r#""info""# flag("log-level") example(r#""debug""#);
         /// How lines of the error log are written.
-        format: LogFormat = r#""text""# flag("log-format") example(r#""json""#);
+        format: LogFormat = r#""text""# example(r#""json""#);
         /// Where the error log goes: `stderr`, a file, `journald`, or `syslog` (of this machine; `syslog:udp://HOST:PORT` and
         /// `syslog:tcp://HOST:PORT` for another one).
-        error: LogTarget = r#""stderr""# flag("error-log") example(r#""/var/log/howdah/error.log""#);
+        error: LogTarget = r#""stderr""# example(r#""/var/log/howdah/error.log""#);
         /// Where the access log goes: `off`, `stdout`, a file, `journald` or `syslog`, as above.
         access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
         /// How lines of the access log are written.
-        access_format: AccessFormat = r#""combined""# flag("access-format") example(r#""json""#);
+        access_format: AccessFormat = r#""combined""# example(r#""json""#);
     }
     plus {}
 }

@@ -10,8 +10,8 @@ settings! {
     /// `profile`.
     pub struct SandboxSettings at "sandbox" {
         /// What holds for the pool's workers: nothing (`off`), what an application needs and what is named below (`app`), or
-        /// nothing, but `howdah sandbox` prints what the application would have needed (`learn`).
-        profile: SandboxProfile = r#""off""# flag("sandbox") example(r#""app""#);
+        /// nothing, but `howdah status --sandbox` prints what the application would have needed (`learn`).
+        profile: SandboxProfile = r#""off""# example(r#""app""#);
         /// Whether the pool stays down where the kernel cannot enforce all of it. With `false` it runs with what the kernel
         /// can do, and the log says what is missing.
         required: bool = "true" example("false");

@@ -18,7 +18,7 @@ settings! {
         /// able to read them. A pair that does not fit leaves the one before in place.
         ///
         /// In a site they are for its hosts alone, before those of the top level.
-        certificates: Vec<CertificateFiles> = "[]" flag("certificate")
+        certificates: Vec<CertificateFiles> = "[]"
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
         /// Get or make the certificates: for the names in `[acme]`, or for `localhost` where it names none. Without a `listen`
         /// the server listens on ports 80 and 443 then, or on 8080 and 8443 of this machine where it names none.
@@ -43,7 +43,7 @@ settings! {
         /// HTTP/1.1 and HTTP/2 tell clients so, by `Alt-Svc`.
         ///
         /// **Experimental**, until more clients have been tried with it. The firewall must let UDP through.
-        http3: bool = "false" flag("http3") example("true");
+        http3: bool = "false" example("true");
     }
     plus {}
 }

@@ -189,7 +189,11 @@ impl<'a> Source<'a> {
 
     fn take_flags<T: Value>(&mut self, row: &Row, name: &str, value: &mut T) -> Option<Origin> {
         let texts = self.flags.get(&row.name())?;
-        let origin = Origin::Flag(row.flag.map_or_else(|| row.key.to_uppercase(), |flag| format!("--{flag}")));
+        let origin = Origin::Flag(match row.flag {
+            Some(flag) => format!("--{flag}"),
+            None if row.key == "root" => "ROOT".to_owned(),
+            None => format!("--set {}", row.name()),
+        });
         let mut all: Option<T> = None;
         for text in texts {
             match (T::from_text(text), &mut all) {
@@ -233,6 +237,7 @@ impl<'a> Source<'a> {
     fn wrong(&mut self, row: &Row, name: &str, origin: Origin, found: &str) {
         let example = match &origin {
             Origin::File(..) => format!("{} = {}", row.key, row.example),
+            Origin::Flag(flag) if flag.starts_with("--set ") => format!("{flag}={}", plain_example(row)),
             Origin::Flag(flag) if flag.starts_with("--") => format!("{flag} {}", plain_example(row)),
             Origin::Env(variable) => format!("{variable}={}", plain_example(row)),
             Origin::Flag(_) | Origin::Default | Origin::Found(_) => row.example.to_owned(),

@@ -28,8 +28,8 @@ fn flags_become_settings() {
         "w.php",
         "--workers",
         "2-8",
-        "--concurrency",
-        "9",
+        "--set",
+        "concurrency=9",
         "--php",
         "/p",
         "-d",
@@ -81,7 +81,9 @@ fn commands() {
         Command::Reload { reload: ReloadFlags { dry_run: true, .. }, .. }
     ));
     assert!(matches!(command(&["stop", "-c", "x"]), Command::Stop(flags) if flags.serve.config.is_some()));
-    assert_eq!(command(&["version"]), Command::Version);
+    assert_eq!(command(&["init", "--list"]), Command::Recipes);
+    assert!(matches!(command(&["init", "--octane"]), Command::Octane { replace: false, .. }));
+    assert!(matches!(command(&["status", "--sandbox"]), Command::Sandbox(_)));
 }
 
 #[test]
@@ -97,4 +99,6 @@ fn help_shows_defaults_and_examples() {
     }
     assert!(help(&["serve", "--lissten", "x"]).contains("--listen"));
     assert!(help(&["stats"]).contains("status"));
+    assert!(help(&["serve", "--set", "http.max_bodi=1"]).contains("unknown setting http.max_bodi; did you mean http.max_body?"));
+    assert!(help(&["serve", "--set", "queue"]).contains("expected KEY=VALUE"));
 }

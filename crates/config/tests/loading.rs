@@ -178,7 +178,7 @@ fn flags_are_over_environment_over_file_over_default() {
     let ini: Vec<_> = pool.php.ini.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(ini, [("a", "1"), ("b", "3"), ("c", "x=y"), ("d", "1")]);
     for (name, origin) in [
-        ("queue", "--queue"),
+        ("queue", "--set queue"),
         ("grace", "environment HOWDAH_GRACE"),
         ("threads", "howdah.toml:2"),
         ("deadline", "default"),
@@ -197,7 +197,7 @@ fn bad_flags_and_variables_are_named() {
     site.flags.set("php.ini", "=1");
     site.env.insert("HOWDAH_GRACE".to_owned(), "soon".to_owned());
     let errors = site.errors();
-    assert!(errors.contains(&"--threads: threads: must be from 1 to 64, not 100".to_owned()), "{errors:?}");
+    assert!(errors.contains(&"--set threads: threads: must be from 1 to 64, not 100".to_owned()), "{errors:?}");
     assert!(errors.iter().any(|error| error.starts_with("--define: [php] ini: expected ")), "{errors:?}");
     let grace = errors.iter().find(|error| error.contains("HOWDAH_GRACE")).unwrap();
     assert!(grace.ends_with("found \"soon\"; for example: HOWDAH_GRACE=10s"), "{grace}");
@@ -216,7 +216,7 @@ fn concurrency_is_for_async_pools() {
     let unused = "is for mode \"async\"; a worker in mode \"worker\" runs one request at a time, see `workers`";
     assert_eq!(site.errors(), [format!("howdah.toml:4: [pool.api] concurrency: {unused}")]);
     site.flags.set("concurrency", "0");
-    let range = "--concurrency: concurrency: must be from 1 to 10000, not 0".to_owned();
+    let range = "--set concurrency: concurrency: must be from 1 to 10000, not 0".to_owned();
     assert!(site.errors().contains(&range), "{:?}", site.errors());
 
     let mut site = Site::new("");
@@ -379,7 +379,7 @@ fn what_check_prints_says_the_same_again() {
     let shown = loaded.show();
     for line in [
         "queue = 9  # howdah.toml:1",
-        "grace = \"90s\"  # --grace",
+        "grace = \"90s\"  # --set grace",
         "workers = 5  # howdah.toml:5",
         "h2 = true  # default",
     ] {

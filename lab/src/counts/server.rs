@@ -32,7 +32,7 @@ impl Server {
         let root = app.join(ROOT);
         let app_text = root.display().to_string();
         let fixed =
-            ["serve", &app_text, "--listen", &address_text, "--admin", &admin, "--workers", "1", "--threads", "1"];
+            ["serve", &app_text, "--listen", &address_text, "--admin", &admin, "--workers", "1", "--set", "threads=1"];
         words.extend(fixed.map(str::to_owned));
         words.extend(["--mode".to_owned(), case.mode.word().to_owned()]);
         let script = match case.mode {

@@ -276,13 +276,13 @@ impl Howdah {
     /// What the command line does not take, as a file.
     fn configure(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
         if let Some(most) = site.pool.max_requests {
-            arguments.extend(["--max-requests".to_owned(), most.to_string()]);
+            arguments.extend(["--set".to_owned(), format!("max_requests={most}")]);
         }
         if let Some(certificate) = &site.certificate {
             let pair = format!("{}:{}", certificate.chain.display(), certificate.key.display());
-            arguments.extend(["--certificate".to_owned(), pair]);
+            arguments.extend(["--set".to_owned(), format!("tls.certificates={pair}")]);
             if site.protocol == Protocol::Http3 {
-                arguments.extend(["--http3".to_owned()]);
+                arguments.extend(["--set".to_owned(), "tls.http3=true".to_owned()]);
             }
         }
         let mut settings = String::new();
@@ -325,7 +325,7 @@ impl Howdah {
                 }
             }
             Mode::Async => {
-                arguments.extend(["--concurrency".to_owned(), concurrency(site).to_string()]);
+                arguments.extend(["--set".to_owned(), format!("concurrency={}", concurrency(site))]);
                 ("--script", &site.async_script)
             }
         };
@@ -388,7 +388,7 @@ mod tests {
             "--config DIR/howdah.toml --mode snapshot --script DIR/worker.php"
         );
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "warmup = [\"/a?b=c\"]\n");
-        assert_eq!(arguments(Mode::Async, &both), "--mode async --concurrency 1000 --script DIR/async.php");
+        assert_eq!(arguments(Mode::Async, &both), "--mode async --set concurrency=1000 --script DIR/async.php");
         assert_eq!(
             arguments(Mode::Snapshot, &site(dir.path(), false, true)),
             "--config DIR/howdah.toml --mode snapshot --boot DIR/boot.php"
@@ -421,7 +421,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut site = site(dir.path(), true, true);
         site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), fewest: None };
-        assert_eq!(arguments(Mode::Classic, &site), "--max-requests 100 --config DIR/howdah.toml --mode classic");
+        assert_eq!(arguments(Mode::Classic, &site), "--set max_requests=100 --config DIR/howdah.toml --mode classic");
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "queue_timeout = \"1500ms\"\n");
     }
 

@@ -75,6 +75,7 @@ final class ServerSettings
         if ($this->tasks !== null) {
             $listen[] = "unix:{$this->tasks->socket()}";
         }
+        $set = $this->maxRequests === null ? [] : ["max_requests=$this->maxRequests"];
         $flags = [
             'config' => $this->configFile(),
             'listen' => $listen,
@@ -82,14 +83,15 @@ final class ServerSettings
             'mode' => $this->mode,
             'script' => \dirname(__DIR__) . '/bin/howdah-worker.php',
             'workers' => $this->workers === 'auto' ? null : $this->workers,
-            'max-requests' => $this->maxRequests,
             // Certificates of the project's own, if there are any, are in its howdah.toml.
             'tls' => $this->https && $this->config === null ? 'auto' : null,
             'log-level' => $this->level(),
         ];
         if ($this->environment === 'local' && $this->config === null) {
-            $flags += ['access-log' => 'stdout', 'access-format' => 'terminal'];
+            $flags['access-log'] = 'stdout';
+            $set[] = 'log.access_format=terminal';
         }
+        $flags['set'] = $set;
         $arguments = ['serve', $this->public];
         foreach ($flags as $name => $value) {
             foreach ((array) $value as $one) {

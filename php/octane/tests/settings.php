@@ -49,7 +49,7 @@ namespace {
     $plain = new ServerSettings($top, "$top/public", '127.0.0.1', 8001, 'unix:/a.sock', maxRequests: 500, maxExecutionTime: 30);
     $start = ['serve', "$top/public", '--config', "$package/src/../config/howdah.toml"];
     $rest = ['--listen', '127.0.0.1:8001', '--admin', 'unix:/a.sock', '--mode', 'worker', '--script', "$package/bin/howdah-worker.php"];
-    $check(array_slice($plain->arguments(), 4), [...$rest, '--max-requests', '500'], 'flags');
+    $check(array_slice($plain->arguments(), 4), [...$rest, '--set', 'max_requests=500'], 'flags');
     $check(is_file($plain->arguments()[3]) && array_slice($plain->arguments(), 0, 3) === array_slice($start, 0, 3), true, 'the file');
     $check($plain->address(), 'http://127.0.0.1:8001', 'the address');
     $variables = ['APP_ENV' => 'production', 'APP_BASE_PATH' => $top, 'APP_PUBLIC_PATH' => "$top/public", 'LARAVEL_OCTANE' => '1',
@@ -61,10 +61,10 @@ namespace {
     $check($snapshot->address(), 'https://[::1]:8443', 'an address of IPv6');
     $line = implode(' ', $snapshot->arguments());
     foreach (['--listen https://[::1]:8443', '--mode snapshot', '--workers 2-8', '--tls auto', '--log-level warn',
-        '--access-log stdout --access-format terminal'] as $flags) {
+        '--access-log stdout --set log.access_format=terminal'] as $flags) {
         $check(str_contains($line, $flags), true, "$flags in $line");
     }
-    $check(str_contains($line, '--max-requests'), false, 'no limit of requests');
+    $check(str_contains($line, 'max_requests'), false, 'no limit of requests');
     $patterns = array_map(static fn (string $ending) => "$top/app/**/*.$ending", ['php', 'json', 'yaml', 'yml']);
     $check($snapshot->environment()['HOWDAH_WATCH'], implode(',', [...$patterns, "$top/.env", "$top/public/**/*.php"]), 'watched');
     $check($snapshot->environment()['HOWDAH_WARMUP'], '/,/login', 'warm-up');

@@ -55,7 +55,7 @@ fn commands_end_well_though_nobody_reads_them_to_the_end() {
         &["check", "--tls", "auto", "--state", "/dev/null/state"],
         &["explain", "/"],
         &["explain", "/", "--json"],
-        &["recipes"],
+        &["init", "--list"],
         &["init", "--print"],
         &["init", "/nowhere"],
         &["doctor", "/nowhere"],
@@ -105,7 +105,7 @@ fn orders_to_a_server_count_though_nobody_reads_what_comes_of_them() {
                 command.env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_ADMIN", &admin);
                 command
             };
-            for arguments in [&["status"][..], &["status", "--json"], &["top", "--once"], &["sandbox"]] {
+            for arguments in [&["status"][..], &["status", "--json"], &["top", "--once"], &["status", "--sandbox"]] {
                 ends_as_if_read(howdah, arguments);
             }
             let reload = howdah().arg("reload").stdout(unread()).stderr(unread()).status().unwrap();

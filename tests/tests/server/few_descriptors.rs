@@ -77,7 +77,7 @@ fn with_128_descriptors_requests_on_open_connections_are_served() {
     let mut server = Command::new("sh")
         .args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\""])
         .arg(howdah::program())
-        .args(["serve", "--allow-root", "--workers", "2", "--threads", "1"])
+        .args(["serve", "--allow-root", "--workers", "2", "--set", "threads=1"])
         .arg(top.path())
         .arg(format!("--listen=unix:{}", socket.display()))
         .arg(format!("--admin=unix:{}", top.path().join("admin").display()))

@@ -32,7 +32,7 @@ script_scenario!(
     howdah_only = "users are Howdah's settings",
     |s| two_users(s)
         .workers(1)
-        .arg("--deadline=1s")
+        .setting("deadline", "\"1s\"")
         .expect_log("past the deadline")
         .allow_log("zygote ended unexpectedly")
         .allow_log("ended before")

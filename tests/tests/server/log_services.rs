@@ -59,8 +59,8 @@ fn journald_gets_what_the_server_scripts_and_requests_say() {
     let target = format!("journald:{}", daemon.path().display());
     let setup = |s: howdah_tests::Setup| {
         s.workers(1)
-            .arg("--error-log")
-            .arg(&target)
+            .arg("--set")
+            .arg(&format!("log.error={target}"))
             .arg("--access-log")
             .arg(&target)
             .php("says.php", "error_log('from the script'); echo 'said';")
@@ -85,7 +85,7 @@ fn syslog_gets_them_as_entries() {
     let daemon = Daemon::start();
     let target = format!("syslog:{}", daemon.path().display());
     let setup = |s: howdah_tests::Setup| {
-        s.workers(1).arg("--error-log").arg(&target).arg("--access-log").arg(&target).file("a.txt", "static")
+        s.workers(1).arg("--set").arg(&format!("log.error={target}")).arg("--access-log").arg(&target).file("a.txt", "static")
     };
     run(Mode::Classic, setup, |site| {
         assert_eq!(site.get_ok("/a.txt"), "static");
@@ -110,8 +110,8 @@ fn rsyslog_understands_every_way() {
         let mark = target.replace([':', '/'], "-");
         let setup = |s: howdah_tests::Setup| {
             s.workers(1)
-                .arg("--error-log")
-                .arg(&target)
+                .arg("--set")
+                .arg(&format!("log.error={target}"))
                 .arg("--access-log")
                 .arg(&target)
                 .php("says.php", "error_log(\"from\\nthe script of $_GET[mark]\");")

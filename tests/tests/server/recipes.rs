@@ -521,7 +521,7 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
     served.finish();
     for (flags, what) in [
         (["--recipe", "drupal"], "there is no recipe drupal"),
-        (["--front-controller", "other.php"], "`front_controller` is another script"),
+        (["--set", "front_controller=other.php"], "`front_controller` is another script"),
         (["--script", "public/index.php"], "leave out `script` and `boot`"),
     ] {
         let (done, said) = command(&[&["check"], &flags[..]].concat());

@@ -60,8 +60,8 @@ script_scenario!(
     howdah_only = "the log is Howdah's",
     |s| s
         .workers(1)
-        .arg("--error-log")
-        .arg(&Pipe::make())
+        .arg("--set")
+        .arg(&format!("log.error={}", Pipe::make()))
         .file("a.txt", "static")
         .php("flood.php", FLOOD)
         .php("fast.php", "echo 'fast';"),
@@ -94,8 +94,8 @@ script_scenario!(
     howdah_only = "the log is Howdah's",
     |s| s
         .workers(1)
-        .arg("--error-log")
-        .arg("/dev/full")
+        .arg("--set")
+        .arg("log.error=/dev/full")
         .file("a.txt", "static")
         .php("flood.php", FLOOD)
         .php("fast.php", "echo 'fast';"),

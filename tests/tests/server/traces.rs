@@ -162,7 +162,7 @@ fn the_trace_is_in_the_logs() {
         with(
             &collector,
             "",
-            |s| s.arg("--access-log").arg(&path).arg("--access-format").arg(format),
+            |s| s.arg("--access-log").arg(&path).setting("log.access_format", &format!("{format:?}")),
             |site| {
                 assert_eq!(site.get_ok("/a.txt"), "static");
                 let span = collector.of_path("/a.txt");

@@ -282,11 +282,11 @@ fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
     std::os::unix::fs::symlink(&precious, logs.join("error.log")).unwrap();
     fs::hard_link(&precious, logs.join("access.log")).unwrap();
     let root = top.to_str().unwrap();
-    for flag in ["--error-log", "--access-log"] {
-        let log = logs.join(if flag == "--error-log" { "error.log" } else { "access.log" });
-        let arguments = ["serve", root, "--user", "nobody", "--listen", "127.0.0.1:0", flag, log.to_str().unwrap()];
+    for log in ["error", "access"] {
+        let set = format!("log.{log}={}", logs.join(format!("{log}.log")).display());
+        let arguments = ["serve", root, "--user", "nobody", "--listen", "127.0.0.1:0", "--set", &set];
         let (code, said) = start_as_root(top, &arguments);
-        assert!(code == Some(1) && said.contains("users other than root may change"), "{flag}: {said}");
+        assert!(code == Some(1) && said.contains("users other than root may change"), "{set}: {said}");
         assert_eq!(fs::metadata(&precious).unwrap().uid(), 0);
         assert_eq!(fs::read_to_string(&precious).unwrap(), "root's");
     }

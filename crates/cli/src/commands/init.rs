@@ -78,7 +78,7 @@ fn of_application(found: &Application) -> String {
 }
 
 fn of_plain(root: &str) -> String {
-    let mut page = String::from("# A PHP application that `howdah recipes` does not list.\n");
+    let mut page = String::from("# A PHP application that `howdah init --list` does not have.\n");
     let _ =
         writeln!(page, "\n# What clients may see. Better a directory with nothing but that: \"public\", for example.");
     let _ = writeln!(page, "root = {}", quoted(root));

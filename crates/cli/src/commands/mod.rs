@@ -87,7 +87,6 @@ pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<Ex
         Command::Manual { directory } => manual::write_pages(&directory)
             .map(|()| ExitCode::SUCCESS)
             .with_context(|| format!("cannot write into {}", directory.display())),
-        Command::Version => print(concat!("howdah ", env!("CARGO_PKG_VERSION"), "\n")),
     }
 }
 

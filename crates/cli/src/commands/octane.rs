@@ -1,4 +1,4 @@
-//! `howdah octane`: the link by which Laravel Octane starts this server where it is to start FrankenPHP (`frankenphp`).
+//! `howdah init --octane`: the link by which Laravel Octane starts this server where it is to start FrankenPHP (`frankenphp`).
 //!
 //! Octane looks for a program `frankenphp` in PATH, then in the project, and downloads one into the project where there is
 //! none. So the link is made in the project, what lies there is moved away only if that was asked for, and what comes first
@@ -32,7 +32,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
         There::Nothing => put(program, &link)?,
         There::Other if !replace => bail!(
             "{0} is another program, as `octane:install` downloads it, and Octane would go on to start that one; \
-             `howdah octane --replace` keeps it as {BEFORE} and puts the link in its place",
+             `howdah init --octane --replace` keeps it as {BEFORE} and puts the link in its place",
             link.display()
         ),
         There::Other => {

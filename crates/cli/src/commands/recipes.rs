@@ -1,4 +1,4 @@
-//! `howdah recipes`: the applications that are known.
+//! `howdah init --list`: the applications that are known.
 
 use howdah_detect::{CATALOG, Recipe};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! `howdah sandbox`: settings for the needs that pools have learnt; and the lines of `howdah check` about sandboxes.
+//! `howdah status --sandbox`: settings for the needs that pools have learnt; and the lines of `howdah check` about sandboxes.
 
 use crate::control::client::server_status;
 use crate::output;

@@ -234,7 +234,7 @@ fn a_sandbox_that_learns_prints_what_the_application_needs() {
                     PORT = port
                 );
                 assert_eq!(shell(site, &code), "1ran", "nothing is refused");
-                let learnt = || String::from_utf8(site.howdah().command(&["sandbox"]).stdout).unwrap();
+                let learnt = || String::from_utf8(site.howdah().command(&["status", "--sandbox"]).stdout).unwrap();
                 let wanted = [
                     "[sandbox]\nprofile = \"app\"\n".to_owned(),
                     "\"/etc/passwd\"".to_owned(),
