@@ -99,6 +99,9 @@ fn help_shows_defaults_and_examples() {
     }
     assert!(help(&["serve", "--lissten", "x"]).contains("--listen"));
     assert!(help(&["stats"]).contains("status"));
-    assert!(help(&["serve", "--set", "http.max_bodi=1"]).contains("unknown setting http.max_bodi; did you mean http.max_body?"));
+    assert!(
+        help(&["serve", "--set", "http.max_bodi=1"])
+            .contains("unknown setting http.max_bodi; did you mean http.max_body?")
+    );
     assert!(help(&["serve", "--set", "queue"]).contains("expected KEY=VALUE"));
 }

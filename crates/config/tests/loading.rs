@@ -431,8 +431,6 @@ fn limits_that_cannot_be_are_reported() {
     for (text, what) in [
         ("[php]\nlimits = { nofiles = 3 }", "did you mean \"nofile\""),
         ("[php]\nlimits.nofile = \"4:2\"", "above what it may be raised to"),
-        ("[php]\nnice = 20", "from -20 to 19"),
-        ("[pool.a]\noom_score_adj = -1001", "from -1000 to 1000"),
         ("[php]\numask = \"0999\"", "permissions in octal"),
         ("[php]\ncgroup_limits = { \"pids.max\" = 3 }", "needs a `cgroup`"),
         ("[php]\ncgroup = \"/a\"\ncgroup_limits = { \"pids.min\" = 3 }", "there is no limit \"pids.min\""),
@@ -445,7 +443,7 @@ fn limits_that_cannot_be_are_reported() {
         assert!(errors.contains(what), "{text}: {errors}");
     }
     for text in [
-        "[php]\nnice = -5\numask = \"0027\"",
+        "[php]\numask = \"0027\"",
         "admin = \"127.0.0.2:9090\"",
         "admin = \"[::ffff:127.0.0.1]:9090\"",
         "admin = \":9090\"\nadmin_remote = true",

@@ -85,7 +85,12 @@ fn syslog_gets_them_as_entries() {
     let daemon = Daemon::start();
     let target = format!("syslog:{}", daemon.path().display());
     let setup = |s: howdah_tests::Setup| {
-        s.workers(1).arg("--set").arg(&format!("log.error={target}")).arg("--access-log").arg(&target).file("a.txt", "static")
+        s.workers(1)
+            .arg("--set")
+            .arg(&format!("log.error={target}"))
+            .arg("--access-log")
+            .arg(&target)
+            .file("a.txt", "static")
     };
     run(Mode::Classic, setup, |site| {
         assert_eq!(site.get_ok("/a.txt"), "static");

@@ -117,7 +117,14 @@ fn octane_finds_a_version_it_accepts() {
 /// `howdah init --octane` in this directory, where PATH has nothing but this: whether it succeeded, and what it said.
 fn link(app: &Path, path: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(program());
-    let output = command.args(["init", "--octane"]).args(arguments).current_dir(app).env_clear().env("PATH", path).output().unwrap();
+    let output = command
+        .args(["init", "--octane"])
+        .args(arguments)
+        .current_dir(app)
+        .env_clear()
+        .env("PATH", path)
+        .output()
+        .unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     (output.status.success(), said)
 }

@@ -40,10 +40,9 @@ impl Metrics {
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
             Id::ConnectionsUpgraded => page.sample(&[], self.connections_upgraded.get()),
-            Id::UpstreamUp
-            | Id::UpstreamActive
-            | Id::UpstreamRequests
-            | Id::UpstreamFailures => self.upstream_samples(id, page),
+            Id::UpstreamUp | Id::UpstreamActive | Id::UpstreamRequests | Id::UpstreamFailures => {
+                self.upstream_samples(id, page)
+            }
             Id::TlsHandshakes => {
                 let resumed = self.tls_resumed.get();
                 page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));

@@ -96,8 +96,11 @@ pub(crate) fn render(status: &Value) -> String {
         }
         if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
             let learnt = pool["sandbox_needs"].as_array().map_or(0, Vec::len);
-            let learnt =
-                if profile == "learn" { format!(", {learnt} needs found: `howdah status --sandbox`") } else { String::new() };
+            let learnt = if profile == "learn" {
+                format!(", {learnt} needs found: `howdah status --sandbox`")
+            } else {
+                String::new()
+            };
             let _ = writeln!(out, "  sandbox {profile}{learnt}");
         }
         let _ = writeln!(
