@@ -219,7 +219,8 @@ script_scenario!(
             )
     },
     |site| {
-        wait_for_workers(site, 3);
+        // In async mode, workers that are there count as idle in parts.
+        assert!(eventually(PATIENCE, || workers(&pool(site)) >= 3), "{}", site.log());
         let pids = || -> Vec<u64> {
             let status = pool(site);
             status["workers"].as_array().unwrap().iter().filter_map(|worker| worker["pid"].as_u64()).collect()
