@@ -206,7 +206,7 @@ final class WarmCode
 
     private readonly ContainerInterface $container;
 
-    public function __construct(private readonly KernelInterface $kernel, private readonly HttpKernelInterface $application)
+    public function __construct(private readonly KernelInterface $kernel)
     {
         $this->container = $kernel->getContainer();
     }
@@ -308,25 +308,34 @@ final class WarmCode
         }
     }
 
-    /** Through the whole stack, listeners and firewall included, to the page of an error. Routes are not asked. */
+    /**
+     * Through the whole stack, listeners and firewall included, to the page of an error. Routes are not asked; a path that
+     * no visitor knows, as a listener may keep the page for others.
+     */
     private function askForAnError(): void
     {
         $page = fn (): Response => $this->container->get('error_controller')(new NotFoundHttpException());
-        $request = $this->request('/');
+        $request = $this->request('/' . bin2hex(random_bytes(8)));
         $request->attributes->set('_controller', $page);
-        $this->application->handle($request);
+        $this->handle($request);
     }
 
     /** API Platform's own page, which looks at all of the application's resources. */
     private function askForDocumentation(): void
     {
         $path = $this->service('router')?->generate('api_doc', ['_format' => 'json']);
-        $path === null || $this->application->handle($this->request($path));
+        $path === null || $this->handle($this->request($path));
     }
 
     private function request(string $path): Request
     {
         return Request::create('http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost') . $path);
+    }
+
+    /** By the kernel itself: a cache around it would keep the page. An application that asks for its own host refuses this one. */
+    private function handle(Request $request): void
+    {
+        Request::getTrustedHosts() !== [] || $this->kernel->handle($request);
     }
 }
 
@@ -372,7 +381,7 @@ function declare_classes(): void
                     // No request runs code of before.
                     ini_set('opcache.revalidate_freq', '0');
                 } elseif ($snapshot) {
-                    (new WarmCode($kernel, $this->application))->load();
+                    (new WarmCode($kernel))->load();
                 }
                 $this->sources->note();
             }

@@ -141,8 +141,7 @@ impl Pool {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
-        let learns = self.config().learns && request.is_get && self.shared.learned.wants_next();
-        let target = learns.then(|| request.target().to_vec());
+        let target = self.learns_from(&request);
         let (sink, receiver) = sink::new(self.limits.clone(), stats, request.share.clone());
         let mut pending = Box::new(Pending::new(request, sink));
         if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
@@ -154,14 +153,25 @@ impl Pool {
         }
         let mut receiver: Option<ResponseBody> = Some(receiver);
         let result = std::future::poll_fn(|cx| ResponseBody::poll_response(&mut receiver, cx)).await;
-        match (&result, target) {
-            (Err(fault), _) => self.shared.metrics().faults.inc(fault.kind.label()),
-            (Ok(response), Some(target)) if response.status == 200 => {
-                self.shared.learned.note(&target, response.route.as_deref());
-            }
-            (Ok(_), _) => {}
+        match &result {
+            Err(fault) => self.shared.metrics().faults.inc(fault.kind.label()),
+            Ok(response) => self.learn(target, response),
         }
         result
+    }
+
+    /// The target of a request from which the warm-up is to learn, if it is.
+    #[must_use]
+    pub fn learns_from(&self, request: &Request) -> Option<Vec<u8>> {
+        let learns = self.config().learns && request.is_get && self.shared.learned.wants_next();
+        learns.then(|| request.target().to_vec())
+    }
+
+    /// Such a request was responded to, here or in the pool in classic mode.
+    pub fn learn(&self, target: Option<Vec<u8>>, response: &Response) {
+        if let Some(target) = target.filter(|_| response.status == 200) {
+            self.shared.learned.note(&target, response.route.as_deref());
+        }
     }
 
     /// Hands a request to the scheduler. Before a full queue it waits for its turn: its client's connection is not read

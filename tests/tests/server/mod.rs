@@ -7,6 +7,7 @@ mod broken_pipes;
 mod budgets;
 mod check;
 mod check_at_once;
+mod cold_routes;
 mod compression;
 mod containers;
 mod control_groups;

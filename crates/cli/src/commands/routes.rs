@@ -47,7 +47,8 @@ fn list(status: &Value) -> String {
             let number = |name: &str| route[name].as_u64().unwrap_or(0);
             let _ = write!(out, "  suspected: {}", plain(route["route"].as_str().unwrap_or("-")));
             let _ = write!(out, " ({} of {} responses differed", number("differed"), number("compared"));
-            for (count, what) in [(number("slower"), "took longer"), (number("deaths"), "workers died")] {
+            let facts = [("slower", "took longer"), ("deaths", "workers died"), ("searched", "requests were not warm")];
+            for (count, what) in facts.map(|(name, what)| (number(name), what)) {
                 if count > 0 {
                     let _ = write!(out, ", {count} {what}");
                 }

@@ -135,6 +135,12 @@ impl Comparison {
     pub(crate) async fn run(self: &Arc<Self>, request: Request) -> Result<Response, Fault> {
         let is_wanted = match self.demotions.way_of(request.target()) {
             Way::Classic => return self.classic.run(request).await,
+            Way::Cold => {
+                let target = self.booted.learns_from(&request);
+                let response = self.classic.run(request).await?;
+                self.booted.learn(target, &response);
+                return Ok(response);
+            }
             Way::Suspected => true,
             Way::Own => self.draws(),
         };

@@ -124,13 +124,18 @@ impl LaneHandle {
             self.shared.metrics().restores.observe_us(u64::from(snapshot.restore_ns) / 1000);
         }
         let mut scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get(self.index).and_then(Option::as_ref);
+        let before = lane.and_then(|lane| lane.snapshot);
         scheduler.request_done(self.index, number, now, took, snapshot, retire);
-        let soon = scheduler
-            .lanes
-            .get(self.index)
-            .and_then(Option::as_ref)
-            .is_some_and(|lane| self.shared.config().retires_next(lane.requests));
+        let lane = scheduler.lanes.get(self.index).and_then(Option::as_ref);
+        let soon = lane.is_some_and(|lane| self.shared.config().retires_next(lane.requests));
+        // The first restore always searches.
+        let searched = before.is_some_and(|before| snapshot.is_some_and(|work| work.searches > before.searches));
+        let target = lane.filter(|_| searched).and_then(|lane| Some(lane.last.as_ref()?.target().to_vec()));
         drop(scheduler);
+        if let (Some(target), Some(demotions)) = (target, self.shared.demotions.get()) {
+            demotions.note_search(&target);
+        }
         if retire || soon {
             self.shared.tell_supervisor(Event::WorkerRetires);
         }

@@ -21,8 +21,10 @@ const SLOWER: u32 = 8;
 /// Workers that a route's requests have to kill, and how many of its requests come for one such death at the most.
 const DEATHS: u32 = 3;
 const REQUESTS: u32 = 10;
-/// After so many requests a death is forgotten.
+/// After so many requests a death is forgotten, and that a route is as fast as in classic mode.
 const ACQUITTED: u32 = 1000;
+/// Requests of a route whose restore has searched for written pages, until it is compared.
+const SEARCHES: u32 = 20;
 /// Deaths of different requests this close to each other are one: something else has killed the workers.
 const MOMENT: Duration = Duration::from_millis(5);
 /// A death of so long ago counts no more.
@@ -45,6 +47,8 @@ pub enum Way {
     Suspected,
     /// It runs in classic mode.
     Classic,
+    /// The same, until workers with another warm-up serve: it was slow.
+    Cold,
 }
 
 /// What came of a comparison.
@@ -75,6 +79,9 @@ pub struct DemotedRoute {
     /// Seconds since the epoch.
     pub since: u64,
     pub reason: String,
+    /// It took longer, which a warm-up may change.
+    #[serde(skip)]
+    slow: bool,
 }
 
 /// A route of which something is known.
@@ -87,6 +94,9 @@ pub struct SuspectedRoute {
     pub compared: u32,
     /// Workers that its requests have killed.
     pub deaths: u32,
+    /// Requests after which all memory was searched for written pages, as their code is not warm, and all requests meanwhile.
+    pub searched: u32,
+    pub came: u32,
 }
 
 /// The demotions of one pool.
@@ -139,6 +149,25 @@ impl Demotions {
         self.changed(&table, demoted);
     }
 
+    /// A request for this target has run code or used memory that the snapshot does not have: the restore took long.
+    pub(crate) fn note_search(&self, target: &[u8]) {
+        let mut table = self.table.lock();
+        table.note_search(&route_of(target));
+        self.changed(&table, None);
+    }
+
+    /// Workers with another warm-up serve: routes that took longer than in classic mode may not do so any more.
+    pub(crate) fn restore_slow(&self) {
+        let mut table = self.table.lock();
+        let slow: Vec<String> =
+            table.demoted.values().filter(|demoted| demoted.slow).map(|demoted| demoted.route.clone()).collect();
+        for route in slow {
+            table.demoted.remove(&route);
+            tracing::info!(pool = &*self.pool, route, "restored: the pool has a new warm-up");
+        }
+        self.changed(&table, None);
+    }
+
     /// Gives requests for a path, or for a route by its name, back to the pool; all of them for `*`. How many routes that were.
     pub fn restore(&self, path: &str) -> usize {
         let mut table = self.table.lock();
@@ -171,6 +200,8 @@ impl Demotions {
             slower: suspect.slower.count(),
             compared: suspect.compared,
             deaths: suspect.deaths,
+            searched: suspect.searched,
+            came: suspect.came,
         };
         table.suspects.iter().map(of).collect()
     }
@@ -222,10 +253,21 @@ struct Suspect {
     compared: u32,
     deaths: u32,
     last_death: Option<Instant>,
-    /// Requests since the first death.
+    /// Requests since the first death, or the first that was searched for.
     came: u32,
+    /// Requests whose restore has searched for written pages.
+    searched: u32,
+    /// It was as fast as classic mode all the same.
+    is_fast: bool,
     /// When it was last heard of, as a number that counts up.
     heard: u64,
+}
+
+impl Suspect {
+    /// Most of its requests find code or memory that the snapshot does not have, and nothing has shown it to be fast.
+    const fn is_cold(&self) -> bool {
+        !self.is_fast && self.searched >= SEARCHES && self.searched * 2 > self.came
+    }
 }
 
 /// What decides. It knows neither time nor threads.
@@ -246,12 +288,12 @@ impl Table {
     }
 
     fn note_request(&mut self, route: &str) -> Way {
-        if self.is_demoted(route) {
-            return Way::Classic;
+        if let Some(demoted) = self.demoted.get(route).or_else(|| self.demoted.get(ALL)) {
+            return if demoted.slow { Way::Cold } else { Way::Classic };
         }
         let Some(suspect) = self.suspects.get_mut(route) else { return Way::Own };
         suspect.came = suspect.came.saturating_add(1);
-        if suspect.compared > 0 {
+        if suspect.compared > 0 || suspect.is_cold() {
             return Way::Suspected;
         }
         if suspect.came > ACQUITTED {
@@ -272,14 +314,21 @@ impl Table {
         let (differed, slower, compared) = (suspect.differed.count(), suspect.slower.count(), suspect.compared);
         match verdict {
             Verdict::Differs(how) if differed >= DIFFERING => {
-                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {how}")))
+                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {how}"), false))
             }
             Verdict::Slower(how) if slower >= SLOWER => {
-                let reason = format!("{slower} of {compared} requests took longer than in classic mode, at last {how}");
-                Some(self.demote(route, reason))
+                let cold =
+                    if suspect.is_cold() { "; it is not warm: each restore searches for written pages" } else { "" };
+                let reason =
+                    format!("{slower} of {compared} requests took longer than in classic mode, at last {how}{cold}");
+                Some(self.demote(route, reason, true))
             }
             _ if differed == 0 && slower == 0 && suspect.deaths == 0 => {
-                self.suspects.remove(route);
+                if suspect.is_cold() {
+                    (suspect.compared, suspect.is_fast) = (0, true);
+                } else {
+                    self.suspects.remove(route);
+                }
                 None
             }
             _ => None,
@@ -304,10 +353,18 @@ impl Table {
         if deaths < DEATHS || came > deaths.saturating_mul(REQUESTS) {
             return None;
         }
-        Some(self.demote(route, format!("its requests have killed {deaths} workers")))
+        Some(self.demote(route, format!("its requests have killed {deaths} workers"), false))
     }
 
-    fn demote(&mut self, route: &str, mut reason: String) -> DemotedRoute {
+    fn note_search(&mut self, route: &str) {
+        if !self.is_demoted(route) {
+            let suspect = self.suspect(route);
+            suspect.searched += 1;
+            suspect.came = suspect.came.max(suspect.searched);
+        }
+    }
+
+    fn demote(&mut self, route: &str, mut reason: String, slow: bool) -> DemotedRoute {
         self.suspects.remove(route);
         let mut name = route;
         if self.demoted.len() >= DEMOTED {
@@ -317,7 +374,7 @@ impl Table {
         let cut = (0..=REASON.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at));
         reason.truncate(cut.unwrap_or(0));
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let demoted = DemotedRoute { route: name.to_owned(), since, reason };
+        let demoted = DemotedRoute { route: name.to_owned(), since, reason, slow: slow && name != ALL };
         self.demoted.insert(name.to_owned(), demoted.clone());
         demoted
     }
@@ -399,9 +456,41 @@ mod tests {
         assert_eq!(table.note_comparison("/slow", Verdict::Same), None);
         let demoted = slower(&mut table, "/slow").unwrap();
         assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, at last 2 ms, 1 ms");
-        assert_eq!(table.note_request("/slow"), Way::Classic);
+        assert_eq!(table.note_request("/slow"), Way::Cold);
         (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/busy", Verdict::Same)));
         assert!(table.suspects.is_empty(), "{table:?}");
+    }
+
+    #[test]
+    fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_classic_mode_until_it_is() {
+        let mut table = Table::default();
+        let cold = |table: &mut Table, route: &str| {
+            for _ in 0..SEARCHES {
+                let _ = table.note_request(route);
+                table.note_search(route);
+            }
+            table.note_request(route)
+        };
+        assert_eq!((cold(&mut table, "/cold"), cold(&mut table, "/fast")), (Way::Suspected, Way::Suspected));
+        for _ in 0..100 {
+            let _ = table.note_request("/warm");
+            table.note_search("/seldom");
+            for _ in 0..3 {
+                let _ = table.note_request("/seldom");
+            }
+        }
+        assert_eq!((table.note_request("/warm"), table.note_request("/seldom")), (Way::Own, Way::Own));
+        assert_eq!(table.note_comparison("/fast", Verdict::Same), None);
+        assert_eq!(cold(&mut table, "/fast"), Way::Own, "until some requests have passed");
+        for _ in 0..ACQUITTED {
+            let _ = table.note_request("/fast");
+        }
+        assert_eq!(cold(&mut table, "/fast"), Way::Suspected, "and then again");
+        let slower = || Verdict::Slower("9 ms, 5 ms".to_owned());
+        (1..SLOWER).for_each(|_| assert_eq!(table.note_comparison("/cold", slower()), None));
+        let demoted = table.note_comparison("/cold", slower()).unwrap();
+        assert!(demoted.reason.ends_with("9 ms, 5 ms; it is not warm: each restore searches for written pages"));
+        assert_eq!(table.note_request("/cold"), Way::Cold);
     }
 
     #[test]

@@ -37,6 +37,11 @@ impl LastRequest {
         Self { body_len: request.body.len(), head: request.head, took }
     }
 
+    /// What the client has asked for.
+    pub(crate) fn target(&self) -> &[u8] {
+        self.head.uri()
+    }
+
     pub(crate) fn report(&self) -> RequestReport {
         RequestReport {
             php_us: self.took.php,

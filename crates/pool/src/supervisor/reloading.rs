@@ -88,6 +88,9 @@ impl Supervisor {
             }
         }
         drop(scheduler);
+        if let Some(demotions) = self.pool.demotions.get() {
+            demotions.restore_slow();
+        }
         self.failures = 0;
         self.pool.counters.reloads.fetch_add(1, Ordering::Relaxed);
         tracing::info!(pool = self.pool.name(), generation = number, "reload: new workers serve");

@@ -177,6 +177,14 @@ pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     }
     let untold = number("inconclusive") + number("skipped");
     let _ = if untold > 0 { writeln!(out, "; {untold} not compared") } else { writeln!(out) };
+    for route in pool["suspected"].as_array().into_iter().flatten() {
+        let number = |name: &str| route[name].as_u64().unwrap_or(0);
+        let (searched, came) = (number("searched"), number("came"));
+        if searched * 2 > came {
+            let name = plain(route["route"].as_str().unwrap_or("-"));
+            let _ = writeln!(out, "  not warm: {name}: {searched} of {came} restores searched for written pages");
+        }
+    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     for route in pool["demoted"].as_array().into_iter().flatten() {
         let text = |name: &str| plain(route[name].as_str().unwrap_or("-"));

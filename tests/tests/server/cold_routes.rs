@@ -1,0 +1,62 @@
+//! A route that a booted application is slower with than classic mode, as its code is not in the snapshot: it is found by its
+//! restores, shown, run in classic mode, learnt there, and comes back when the warm-up has it.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Mode, Setup, Site, php, run, time_limit};
+use serde_json::Value;
+
+/// Nothing is compared by chance.
+fn setup(setup: Setup) -> Setup {
+    setup
+        .workers(1)
+        .script("index.php")
+        .php("index.php", php!("cold_routes/index.php"))
+        .ini("memory_limit", "512M")
+        .more_processes(2)
+        .setting("warmup_auto", "true")
+        .setting("compare_one_in", "1000000")
+        .setting("compare_with", "\"plain\"")
+        .setting("pool.plain.mode", "\"classic\"")
+        .setting("pool.plain.workers", "1")
+}
+
+fn pool(site: &Site) -> Value {
+    let out = site.howdah().command(&["status", "--json"]);
+    serde_json::from_slice::<Value>(&out.stdout).unwrap()["pools"][0].clone()
+}
+
+/// Not asked while the route is compared.
+fn mode_of_route(site: &Site) -> String {
+    site.get_ok("/cold?mode=1")
+}
+
+#[test]
+fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_is() {
+    time_limit(120, "eight comparisons, each of responses that are a second apart");
+    run(Mode::Snapshot, setup, |site| {
+        for _ in 0..30 {
+            assert_eq!(site.get_ok("/cold"), "the same");
+        }
+        let text = || String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
+        assert!(text().contains("not warm: /cold: "), "{}", text());
+        // As many requests as comparisons, so that it is not learnt before.
+        let mut compared = None;
+        let demoted = eventually(PATIENCE, || {
+            let now = pool(site);
+            let results = now["compared"].as_object().unwrap().values();
+            let count: u64 = results.filter_map(Value::as_u64).sum();
+            if compared.replace(count) != Some(count) {
+                let _ = site.get_ok("/cold");
+            }
+            now["demoted"][0]["route"] == "/cold"
+        });
+        assert!(demoted, "{}\n{}", pool(site), site.log());
+        let reason = pool(site)["demoted"][0]["reason"].to_string();
+        assert!(reason.contains("it is not warm: each restore searches for written pages"), "{reason}");
+        assert_eq!(mode_of_route(site), "classic");
+        let warm = eventually(PATIENCE, || mode_of_route(site) == "snapshot");
+        assert!(warm, "{}\n{}", pool(site), site.log());
+        let _ = site.wait_for_log(&["warm-up: learnt /cold"]);
+        let _ = site.wait_for_log(&["restored: the pool has a new warm-up"]);
+    });
+}
