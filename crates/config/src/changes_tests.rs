@@ -37,7 +37,7 @@ fn each_thing_has_a_line_and_what_is_inherited_has_one() {
     assert_eq!(
         lines(before, after),
         [
-            "http.max_body: \"8M\" -> \"1M\"",
+            "http.max_body: 0 -> \"1M\"",
             "address 127.0.0.1:2: opened",
             "address 127.0.0.1:1: closed",
             "pool default: workers 1 -> 2",

@@ -24,6 +24,11 @@ const fn default_temp_dir() -> Option<PathBuf> {
     None
 }
 
+/// Each pool's PHP says.
+const fn of_php() -> Option<ByteSize> {
+    None
+}
+
 /// Until it is known what else needs descriptors (`load`).
 const fn default_connections() -> usize {
     0
@@ -47,9 +52,13 @@ settings! {
         /// The slowest that a client may send a body or read a response, in bytes per second over `body_timeout` and `write_timeout`;
         /// 0 for any speed. Only the time that the client is waited for counts.
         min_rate: ByteSize = "256" example("0");
-        /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well, whose defaults
-        /// are 8 MB and 2 MB.
-        max_body: ByteSize = r#""8M""# example(r#""1G""#);
+        /// The largest request body; above it 413.
+        ///
+        /// By default PHP limits its forms itself: the body of a POST with a form above `post_max_size` is read and dropped, and the
+        /// script runs with an empty `$_POST` and PHP's warning. Other bodies get 413 above `post_max_size` or 8M, whichever is
+        /// larger. Without a limit in PHP (`post_max_size = 0`) a body may take an eighth of `spool`.
+        max_body: Option<ByteSize> = "PHP's `post_max_size` in the pool that runs the script, at least 8M; 8M for proxies" auto(of_php)
+            example(r#""1G""#);
         /// Memory for everything that waits: bodies, responses to slow readers, what compression needs. Above it requests get 503,
         /// and slow readers are let go earlier. The server itself and PHP come on top.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)

@@ -25,7 +25,7 @@ fn nothing_given_is_the_documented_default() {
     assert_eq!(pool.deadline, Some(Duration::from_secs(60)));
     assert_eq!(pool.workers.min, pool.workers.max);
     assert_eq!(settings.front_controller.as_deref(), Some("index.php"));
-    assert_eq!(settings.http.max_body, ByteSize(8 << 20));
+    assert_eq!(settings.http.max_body, None, "PHP says");
     assert_eq!(settings.http.server_header.as_deref(), Some("Howdah"));
     assert_eq!(settings.static_files.follow_symlinks, Symlinks::Inside);
     assert_eq!(settings.log.access, AccessTarget::Off);

@@ -100,7 +100,7 @@ pool = "api"
     assert_eq!((shop.pool.as_str(), rest.pool.as_str()), ("default", "api"));
     assert_eq!((&shop.index, &rest.index), (&vec!["home.php".to_owned()], &vec!["home.php".to_owned()]));
     assert_eq!((shop.front_controller.as_deref(), rest.front_controller.as_deref()), (None, Some("index.php")));
-    assert_eq!((shop.http.max_body, rest.http.max_body), (ByteSize(64 << 20), ByteSize(3 << 20)));
+    assert_eq!((shop.http.max_body, rest.http.max_body), (Some(ByteSize(64 << 20)), Some(ByteSize(3 << 20))));
     assert_eq!(shop.static_files.cache_control.as_deref(), Some("no-cache"));
     assert_eq!(shop.static_files.mime.len(), 2);
     assert_eq!(rest.static_files.mime.len(), 1);
@@ -139,7 +139,7 @@ fn files_beside_howdah_toml_hold_one_site_or_several_and_their_pools() {
     assert_eq!(settings.pool("own").unwrap().workers.max, 3);
     assert_eq!(settings.sites[0].root, files.path().join("a"));
     assert_eq!(settings.sites[1].root, files.path().join("top"));
-    assert_eq!(settings.sites[0].http.max_body, ByteSize(7));
+    assert_eq!(settings.sites[0].http.max_body, Some(ByteSize(7)));
     assert_eq!(settings.site_files.len(), 2);
 }
 

@@ -402,6 +402,9 @@ extern uint32_t howdah_c_loaded_version(void);
 // Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
 extern const char *howdah_c_loaded_library(void);
 
+// The largest form that PHP reads before a script runs, in bytes; 0: it reads any, or none by itself.
+extern uint64_t howdah_c_form_limit(void);
+
 // The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
 extern const char *howdah_c_setting(const char *name);
 

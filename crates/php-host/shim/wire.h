@@ -23,6 +23,9 @@
 // The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
 #define REQUEST_NICE 16
 
+// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no byte of it.
+#define REQUEST_BODY_DROPPED 32
+
 // Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
 #define REQUEST_NICE_SHIFT 8
 

@@ -68,6 +68,8 @@ unsafe extern "C" {
     fn howdah_c_loaded_version() -> u32;
     /// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
     fn howdah_c_loaded_library() -> *const c_char;
+    /// The largest form that PHP reads before a script runs, in bytes; 0: it reads any, or none by itself.
+    fn howdah_c_form_limit() -> u64;
     /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
     /// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
@@ -165,6 +167,12 @@ pub(crate) fn read_text(memory: BorrowedFd<'_>, address: u64) -> String {
     // SAFETY: the buffer has as many bytes.
     let n = unsafe { howdah_c_read_text(memory.as_raw_fd(), address, text.as_mut_ptr().cast(), text.len()) };
     String::from_utf8_lossy(&text[..n.min(text.len())]).into_owned()
+}
+
+/// The largest form that PHP reads before a script runs; none where it reads any, or none by itself.
+pub(crate) fn form_limit() -> Option<u64> {
+    // SAFETY: PHP is started; the function reads two of its numbers.
+    Some(unsafe { howdah_c_form_limit() }).filter(|limit| *limit > 0)
 }
 
 /// The value of one of PHP's settings, as it is now.

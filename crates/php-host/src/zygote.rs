@@ -85,9 +85,12 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     zygote_memory::release_libraries();
-    if tell(&socket, &FromZygote::Booted { php_version: php::version(), restores_nice: priority::is_restorable() }, &[])
-        .is_err()
-    {
+    let booted = FromZygote::Booted {
+        php_version: php::version(),
+        restores_nice: priority::is_restorable(),
+        form_limit: php::form_limit(),
+    };
+    if tell(&socket, &booted, &[]).is_err() {
         return ExitCode::SUCCESS;
     }
     let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);

@@ -177,6 +177,7 @@ impl Lane {
         let number = self.next_number;
         let (in_lane, body) = match &pending.request.body {
             RequestBody::Empty => (BodyInLane::None, BodyWay::InRequest),
+            RequestBody::Dropped(len) => (BodyInLane::Dropped(*len), BodyWay::InRequest),
             RequestBody::Memory(bytes)
                 if bytes.len() <= MAX_INLINE_BODY.min(self.sender.inline_room(&pending.request.head)) =>
             {
@@ -232,7 +233,7 @@ impl Lane {
         Ok(match &request.pending.request.body {
             RequestBody::File(fd, ..) => fd.try_clone().map(BodyToSend::File),
             RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),
-            RequestBody::Empty => Ok(BodyToSend::Memory(Bytes::new())),
+            RequestBody::Empty | RequestBody::Dropped(_) => Ok(BodyToSend::Memory(Bytes::new())),
         })
     }
 

@@ -21,6 +21,7 @@ use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::{PoolMetrics, SlowLog};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -238,6 +239,13 @@ impl Pool {
         let came = Instant::now();
         self.turn(came, None).await;
         came.elapsed()
+    }
+
+    /// Returns the largest form that its PHP reads, as of the last boot: `post_max_size`. None where PHP sets no limit, and
+    /// before the first boot.
+    #[must_use]
+    pub fn form_limit(&self) -> Option<u64> {
+        Some(self.shared.form_limit.load(Ordering::Relaxed)).filter(|limit| *limit < u64::MAX)
     }
 
     /// True while at least one worker takes requests, or could be started for one: a pool on demand whose PHP has booted.

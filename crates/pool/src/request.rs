@@ -136,6 +136,8 @@ pub enum RequestBody {
     /// A body in an unnamed temporary file, with its length in bytes and what it is charged; read by the worker through the
     /// descriptor.
     File(OwnedFd, u64, Charge),
+    /// A form above PHP's limit, of which only the length in bytes was kept: PHP would not read it.
+    Dropped(u64),
 }
 
 impl RequestBody {
@@ -145,7 +147,7 @@ impl RequestBody {
         match self {
             Self::Empty => 0,
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(_, len, _) => *len,
+            Self::File(_, len, _) | Self::Dropped(len) => *len,
         }
     }
 

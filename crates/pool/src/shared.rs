@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) demotions: OnceLock<Arc<Demotions>>,
     /// Idle workers are to end first.
     memory_is_short: AtomicBool,
+    /// The largest form that its PHP reads; `u64::MAX` for any, and before the first boot.
+    pub(crate) form_limit: AtomicU64,
 }
 
 /// Counts since the server's start that have no metric of their own.
@@ -118,6 +120,7 @@ impl Shared {
             way_back: OnceLock::new(),
             demotions: OnceLock::new(),
             memory_is_short: AtomicBool::default(),
+            form_limit: AtomicU64::new(u64::MAX),
         })
     }
 

@@ -104,6 +104,8 @@ pub struct Changes {
     pub variables: Vec<(Arc<str>, Arc<str>)>,
     /// Settings of PHP.
     pub ini: Vec<Arc<Ini>>,
+    /// The largest body, in bytes.
+    pub max_body: Option<u64>,
     /// Who has said the right password.
     pub user: Option<Arc<str>>,
 }
@@ -214,11 +216,11 @@ impl Exchange {
         self.trace.as_ref().map(|trace| tracing::field::display(trace.id()))
     }
 
-    /// The largest body it may have.
+    /// The largest body it may have, if rules or the settings say it.
     #[must_use]
-    pub fn max_body(&self) -> u64 {
+    pub fn max_body(&self) -> Option<u64> {
         let own = self.ruled.as_ref().and_then(|ruled| ruled.outcome.max_body);
-        own.unwrap_or(self.site.limits.max_body)
+        own.or(self.site.limits.max_body)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings, UnknownDirective};
+use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings, UnknownDirective};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
 use howdah_pool::process::environment;
@@ -29,8 +29,8 @@ pub struct Limits {
     pub max_uri: usize,
     /// The bytes of all header lines, as they came over the wire.
     pub max_header: usize,
-    /// The largest body.
-    pub max_body: u64,
+    /// The largest body, if the settings say it.
+    pub max_body: Option<u64>,
 }
 
 impl Limits {
@@ -40,7 +40,7 @@ impl Limits {
         Self {
             max_uri: settings.max_uri.as_usize(),
             max_header: settings.max_header_bytes.as_usize(),
-            max_body: settings.max_body.bytes(),
+            max_body: settings.max_body.map(ByteSize::bytes),
         }
     }
 }

@@ -50,6 +50,12 @@ pub trait Upstream: Send + Sync + 'static {
         std::future::ready(Duration::ZERO)
     }
 
+    /// The largest form that the PHP of the pool with this position in the settings reads; none for any.
+    fn form_limit(&self, pool: usize) -> Option<u64> {
+        let _ = pool;
+        None
+    }
+
     /// Whether requests should be sent here; the error says why not.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::request_state;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
-use crate::wire::{EncodedRequest, FrameKind, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireRequest};
+use crate::wire::{EncodedRequest, FrameKind, REQUEST_BODY_DROPPED, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireRequest};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub enum BodyInLane<'a> {
     Inline(&'a [u8]),
     /// Its descriptor comes over the control socket once the worker asks for it; the length in bytes.
     Descriptor(u64),
+    /// It was too large to keep; its length in bytes.
+    Dropped(u64),
 }
 
 /// Creates a lane: the half that sends requests, the half that receives frames, and the descriptor for the worker. The
@@ -148,6 +150,7 @@ impl RequestSender {
             BodyInLane::None => (&[], 0, 0),
             BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, REQUEST_BODY_INLINE),
             BodyInLane::Descriptor(len) => (&[], len, REQUEST_BODY_FD),
+            BodyInLane::Dropped(len) => (&[], len, REQUEST_BODY_DROPPED),
         };
         let len = request.wire_len() + inline.len();
         let at = self.place(len)?;

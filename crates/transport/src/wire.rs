@@ -44,6 +44,8 @@ pub const REQUEST_BODY_FD: u32 = 4;
 pub const REQUEST_MEASURE: u32 = 8;
 /// The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
 pub const REQUEST_NICE: u32 = 16;
+/// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no byte of it.
+pub const REQUEST_BODY_DROPPED: u32 = 32;
 /// Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
 pub const REQUEST_NICE_SHIFT: u32 = 8;
 

@@ -54,6 +54,8 @@ pub enum FromZygote {
         php_version: String,
         /// Its workers may lower their nice value again after they have raised it.
         restores_nice: bool,
+        /// The largest form that PHP reads (`post_max_size`), in bytes; none where it reads any, or none by itself.
+        form_limit: Option<u64>,
     },
     /// PHP did not start; the zygote ends after this.
     BootFailed {

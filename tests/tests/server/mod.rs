@@ -2,6 +2,7 @@
 
 mod acme;
 mod admin;
+mod body_limits;
 mod boot_messages;
 mod broken_pipes;
 mod budgets;

@@ -63,7 +63,7 @@ pub(super) fn two_sites(setup: Setup) -> Setup {
         .file("../blog/a.txt", "of the blog")
         .file("a.txt", "of no site")
         .allow_log("no site is for this host")
-        .allow_log("larger than `http.max_body`")
+        .allow_log("larger than the limit of 10")
 }
 
 /// The status and body of a request that is written out.

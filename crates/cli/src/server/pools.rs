@@ -192,6 +192,11 @@ impl Pools {
         self.pools.iter().position(|pool| pool.name() == name)
     }
 
+    /// The largest form that the PHP of the pool with this position reads; none for any.
+    pub(crate) fn form_limit(&self, pool: usize) -> Option<u64> {
+        self.pools.get(pool)?.form_limit()
+    }
+
     /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
     pub(crate) async fn room(&self, target: Target) -> Duration {
         match self.pools.get(self.position_of(target)) {

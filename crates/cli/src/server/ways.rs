@@ -68,6 +68,10 @@ impl Upstream for Ways {
         self.pools.room(target).await
     }
 
+    fn form_limit(&self, pool: usize) -> Option<u64> {
+        self.pools.form_limit(pool)
+    }
+
     fn ready(&self) -> Result<(), String> {
         self.pools.ready()
     }

@@ -11,6 +11,7 @@
 #include "modes/opcache_clock.h"
 #include "modes/reset.h"
 #include "sapi/input.h"
+#include "sapi/user_ini.h"
 
 /* What the script has in place of PHP's state at the start of a request. */
 typedef struct script_state {
@@ -54,6 +55,7 @@ static void show_script(const script_state *script) {
 }
 
 static void start(void) {
+    shim_request_settings();
     sapi_activate();
     if (PG(expose_php) && !SG(headers_sent)) {
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);

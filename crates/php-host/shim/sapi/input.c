@@ -88,7 +88,25 @@ void shim_input_release(void) {
     SG(request_info).content_length = 0;
 }
 
+/* PHP has refused the body by its length, and has said so. */
+static bool refused_by_php(uint64_t length) {
+    return SG(post_max_size) > 0 && length > (uint64_t)SG(post_max_size) && PG(enable_post_data_reading);
+}
+
+SHIM_EXPORT uint64_t howdah_c_form_limit(void) {
+    return PG(enable_post_data_reading) && SG(post_max_size) > 0 ? (uint64_t)SG(post_max_size) : 0;
+}
+
 size_t shim_sapi_read_post(char *buffer, size_t size) {
+    const WireRequest *request = shim.request;
+    /* A .user.ini has raised the limit, which the server cannot know: an empty form must not look like what came. */
+    if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !refused_by_php(request->body_len)) {
+        php_error_docref(NULL, E_WARNING,
+                         "The form of " ZEND_ULONG_FMT " bytes is above the post_max_size that PHP has started with, "
+                         "and was not kept",
+                         (zend_ulong)request->body_len);
+        return 0;
+    }
     size_t total = 0;
     while (total < size && !shim.script_child) {
         size_t length = howdah_rs_read_body(buffer + total, size - total);

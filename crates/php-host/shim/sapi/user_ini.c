@@ -144,12 +144,18 @@ static void activate_files(void) {
     }
 }
 
-int shim_sapi_activate(void) {
-    if (shim.request == NULL || !shim.mode->directory_settings) {
-        return SUCCESS;
+void shim_request_settings(void) {
+    if (shim.request != NULL && shim.mode->directory_settings) {
+        activate_rules(SHIM_VAR_PHP_VALUE, PHP_INI_PERDIR);
+        activate_rules(SHIM_VAR_PHP_ADMIN_VALUE, PHP_INI_SYSTEM);
     }
-    activate_files();
-    activate_rules(SHIM_VAR_PHP_VALUE, PHP_INI_PERDIR);
-    activate_rules(SHIM_VAR_PHP_ADMIN_VALUE, PHP_INI_SYSTEM);
+}
+
+int shim_sapi_activate(void) {
+    if (shim.request != NULL && shim.mode->directory_settings) {
+        activate_files();
+        /* Again, as they count more than files. */
+        shim_request_settings();
+    }
     return SUCCESS;
 }

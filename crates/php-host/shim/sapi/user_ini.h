@@ -4,6 +4,8 @@
 
 #include "shim.h"
 
+/* Before PHP reads the request's body: post_max_size is among what rules set. */
+void shim_request_settings(void);
 int shim_sapi_activate(void);
 void shim_user_ini_shutdown(void);
 

@@ -8,6 +8,7 @@
 #include "sapi/log.h"
 #include "sapi/script.h"
 #include "sapi/server_array_reuse.h"
+#include "sapi/user_ini.h"
 
 #include <syslog.h>
 
@@ -33,6 +34,7 @@ shim_outcome shim_whole_request_run(void) {
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
     shim_input_prepare();
+    shim_request_settings();
     request_open = true;
     if (php_request_startup() == FAILURE) {
         SG(sapi_headers).http_response_code = 500;

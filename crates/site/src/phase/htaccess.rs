@@ -253,6 +253,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
         query: outcome.query.clone(),
         variables: outcome.variables.clone(),
         ini: outcome.ini.clone(),
+        max_body: outcome.max_body,
         user,
     }));
 }

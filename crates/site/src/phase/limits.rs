@@ -16,6 +16,9 @@ use howdah_observe::Front;
 use howdah_protocol::{Head, RequestBody, Response};
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
+/// The largest body where no setting says it, and PHP's limit is lower or none.
+pub(crate) const DEFAULT_MAX_BODY: u64 = 8 << 20;
+
 /// No method that anyone uses is longer.
 const MAX_METHOD: usize = 32;
 
@@ -118,7 +121,8 @@ pub(crate) fn check_response(exchange: &Exchange, response: Response) -> Result<
 }
 
 /// Checks the announced length of a body, of which rules may have their own opinion.
-pub(crate) fn check_body(max_body: u64, head: &Head) -> Result<(), Refusal> {
+pub(crate) fn check_body(max_body: Option<u64>, head: &Head) -> Result<(), Refusal> {
+    let Some(max_body) = max_body else { return Ok(()) };
     match content_length(&head.headers).filter(|length| *length > max_body) {
         Some(length) => Err(too_large(max_body, Some(length), head)),
         None => Ok(()),
@@ -131,7 +135,7 @@ pub(crate) fn too_large(max_body: u64, length: Option<u64>, head: &Head) -> Refu
     let length = length.map_or_else(|| "more".to_owned(), |length| length.to_string());
     tracing::warn!(
         target: "howdah::request", length, target = &*target,
-        "a request body is larger than `http.max_body`, which is {max_body}: 413"
+        "a request body is larger than the limit of {max_body} (`http.max_body`, else PHP's `post_max_size`): 413"
     );
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE)
 }
@@ -195,7 +199,7 @@ mod tests {
     use http::Request;
 
     fn limits() -> Limits {
-        Limits { max_uri: 20, max_header: 100, max_body: 1000 }
+        Limits { max_uri: 20, max_header: 100, max_body: Some(1000) }
     }
 
     fn status(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> u16 {

@@ -176,7 +176,7 @@ fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
 /// Settings that let a test spell out a long head.
 fn with_long_bodies() -> Server {
     let mut settings = settings();
-    settings.http.max_body = ByteSize(10 << 20);
+    settings.http.max_body = Some(ByteSize(10 << 20));
     settings.http.body_memory = ByteSize(10 << 20);
     Server::with(settings)
 }

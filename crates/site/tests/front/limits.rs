@@ -157,7 +157,7 @@ fn an_idle_connection_is_closed_quietly() {
 fn a_client_that_reads_nothing_is_dropped() {
     let mut settings = settings();
     settings.http.write_timeout = Duration::from_millis(200);
-    settings.http.max_body = ByteSize(100_000_000);
+    settings.http.max_body = Some(ByteSize(100_000_000));
     let server = Server::with(settings);
     let content = vec![b'x'; 50_000_000];
     std::fs::write(server.root.path().join("large.txt"), content).unwrap();

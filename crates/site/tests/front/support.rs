@@ -134,7 +134,7 @@ impl Drop for Running {
 
 fn content(body: &RequestBody) -> Vec<u8> {
     match body {
-        RequestBody::Empty => Vec::new(),
+        RequestBody::Empty | RequestBody::Dropped(_) => Vec::new(),
         RequestBody::Memory(bytes) => bytes.to_vec(),
         RequestBody::File(fd, len, _) => {
             let file = std::fs::File::from(fd.try_clone().unwrap());
@@ -162,6 +162,7 @@ impl Upstream for Stand {
                     RequestBody::Empty => "empty",
                     RequestBody::Memory(_) => "memory",
                     RequestBody::File(..) => "file",
+                    RequestBody::Dropped(_) => "dropped",
                 };
                 headers.push(line("X-Body", kind));
                 body = Content::Whole(content(&request.body).into());
@@ -237,7 +238,7 @@ pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.listen = vec!["127.0.0.1:0".parse().unwrap()];
     settings.compression.enabled = false;
-    settings.http.max_body = ByteSize(100_000);
+    settings.http.max_body = Some(ByteSize(100_000));
     settings.http.body_memory = ByteSize(10_000);
     settings.http.max_uri = ByteSize(4_000);
     settings.http.max_header_bytes = ByteSize(8_000);

@@ -1,6 +1,7 @@
 //! Phase "php": reads the request's body (`spool`), encodes its variables (`variables`), has it run, and makes an
 //! HTTP response of PHP's (`respond`), or of a file that the script hands over (`handed_over`).
 
+pub(in crate::phase) mod body_limit;
 mod error_page;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
@@ -13,6 +14,7 @@ use crate::phase::limits;
 use crate::refusal::Refusal;
 use crate::route::Script;
 use crate::upstream::{Target, Upstream};
+use body_limit::BodyLimit;
 use bytes::Bytes;
 use howdah_observe::Front;
 use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TimeLimits};
@@ -49,7 +51,11 @@ pub(crate) async fn run<U: Upstream>(
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
         let waited = upstream.room(target).await;
-        let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
+        let limit = BodyLimit::of_php(upstream, exchange, target);
+        if !limit.drops {
+            limits::check_body(Some(limit.most), &exchange.head)?;
+        }
+        let room = spool::Room::new(site, &exchange.connection, limit);
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         let complete = Instant::now();
         if let Some(trace) = &mut exchange.trace {

@@ -4,6 +4,7 @@
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
+use crate::phase::php::body_limit::BodyLimit;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::static_files::is_out_of_descriptors;
@@ -28,7 +29,7 @@ const SMALL: usize = 1024;
 /// How much may be read, and where it goes.
 pub(in crate::phase) struct Room<'a> {
     memory: usize,
-    most: u64,
+    limit: BodyLimit,
     pause: Duration,
     min_rate: u64,
     temp_dir: &'a Path,
@@ -37,11 +38,11 @@ pub(in crate::phase) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, max_body: u64) -> Self {
+    pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, limit: BodyLimit) -> Self {
         let http = &site.server.settings.http;
         Self {
             memory: site.settings.http.body_memory.as_usize(),
-            most: max_body,
+            limit,
             pause: http.body_timeout,
             min_rate: http.min_rate.bytes(),
             temp_dir: &site.server.temp_dir,
@@ -78,7 +79,7 @@ impl SpoolError {
     pub(in crate::phase) fn into_refusal(self, room: &Room<'_>, exchange: &Exchange) -> Refusal {
         let id = exchange.id;
         match self {
-            Self::TooLarge => limits::too_large(room.most, None, &exchange.head),
+            Self::TooLarge => limits::too_large(room.limit.most, None, &exchange.head),
             Self::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
             Self::Broken(error) => {
                 tracing::debug!(target: "howdah::request", %id, %error, "the body ended early");
@@ -109,21 +110,36 @@ impl From<io::Error> for SpoolError {
 /// Reads the whole body.
 pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Result<RequestBody, SpoolError> {
     let announced = body.announced();
+    let mut patience = Patience::new(room.pause, room.min_rate);
+    if room.limit.drops && announced.is_some_and(|length| length > room.limit.most) {
+        return drop_rest(0, &mut body, &mut patience).await;
+    }
     // Not even a `100 Continue` then.
     if !room.is_for(announced.unwrap_or(1)) {
         return Err(SpoolError::NoRoom);
     }
     let mut store = Store { kept: Kept::Nothing, charge: Charge::new(room.budgets.memory, room.share.clone()) };
     let mut length = 0u64;
-    let mut patience = Patience::new(room.pause, room.min_rate);
     while let Some(data) = patience.next(&mut body).await? {
         length += data.len() as u64;
-        if length > room.most {
+        if length > room.limit.most {
+            if room.limit.drops {
+                drop(store);
+                return drop_rest(length, &mut body, &mut patience).await;
+            }
             return Err(SpoolError::TooLarge);
         }
         store.add(data, announced, room)?;
     }
     Ok(store.finish(length)?)
+}
+
+/// Reads on to the body's end and keeps its length alone, of which `length` bytes have come.
+async fn drop_rest(mut length: u64, body: &mut Incoming, patience: &mut Patience) -> Result<RequestBody, SpoolError> {
+    while let Some(data) = patience.next(body).await? {
+        length += data.len() as u64;
+    }
+    Ok(RequestBody::Dropped(length))
 }
 
 /// What has been read, and what it is charged.

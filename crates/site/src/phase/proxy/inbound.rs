@@ -33,13 +33,13 @@ pub(super) struct Inbound {
 
 impl Inbound {
     /// The same body, watched.
-    pub(super) fn watch(body: RequestBody, site: &Site) -> (RequestBody, Noted) {
+    pub(super) fn watch(body: RequestBody, site: &Site, left: u64) -> (RequestBody, Noted) {
         let trouble = Noted::default();
         if body.is_none() {
             return (body, trouble);
         }
         let announced = body.announced();
-        let (left, pause) = (site.limits.max_body, site.settings.http.body_timeout);
+        let pause = site.settings.http.body_timeout;
         let watched = Self { body, left, pause, since: Instant::now(), timer: None, trouble: trouble.clone() };
         (RequestBody::new(Box::new(watched), announced), trouble)
     }

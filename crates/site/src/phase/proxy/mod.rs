@@ -7,6 +7,8 @@ mod spooled;
 
 use crate::exchange::Exchange;
 use crate::handed_over;
+use crate::phase::limits;
+use crate::phase::php::body_limit::BodyLimit;
 use crate::phase::php::spool;
 use crate::refusal::Refusal;
 use crate::upstream::{Unreachable, Upstream};
@@ -44,14 +46,16 @@ pub(crate) async fn run<U: Upstream>(
     if upgrade.as_ref().is_some_and(|offer| offer.bare && !settings.may_change_to(offer.protocol.as_bytes())) {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
     }
+    let limit = BodyLimit::of_proxy(exchange);
+    limits::check_body(Some(limit.most), &exchange.head)?;
     let body = if settings.buffer && !body.is_none() {
-        let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
+        let room = spool::Room::new(site, &exchange.connection, limit);
         spooled::body(spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?)
     } else {
         body
     };
     let head = &exchange.head;
-    let (body, trouble) = Inbound::watch(body, site);
+    let (body, trouble) = Inbound::watch(body, site, limit.most);
     let outbound = Outbound {
         method: head.method.clone(),
         target,
@@ -87,7 +91,7 @@ pub(crate) async fn run<U: Upstream>(
 /// The client's fault: its body.
 fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
     match trouble {
-        Trouble::TooLarge => crate::phase::limits::too_large(exchange.site.limits.max_body, None, &exchange.head),
+        Trouble::TooLarge => limits::too_large(BodyLimit::of_proxy(exchange).most, None, &exchange.head),
         Trouble::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
         Trouble::Broken(error) => {
             tracing::debug!(target: "howdah::request", id = %exchange.id, error, "the body ended early");

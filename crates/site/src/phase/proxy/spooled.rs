@@ -14,7 +14,8 @@ const PART: usize = 64 * 1024;
 /// The body, for whoever sends it.
 pub(super) fn body(spooled: Spooled) -> RequestBody {
     match spooled {
-        Spooled::Empty => RequestBody::none(),
+        // No body of a proxied request is dropped (`BodyLimit::of_proxy`).
+        Spooled::Empty | Spooled::Dropped(_) => RequestBody::none(),
         Spooled::Memory(bytes) => {
             let length = bytes.len() as u64;
             RequestBody::new(Box::new(Memory(Some(bytes))), Some(length))

@@ -61,7 +61,6 @@ impl Responder for Rules {
             Step::On => Ok(None),
             Step::Done(response) => Ok(Some(response)),
             Step::Proxy(name, target) => {
-                limits::check_body(exchange.max_body(), &exchange.head)?;
                 // Names were checked when the settings were loaded.
                 let mut proxies = site.server.settings.proxies.iter();
                 let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);

@@ -1,0 +1,107 @@
+//! The largest body that is kept for PHP, and what becomes of a larger one.
+//!
+//! PHP has a limit for forms of its own, `post_max_size`, and applications count on how it keeps it: the script runs with an
+//! empty `$_POST` and a `CONTENT_LENGTH` that says why. So such a form is read and dropped. Other bodies are the script's to
+//! read, and one that is not all there would be taken for a shorter one: they are refused.
+
+use crate::exchange::Exchange;
+use crate::phase::limits::DEFAULT_MAX_BODY;
+use crate::upstream::{Target, Upstream};
+use http::{Method, header};
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::phase) struct BodyLimit {
+    /// In bytes.
+    pub(in crate::phase) most: u64,
+    /// A larger one is dropped, and the request goes on; else it is refused.
+    pub(in crate::phase) drops: bool,
+}
+
+impl BodyLimit {
+    /// The limit of a request that other servers get.
+    pub(in crate::phase) fn of_proxy(exchange: &Exchange) -> Self {
+        Self { most: exchange.max_body().unwrap_or(DEFAULT_MAX_BODY), drops: false }
+    }
+
+    /// The limit of a request that PHP gets.
+    pub(super) fn of_php<U: Upstream>(upstream: &U, exchange: &Exchange, target: Target) -> Self {
+        let limit = Self::without_files(upstream, exchange, target);
+        let of_files = exchange.changes.as_ref().and_then(|changes| changes.max_body);
+        of_files.filter(|most| *most < limit.most).map_or(limit, |most| Self { most, drops: false })
+    }
+
+    /// The limit beside that of `.htaccess` files.
+    fn without_files<U: Upstream>(upstream: &U, exchange: &Exchange, target: Target) -> Self {
+        if let Some(most) = exchange.max_body() {
+            return Self { most, drops: false };
+        }
+        let of_pools = Some(target.pool).into_iter().chain(target.ahead).map(|pool| upstream.form_limit(pool));
+        let limits: Option<Vec<u64>> = of_pools.chain(of_request(exchange)).collect();
+        match limits.and_then(|limits| limits.into_iter().max()) {
+            Some(most) => Self { most: most.max(DEFAULT_MAX_BODY), drops: is_form(exchange) },
+            None => {
+                let share = exchange.site.server.budgets.spool.share();
+                Self { most: share.max(DEFAULT_MAX_BODY), drops: false }
+            }
+        }
+    }
+}
+
+/// The `post_max_size` that rules and `.htaccess` files set for a request; the inner none for no limit.
+fn of_request(exchange: &Exchange) -> Option<Option<u64>> {
+    let of_rules = exchange.ruled.as_ref().map(|ruled| &ruled.outcome.ini);
+    let of_files = exchange.changes.as_ref().map(|changes| &changes.ini);
+    let all = of_rules.into_iter().chain(of_files).flatten();
+    let mut pairs = all.flat_map(|ini| ini.values.iter().chain(&ini.admin));
+    let (_, text) = pairs.rfind(|(name, _)| &**name == "post_max_size")?;
+    Some(quantity(text).filter(|bytes| *bytes > 0))
+}
+
+/// Reads a size as PHP does (`zend_atol`): digits, and a last letter that counts. None for a negative one.
+fn quantity(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let factor = match text.bytes().last().map(|last| last.to_ascii_lowercase()) {
+        Some(b'k') => 1 << 10,
+        Some(b'm') => 1 << 20,
+        Some(b'g') => 1 << 30,
+        _ => 1u64,
+    };
+    let number = if text.starts_with('-') { None } else { Some(&text[..digits]) };
+    number.map(|number| number.parse().unwrap_or(0u64).saturating_mul(factor))
+}
+
+/// Whether PHP reads the body before the script runs.
+fn is_form(exchange: &Exchange) -> bool {
+    let media = exchange.head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let media = media.split(|byte| matches!(byte, b';' | b',' | b' ')).next().unwrap_or_default();
+    exchange.head.method == Method::POST
+        && [&b"application/x-www-form-urlencoded"[..], b"multipart/form-data"]
+            .iter()
+            .any(|form| media.eq_ignore_ascii_case(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quantity;
+
+    #[test]
+    fn sizes_are_read_as_php_reads_them() {
+        for (text, bytes) in [
+            ("8M", Some(8 << 20)),
+            ("64m", Some(64 << 20)),
+            (" 1k ", Some(1024)),
+            ("2G", Some(2 << 30)),
+            ("100", Some(100)),
+            ("0", Some(0)),
+            ("", Some(0)),
+            ("x", Some(0)),
+            ("-1", None),
+            ("99999999999999999999G", Some(0)),
+            ("9999999999999G", Some(u64::MAX)),
+        ] {
+            assert_eq!(quantity(text), bytes, "{text}");
+        }
+    }
+}
