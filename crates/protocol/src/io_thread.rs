@@ -202,32 +202,44 @@ impl<H: Handler> IoThread<H> {
         connections.open.is_empty()
     }
 
-    /// Closes some connections that wait for their next request, those that have waited longest; if there are none, some
-    /// that are slow with a header. Several at once, so that it is not all looked through again for each new one.
+    /// Closes some connections that have waited for their next request for a while, those that have waited longest; if there
+    /// are none, some that are slow with a header. Several at once, so that it is not all looked through again for each new
+    /// one.
+    ///
+    /// A client that goes on asking has its next request on its way at any moment, and a close would cross it. So where all
+    /// are in use, some are told with their next response that it is the last one.
     fn make_room(&self) {
         let now = self.now();
         let connections = self.lock();
+        let some = connections.open.len() / SPARED + 1;
         // Those that were told before and have not gone yet are room enough for as many.
-        let is_leaving = |conn: &&Arc<Connection>| conn.state.verdict() > Verdict::Finish;
-        let leaving = connections.open.values().filter(is_leaving).count();
-        let some = (connections.open.len() / SPARED + 1).saturating_sub(leaving);
+        let told = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
+        let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
         // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
-        type Found<'a> = Vec<(u64, u64, &'a State)>;
-        let close = |mut found: Found<'_>, verdict: fn(&State) -> Verdict| {
+        let give = |mut found: Vec<(u64, u64, &State)>, most: usize, verdict: fn(&State) -> Verdict| {
             found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
-            for (_, _, state) in found.iter().take(some) {
+            for (_, _, state) in found.iter().take(most) {
+                if state.verdict() == Verdict::None {
+                    self.shared.load().metrics.connections_displaced.inc();
+                }
                 state.give(verdict(state));
-                self.shared.load().metrics.connections_displaced.inc();
             }
             !found.is_empty()
         };
-        let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
-        let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
-        // A client of HTTP/2 would be asked first whether it agrees, and the response may never come.
-        if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
-            let slow =
-                all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
-            close(slow, |_| Verdict::HeaderTimeout);
+        let closed = some.saturating_sub(told(Verdict::Idle));
+        let idle = all().filter_map(|(number, state)| Some((state.unused_since(now)?, number, state))).collect();
+        // A client of HTTP/2 is told first that it is over (GOAWAY): then it knows which of its requests were not begun.
+        if give(idle, closed, |state| match (state.is_multiplexed(), state.verdict()) {
+            (true, Verdict::None) => Verdict::LastResponse,
+            (true, _) => Verdict::Drop,
+            (false, _) => Verdict::Idle,
+        }) {
+            return;
+        }
+        let slow = all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
+        if !give(slow, closed, |_| Verdict::HeaderTimeout) {
+            let used = all().filter_map(|(number, state)| Some((state.used_since()?, number, state))).collect();
+            give(used, some.saturating_sub(told(Verdict::LastResponse)), |_| Verdict::LastResponse);
         }
     }
 

@@ -51,7 +51,7 @@ const FIRST_REQUEST: u64 = 2000;
 /// rare.
 const NEXT_REQUEST: u64 = 1000;
 
-/// Milliseconds that a new connection, or a header, has until others that wait for a place come first.
+/// Milliseconds that a connection without a request, or a header, has until others that wait for a place come first.
 const A_MOMENT: u64 = 1000;
 
 /// While budgets are scarce, a client that reads nothing is let go after this many milliseconds at the earliest.
@@ -336,15 +336,24 @@ impl State {
         timeouts.is_too_slow(self.taken.swap(0, Relaxed), took)
     }
 
-    /// Since when the connection waits for a request of which nothing has come. One that was just made gets a moment for it.
+    /// Since when the connection waits for a request of which nothing has come, if it has waited for a moment.
     #[must_use]
-    pub fn idle_since(&self, now: u64) -> Option<u64> {
+    pub fn unused_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
-        let busy = self.in_flight.load(Relaxed) > 0
-            || self.write_blocked.load(Relaxed) != 0
-            || self.reading_head.load(Relaxed)
-            || (self.fresh.load(Relaxed) && now.saturating_sub(since) < A_MOMENT);
-        (!busy && self.verdict() == Verdict::None).then_some(since)
+        let busy = self.is_busy() || now.saturating_sub(since) < A_MOMENT;
+        (!busy && self.verdict() <= Verdict::LastResponse).then_some(since)
+    }
+
+    /// Since when the connection does what it does, if it has had a response and may have another: those that wait for a
+    /// request come first.
+    #[must_use]
+    pub fn used_since(&self) -> Option<u64> {
+        let since = if self.is_busy() { u64::MAX } else { self.since.load(Relaxed) };
+        (!self.fresh.load(Relaxed) && self.verdict() == Verdict::None).then_some(since)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 || self.reading_head.load(Relaxed)
     }
 
     /// Since when the connection is slow with a request's header.

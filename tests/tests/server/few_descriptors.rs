@@ -110,3 +110,36 @@ fn with_128_descriptors_requests_on_open_connections_are_served() {
     assert!(log.contains("http.max_connections is 32: the process may have only 128 descriptors"), "{log}");
     assert!(!log.contains("Too many open files"), "{log}");
 }
+
+/// As many places as `threads` clients need six times over: each asks again and again over the connection that it has, and
+/// connects anew only where it was told that a response was the last one.
+#[test]
+fn clients_that_go_on_asking_are_told_before_their_connection_goes() {
+    howdah_tests::run(
+        howdah_tests::Mode::Classic,
+        |s| s.workers(1).setting("http.max_connections", "4").setting("threads", "1").file("a.txt", "a"),
+        |site| {
+            let target = site.target();
+            let cut: usize = std::thread::scope(|scope| {
+                let clients: Vec<_> = (0..24)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            let (mut conn, mut cut) = (Conn::open(target), 0);
+                            for _ in 0..40 {
+                                let answered = conn.try_send(&Request::get("/a.txt").bytes()).ok();
+                                match answered.and_then(|()| conn.try_response("GET")) {
+                                    Some(response) if response.header("connection") != Some("close") => {}
+                                    Some(_) => conn = Conn::open(target),
+                                    None => (conn, cut) = (Conn::open(target), cut + 1),
+                                }
+                            }
+                            cut
+                        })
+                    })
+                    .collect();
+                clients.into_iter().map(|client| client.join().unwrap()).sum()
+            });
+            assert_eq!(cut, 0, "requests that got no response");
+        },
+    );
+}
