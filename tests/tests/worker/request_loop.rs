@@ -361,3 +361,20 @@ in_worker_mode!(
         assert_eq!(again, plain[0]);
     },
 );
+
+in_worker_mode!(
+    a_request_that_tightens_open_basedir_shuts_only_itself_in,
+    |s| worker(
+        s.workers(1),
+        "ini_set('open_basedir', dirname(__DIR__)); $handle = function () { \
+         if (isset($_GET['dir'])) { ini_set('open_basedir', __DIR__ . $_GET['dir']); } \
+         echo json_encode([@file_exists(__FILE__), @file_exists('/etc/passwd')]); };"
+    )
+    .allow_log("open_basedir"),
+    |site| {
+        for _ in 0..2 {
+            assert_eq!(site.get_ok("/x"), "[true,false]", "what was set before the loop holds");
+            assert_eq!(site.get_ok("/x?dir=/none"), "[false,false]");
+        }
+    },
+);

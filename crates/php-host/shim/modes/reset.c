@@ -10,6 +10,7 @@
 #include "globals/libraries.h"
 
 #include <ext/standard/basic_functions.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -208,8 +209,15 @@ void shim_reset_filter(void) {
 
 static mode_t boot_umask;
 static zend_long boot_time_limit;
+static char *boot_base_directories;
+
+static const char *base_directories(void) {
+    return PG(open_basedir) != NULL ? PG(open_basedir) : "";
+}
 
 void shim_reset_remember(void) {
+    free(boot_base_directories);
+    boot_base_directories = strdup(base_directories());
     globals_libraries_remember();
     globals_extensions_remember();
     boot_umask = umask(0);
@@ -230,6 +238,22 @@ static void reset_time_limit(void) {
     zend_string_release(name);
 }
 
+/* Scripts can tighten open_basedir and not loosen it: what one request shuts itself out of would be shut for all that
+ * follow in this process. PHP itself may loosen it at a request's end; then what the boot has set is set again. */
+static void reset_base_directories(void) {
+    if (boot_base_directories == NULL || strcmp(base_directories(), boot_base_directories) == 0) {
+        return;
+    }
+    zend_string *name = zend_string_init(ZEND_STRL("open_basedir"), 0);
+    zend_restore_ini_entry(name, PHP_INI_STAGE_DEACTIVATE);
+    if (strcmp(base_directories(), boot_base_directories) != 0) {
+        zend_string *value = zend_string_init(boot_base_directories, strlen(boot_base_directories), 0);
+        zend_alter_ini_entry_ex(name, value, PHP_INI_USER, PHP_INI_STAGE_RUNTIME, true);
+        zend_string_release(value);
+    }
+    zend_string_release(name);
+}
+
 /* PHP notes the mask that it found when a script changes it. */
 void shim_reset_umask(void) {
     if (BG(umask) != -1) {
@@ -242,4 +266,5 @@ void shim_reset_changed(void) {
     globals_libraries_reset();
     globals_extensions_reset();
     reset_time_limit();
+    reset_base_directories();
 }

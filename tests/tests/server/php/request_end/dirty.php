@@ -35,6 +35,7 @@ register_tick_function(function () { $GLOBALS['ticks'] = ($GLOBALS['ticks'] ?? 0
 stream_context_set_default(['http' => ['header' => 'Authorization: visitor']]);
 set_time_limit(77);
 umask(0111);
+ini_set('open_basedir', '/');
 ini_set('user_agent', 'visitor');
 ini_set('precision', '3');
 error_reporting(E_ALL & ~E_USER_DEPRECATED & ~E_NOTICE);

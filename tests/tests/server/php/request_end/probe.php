@@ -37,6 +37,7 @@ echo json_encode([
     'stream_context_set_default()' => stream_context_get_options(stream_context_get_default()),
     'set_time_limit()' => ini_get('max_execution_time'),
     'umask()' => umask(),
+    "ini_set('open_basedir')" => ini_get('open_basedir'),
     'ini_set()' => $ini,
     'error_reporting()' => error_reporting(),
     'set_error_handler()' => (function () { $found = set_error_handler(null); restore_error_handler(); return $found !== null; })(),
