@@ -87,7 +87,7 @@ server() {
     done
     place 0644 packaging/howdah.sysusers "$prefix/lib/sysusers.d/howdah.conf"
     place 0644 packaging/howdah.tmpfiles "$prefix/lib/tmpfiles.d/howdah.conf"
-    for file in examples/hello/*; do
+    for file in packaging/welcome/*; do
         place 0644 "$file" "$prefix/share/howdah/welcome/$(basename "$file")"
     done
     # Log lines name guides.

@@ -81,7 +81,7 @@ version=${php#howdah-php}
 step "install"
 installed "$server_package" "$php_package"
 expect "the user" "$(getent passwd howdah | cut -d: -f6,7)" /var/lib/howdah:/usr/sbin/nologin
-expect "the logs" "$(owner /var/log/howdah)" howdah:adm:750
+expect "the logs" "$(owner /var/log/howdah)" howdah:adm:2750
 expect "the state" "$(owner /var/lib/howdah)" howdah:howdah:700
 expect "the settings" "$(owner /etc/howdah/howdah.toml)" root:root:644
 for page in man1/howdah.1 man1/howdah-serve.1 man5/howdah.toml.5; do
@@ -94,7 +94,7 @@ grep -q "^# PHP of pool default: howdah-php .* (PHP $version\..*), /usr/libexec/
 
 step "start"
 start
-get http://127.0.0.1:8080/?name=packages | grep -q 'Hello, packages!' || fail "no PHP behind the welcome page"
+get http://127.0.0.1:8080/?name=packages | grep -q 'Howdah is installed and runs PHP' || fail "no PHP behind the welcome page"
 expect "the server's user" "$(ps -o user= -p "$(pgrep -u howdah -x howdah)")" howdah
 expect "PHP's user" "$(ps -C "howdah-php$version" -o user= | sort -u)" www-data
 howdah status --config /etc/howdah/howdah.toml | grep -q "pool default (classic mode, PHP $version\." || fail "status"

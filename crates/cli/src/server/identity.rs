@@ -151,7 +151,8 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
         tracing::warn!(pools = roots.join(","), "PHP runs as root: every script can do anything to this machine");
     }
     let shared = with(own);
-    if own != 0 && !shared.is_empty() {
+    // Only root can give PHP another user.
+    if own != 0 && started_as_root() && !shared.is_empty() {
         tracing::info!(
             pools = shared.join(","),
             "PHP runs as the server's own user, so scripts can signal the server; php.user gives it another one"

@@ -15,7 +15,7 @@ PREFIX=/usr scripts/install.sh install server
 install -D "$BUILT/howdah-php" /usr/libexec/howdah/howdah-php8.2
 # As the package's postinst does.
 getent passwd howdah >/dev/null || useradd --system --user-group --home-dir /var/lib/howdah --no-create-home howdah
-install -d -o howdah -g adm -m 0750 /var/log/howdah
+install -d -o howdah -g adm -m 2750 /var/log/howdah
 install -d -o howdah -g howdah -m 0700 /var/lib/howdah
 mkdir -p /srv/app
 echo "<?php echo 'app';" >/srv/app/index.php
