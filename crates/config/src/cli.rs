@@ -20,6 +20,7 @@ use crate::cli_doctor::{doctor_args, doctor_flags};
 pub use crate::cli_profile::{ProfileFlags, ProfileFormat};
 use crate::cli_profile::{profile_args, profile_flags};
 use crate::kind::Kind;
+use crate::other_servers;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
@@ -216,7 +217,8 @@ impl Cli {
         I: IntoIterator,
         I::Item: Into<OsString> + Clone,
     {
-        let matches = definition().try_get_matches_from(args)?;
+        let args = other_servers::with_help(args.into_iter().map(Into::into).collect());
+        let matches = definition().try_get_matches_from(args).map_err(other_servers::hint)?;
         let command = match matches.subcommand() {
             Some(("serve", matches)) => Command::Serve(serve_flags(matches)),
             Some(("dev", matches)) => dev::dev(matches),

@@ -41,6 +41,7 @@ mod log_target;
 pub mod manual;
 mod no_directory;
 mod origin;
+mod other_servers;
 mod pattern;
 mod php_program;
 mod quantity;

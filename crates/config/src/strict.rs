@@ -6,6 +6,7 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
+use crate::other_servers::counterpart;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
@@ -132,6 +133,9 @@ impl Finder<'_> {
         if let Some((name, _)) = home {
             return format!("; it belongs to [{name}]");
         }
+        if let Some(own) = counterpart(key) {
+            return format!("; here it is {own}");
+        }
         nearest(key, known).map_or_else(String::new, |near| format!("; did you mean {near}?"))
     }
 
@@ -255,8 +259,11 @@ fn pool_keys() -> Vec<&'static str> {
 
 /// The word that is most like another, if one is.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let rated = known.iter().map(|known| (strsim::jaro_winkler(word, known), *known));
-    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let typo = strsim::damerau_levenshtein(word, best.1) <= 1 + word.len() / 4;
-    (typo || best.0 > 0.85).then_some(best.1)
+    let rated = known.iter().map(|known| {
+        let slips = strsim::damerau_levenshtein(word, known);
+        let is_typo = slips <= 1 + word.len() / 4;
+        (if is_typo { slips } else { usize::MAX }, strsim::jaro_winkler(word, known), *known)
+    });
+    let best = rated.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)))?;
+    (best.0 < usize::MAX || best.1 > 0.85).then_some(best.2)
 }

@@ -126,14 +126,14 @@ match = "x"
     );
     let expected = [
         "howdah.toml:1: thread: unknown key; did you mean threads?",
-        "howdah.toml:2: workers: expected a number of workers (4) or a range (\"2-8\"), found \"8-2\"; for example: workers = \"2-16\"",
+        "howdah.toml:2: workers: expected a number of workers (4) or a range (\"2-8\"), at most 4096, found \"8-2\"; for example: workers = \"2-16\"",
         &format!("howdah.toml:3: root: {} does not exist", site.path().join("nowhere").display()),
         "howdah.toml:4: header_timeout: unknown key; it belongs to [http]",
         "howdah.toml:7: [http] heder_timeout: unknown key; did you mean header_timeout?",
         "howdah.toml:8: [http] max_uri: must be from 64 to 65534, not 1048576",
         "howdah.toml:9: [http] h2: expected true or false, found \"yes\"; for example: h2 = false",
         "howdah.toml:10: [http] idle_timeout: must be more than 0",
-        "howdah.toml:12: [http] trusted_proxies: expected a list, each item an address, a network such as \"10.0.0.0/8\", or \"unix\", \
+        "howdah.toml:12: [http] trusted_proxies: expected an address, a network such as \"10.0.0.0/8\", or \"unix\", or a list of such, \
          found \"10.0.0.0/99\"; for example: trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\", \"unix\"]",
         "howdah.toml:13: [http] queue: unknown key; it belongs to the top level, before the first section",
         "howdah.toml:15: logs: unknown key; did you mean log?",
@@ -481,7 +481,7 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
         "none.pem does not exist",
         "upgrade: must be names of protocols",
         "a proxy's name is made of letters",
-        "expected a list, each item a server",
+        "expected a server",
         "unknown key",
         "there is no section [proxy.ap]; did you mean \"app\"?",
         "there is no section [proxy.127.0.0.1:3000]; an address is written",
@@ -490,5 +490,23 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
         "pool: is required in each [[route]]",
     ] {
         assert!(errors.iter().any(|error| error.contains(expected)), "{expected} is not in\n{}", errors.join("\n"));
+    }
+}
+
+#[test]
+fn names_of_other_servers_and_slips_have_an_answer() {
+    for (toml, expected) in [
+        ("client_max_body_size = 1\n", "client_max_body_size: unknown key; here it is [http] max_body"),
+        ("[http]\nclient_max_body_size = 1\n", "[http] client_max_body_size: unknown key; here it is [http] max_body"),
+        ("[php]\nphp_admin_value = 1\n", "[php] php_admin_value: unknown key; here it is [php] admin_ini"),
+        ("port = 80\n", "port: unknown key; here it is listen"),
+        ("[lgo]\nlevel = \"info\"\n", "lgo: unknown key; did you mean log?"),
+        ("workers = 5000\n", "at most 4096, found 5000"),
+        ("listen = 99999\n", "listen: expected an address"),
+        ("[[rule]]\npath = \"/x\"\nreturn = 404\n", "is not a key of a rule, did you mean `status` or `redirect`?"),
+        ("[[rule]]\npath = \"/x\"\nlocation = \"/y\"\n", "is not a key of a rule, did you mean `path`?"),
+    ] {
+        let errors = Site::new(toml).errors();
+        assert!(errors.iter().any(|error| error.contains(expected)), "{toml}: {errors:?}");
     }
 }

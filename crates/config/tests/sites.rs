@@ -164,7 +164,7 @@ fn every_mistake_is_told_with_its_file_and_line() {
     ]);
     let errors = files.errors();
     for expected in [
-        "howdah.toml:2: [site.one] hosts: expected a list, each item a host without a port",
+        "howdah.toml:2: [site.one] hosts: expected a host without a port",
         "howdah.toml:7: [site.two] root: ",
         "howdah.toml:9: [site.two.http] idle_timeout: unknown key; it is for all sites together and belongs to [http]",
         "howdah.toml:10: [site.two.http] max_bodi: unknown key; did you mean max_body?",

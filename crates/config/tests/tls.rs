@@ -38,7 +38,7 @@ fn what_cannot_work_is_told_with_its_line() {
         (format!("{https}hsts = \"31536000\"\n"), "must begin with \"max-age=SECONDS\""),
         (format!("{https}hsts = \"max-age=1; \\u0007\"\n"), "must begin with"),
         (format!("{https}min_version = \"1.1\"\n"), "[tls] min_version: expected one of \"1.2\", \"1.3\""),
-        (https.replace("\"a.pem\"", "{ key = \"a.key\" }"), "expected a list, each item a certificate"),
+        (https.replace("\"a.pem\"", "{ key = \"a.key\" }"), "expected a certificate"),
     ] {
         let said = load(&text).unwrap_err();
         assert!(said.contains(expected), "{text}: {said}");

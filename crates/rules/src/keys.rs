@@ -84,6 +84,27 @@ keys! {
     Action "proxy" "Hands requests on to other servers: the name of a `[proxy.NAME]`, or an address." r#""http://127.0.0.1:3000""#;
 }
 
+/// Names from other servers, and the keys that do the same here.
+const COUNTERPARTS: &[(&str, &str)] = &[
+    ("location", "path"),
+    ("match", "path"),
+    ("return", "status` or `redirect"),
+    ("deny_all", "deny"),
+    ("auth_basic", "auth"),
+    ("add_header", "headers"),
+    ("autoindex", "listing"),
+    ("proxy_pass", "proxy"),
+    ("client_max_body_size", "max_body"),
+    ("error_page", "error_pages"),
+    ("limit_req", "limit"),
+];
+
+/// Returns the key that does here what this name does in another server, else the known name that is nearest.
+pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let counterpart = COUNTERPARTS.iter().find(|(other, _)| *other == name).map(|(_, own)| *own);
+    counterpart.or_else(|| nearest(name, known))
+}
+
 /// The known name that is nearest to a misspelt one, if one is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Names of files come from people; longer ones are no slips.

@@ -1,6 +1,6 @@
 //! Reads rules from a tree of values. Everything that is wrong is reported, with its line.
 
-use crate::keys::{KEYS, nearest};
+use crate::keys::{KEYS, meant, nearest};
 use crate::pattern::{PathPattern, TextPattern};
 use crate::presets;
 use crate::regex::Regex;
@@ -256,7 +256,7 @@ impl Reader<'_> {
 
     pub(crate) fn unknown_keys(&mut self, entries: &[Entry], known: &[&str]) {
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let near = nearest(&entry.key, known.iter().copied());
+            let near = meant(&entry.key, known.iter().copied());
             let hint = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
             self.problems.push(Problem::new(entry.line, &entry.key, format!("is not a key of a rule{hint}")));
         }

@@ -1,0 +1,120 @@
+//! Names from other servers, and the settings that do the same here: for error messages.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+
+/// Keys of nginx, PHP-FPM and others.
+const SETTINGS: &[(&str, &str)] = &[
+    ("client_max_body_size", "[http] max_body; PHP's post_max_size alone is enough"),
+    ("client_body_timeout", "[http] body_timeout"),
+    ("client_header_timeout", "[http] header_timeout"),
+    ("keepalive_timeout", "[http] idle_timeout"),
+    ("send_timeout", "[http] write_timeout"),
+    ("worker_connections", "[http] max_connections"),
+    ("set_real_ip_from", "[http] trusted_proxies"),
+    ("worker_processes", "threads"),
+    ("server_names", "hosts in a [[site]]"),
+    ("host", "listen, or hosts in a [[site]]"),
+    ("port", "listen"),
+    ("bind", "listen"),
+    ("document_root", "root"),
+    ("try_files", "front_controller, or try_files in a [[rule]]"),
+    ("location", "[[rule]]"),
+    ("access_log", "[log] access"),
+    ("error_log", "[log] error"),
+    ("gzip", "[compression]"),
+    ("ssl_certificate", "[[tls.certificate]]"),
+    ("ssl_certificate_key", "[[tls.certificate]]"),
+    ("fastcgi_pass", "mode and [pool.NAME]"),
+    ("fastcgi_param", "[php] env"),
+    ("fastcgi_read_timeout", "deadline"),
+    ("proxy_pass", "[proxy.NAME] and a [[route]]"),
+    ("php_value", "[php] ini"),
+    ("php_flag", "[php] ini"),
+    ("php_admin_value", "[php] admin_ini"),
+    ("php_admin_flag", "[php] admin_ini"),
+    ("request_terminate_timeout", "deadline"),
+    ("max_children", "workers"),
+];
+
+/// Returns the settings that do here what this key does there.
+pub(crate) fn counterpart(key: &str) -> Option<&'static str> {
+    SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, own)| *own)
+}
+
+/// Flags of other servers.
+const FLAGS: &[(&str, &str)] = &[
+    ("--port", "--listen :PORT"),
+    ("-p", "--listen :PORT"),
+    ("--host", "--listen HOST:PORT"),
+    ("--bind", "--listen HOST:PORT"),
+    ("-b", "--listen HOST:PORT"),
+    ("--address", "--listen HOST:PORT"),
+    ("-S", "--listen HOST:PORT"),
+    ("--root", "the argument ROOT"),
+    ("-t", "the argument ROOT, or `howdah check` for a test of the settings"),
+    ("--worker", "--mode worker --script FILE"),
+    ("--num-workers", "--workers"),
+    ("-s", "`howdah reload` and `howdah stop`"),
+];
+
+/// Commands of other servers.
+const COMMANDS: &[(&str, &str)] = &[
+    ("start", "howdah serve"),
+    ("run", "howdah serve"),
+    ("php-server", "howdah serve"),
+    ("validate", "howdah check"),
+    ("test", "howdah check"),
+    ("configtest", "howdah check"),
+    ("restart", "howdah upgrade"),
+    ("logs", "howdah top, and the files of [log]"),
+];
+
+/// Names the counterpart here of a flag or a command of another server, in the error that refuses it.
+pub(crate) fn hint(mut error: clap::Error) -> clap::Error {
+    let (named, known) = match error.kind() {
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, FLAGS),
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, COMMANDS),
+        _ => return error,
+    };
+    let Some(ContextValue::String(name)) = error.get(named) else { return error };
+    let Some((_, own)) = known.iter().find(|(other, _)| other == name) else { return error };
+    error.remove(ContextKind::SuggestedArg);
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![format!("here it is {own}").into()]));
+    error
+}
+
+/// `howdah help [COMMAND]` as the `--help` that it stands for.
+pub(crate) fn with_help(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|first| first == "help") {
+        args.remove(1);
+        args.truncate(2);
+        args.push("--help".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::Cli;
+
+    #[test]
+    fn flags_and_commands_of_other_servers_get_the_name_here() {
+        let said = |line: &str| Cli::try_parse_from(line.split(' ')).unwrap_err().to_string();
+        for (line, own) in [
+            ("howdah serve --port 80", "tip: here it is --listen :PORT"),
+            ("howdah serve -p 80", "tip: here it is --listen :PORT"),
+            ("howdah serve --bind=x", "tip: here it is --listen HOST:PORT"),
+            ("howdah start", "tip: here it is howdah serve"),
+            ("howdah validate", "tip: here it is howdah check"),
+            ("howdah restart", "tip: here it is howdah upgrade"),
+        ] {
+            assert!(said(line).contains(own), "{line}: {}", said(line));
+            assert_eq!(said(line).matches("tip:").count(), 1, "{}", said(line));
+        }
+        assert!(said("howdah serve --lisen x").contains("--listen"), "a slip keeps its own advice");
+        assert!(said("howdah help").contains("Usage: howdah <COMMAND>"), "{}", said("howdah help"));
+        assert!(said("howdah help reload").contains("Usage: howdah reload"), "{}", said("howdah help reload"));
+    }
+}
