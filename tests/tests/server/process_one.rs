@@ -47,7 +47,7 @@ fn scripts_of_process_1_cannot_order_it() {
     }
     let directory = tempfile::tempdir().unwrap();
     let port = Port::hold();
-    let _server = start(directory.path(), &port);
+    let mut server = start(directory.path(), &port);
     let visitors = Target::Tcp(([127, 0, 0, 1], port.number).into());
     let log = || fs::read_to_string(directory.path().join("log")).unwrap();
     assert!(eventually(PATIENCE, || Conn::try_open(&visitors).is_ok()), "{}", log());
@@ -63,4 +63,21 @@ fn scripts_of_process_1_cannot_order_it() {
     let output = status.current_dir("/").output().unwrap();
     assert!(output.status.success(), "{output:?}: {}", log());
     assert!(log().contains("the admin endpoint refuses a process that the server has started"), "{}", log());
+    // The kernel drops signals that process 1 has no handler for.
+    signal(&server, "ALRM");
+    assert!(eventually(PATIENCE, || log().contains("signal ignored signal=ALRM")), "{}", log());
+    signal(&server, "USR2");
+    assert!(eventually(PATIENCE, || log().contains("reload")), "{}", log());
+    assert_eq!(ask().status, 200);
+    signal(&server, "QUIT");
+    assert_eq!(server.0.wait().unwrap().code(), Some(0), "{}", log());
+    assert!(log().contains("stopped"), "{}", log());
+}
+
+/// Sends a signal to process 1 of the name space, which is the only child of its `unshare`.
+fn signal(server: &Container, name: &str) {
+    let pid = server.0.id();
+    let child = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let sent = Command::new("kill").args(["-s", name, child.trim()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "{name} to {child}");
 }

@@ -1,5 +1,6 @@
 //! Requests that are refused before they are parsed: each has its line in the access log and is counted by reason.
 
+use super::http3::{http3, run as ask_over_http_3};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
 
@@ -84,5 +85,20 @@ scenario!(
         assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
         assert!(eventually(PATIENCE, || is_counted(site, "http_to_tls", 1)));
         wait_for_line(site, "-", 400, "http_to_tls");
+    },
+);
+
+scenario!(
+    requests_refused_over_http_3_are_logged_and_counted,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).setting("log.access", "\"@TOP@/access.log\""),
+    |site| {
+        // A body without a head, and a head that is none.
+        for (times, kind, payload) in [(1, "0", "616263"), (2, "1", "ffff")] {
+            let _ = ask_over_http_3(site, &["raw", kind, payload]);
+            assert!(eventually(PATIENCE, || is_counted(site, "http3", times)), "{kind}: {}", access_log(site));
+            wait_for_line(site, "-", 400, "http3");
+        }
+        assert_eq!(ask_over_http_3(site, &["get", "/hello.php"])["text"], "hello");
     },
 );

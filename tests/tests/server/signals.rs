@@ -2,8 +2,9 @@
 
 use super::lifecycle::{finishes_what_runs, holding};
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::scenario;
-use rustix::process::Signal;
+use howdah_tests::{Conn, Request, scenario};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::process::Command;
 
 scenario!(
     quit_finishes_what_runs_as_phpfpm_and_nginx_do,
@@ -38,3 +39,35 @@ scenario!(
         names.iter().for_each(|name| drop(site.wait_for_log(&["signal ignored", &format!("signal={name}")])));
     },
 );
+
+scenario!(
+    real_time_signals_are_logged_and_change_nothing,
+    howdah_only = "the log of howdah is read",
+    |s| s.php("hello.php", "echo 'hello';"),
+    |site| {
+        // The shell's `kill`: libraries name those of C alone.
+        for signal in ["RTMIN", "RTMIN+7", "RTMAX"] {
+            let pid = site.howdah().pid().to_string();
+            assert!(
+                Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid]).status().unwrap().success()
+            );
+            let _ = site.wait_for_log(&["signal ignored", "a real-time signal"]);
+            assert_eq!(site.get_ok("/hello.php"), "hello", "after {signal}");
+        }
+    },
+);
+
+scenario!(quit_to_the_process_group_finishes_what_runs, howdah_only = "the end of howdah is judged", holding, |site| {
+    // As Ctrl-\ in a terminal, and `docker stop` with `--init`, send it.
+    let gate = site.gate("g");
+    let mut conn = site.conn();
+    conn.send(Request::get("/hold.php").bytes());
+    let held = gate.wait();
+    let server = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap()).unwrap();
+    kill_process_group(server, Signal::QUIT).unwrap();
+    let target = site.target().clone();
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+    held.release();
+    assert_eq!(conn.response("GET").expect(200).text(), "finished");
+    assert_eq!(site.howdah_mut().wait(), Some(0));
+},);
