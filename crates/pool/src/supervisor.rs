@@ -27,6 +27,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -253,7 +254,7 @@ impl Supervisor {
     fn zygote_says(&mut self, number: u64, message: FromZygote, fds: Vec<OwnedFd>) {
         match message {
             FromZygote::Booted { php_version, restores_nice, form_limit } => {
-                self.pool.form_limit.store(form_limit.unwrap_or(u64::MAX), Ordering::Relaxed);
+                self.pool.form_limit.store(form_limit.unwrap_or(u64::MAX), Relaxed);
                 self.pool.lock().precedence.restores = restores_nice;
                 tracing::debug!(pool = self.pool.name(), generation = number, php_version, "PHP has started");
                 self.pool.update_about(|about| about.php_version = Some(php_version));

@@ -11,14 +11,14 @@ use http::{Method, header};
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::phase) struct BodyLimit {
+pub(in crate::phase) struct Allowance {
     /// In bytes.
     pub(in crate::phase) most: u64,
     /// A larger one is dropped, and the request goes on; else it is refused.
     pub(in crate::phase) drops: bool,
 }
 
-impl BodyLimit {
+impl Allowance {
     /// The limit of a request that other servers get.
     pub(in crate::phase) fn of_proxy(exchange: &Exchange) -> Self {
         Self { most: exchange.max_body().unwrap_or(DEFAULT_MAX_BODY), drops: false }

@@ -14,7 +14,7 @@ use crate::phase::limits;
 use crate::refusal::Refusal;
 use crate::route::Script;
 use crate::upstream::{Target, Upstream};
-use body_limit::BodyLimit;
+use body_limit::Allowance;
 use bytes::Bytes;
 use howdah_observe::Front;
 use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TimeLimits};
@@ -51,7 +51,7 @@ pub(crate) async fn run<U: Upstream>(
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
         let waited = upstream.room(target).await;
-        let limit = BodyLimit::of_php(upstream, exchange, target);
+        let limit = Allowance::of_php(upstream, exchange, target);
         if !limit.drops {
             limits::check_body(Some(limit.most), &exchange.head)?;
         }

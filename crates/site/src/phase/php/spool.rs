@@ -4,7 +4,7 @@
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
-use crate::phase::php::body_limit::BodyLimit;
+use crate::phase::php::body_limit::Allowance;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::static_files::is_out_of_descriptors;
@@ -29,7 +29,7 @@ const SMALL: usize = 1024;
 /// How much may be read, and where it goes.
 pub(in crate::phase) struct Room<'a> {
     memory: usize,
-    limit: BodyLimit,
+    limit: Allowance,
     pause: Duration,
     min_rate: u64,
     temp_dir: &'a Path,
@@ -38,7 +38,7 @@ pub(in crate::phase) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, limit: BodyLimit) -> Self {
+    pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, limit: Allowance) -> Self {
         let http = &site.server.settings.http;
         Self {
             memory: site.settings.http.body_memory.as_usize(),

@@ -8,7 +8,7 @@ mod spooled;
 use crate::exchange::Exchange;
 use crate::handed_over;
 use crate::phase::limits;
-use crate::phase::php::body_limit::BodyLimit;
+use crate::phase::php::body_limit::Allowance;
 use crate::phase::php::spool;
 use crate::refusal::Refusal;
 use crate::upstream::{Unreachable, Upstream};
@@ -46,7 +46,7 @@ pub(crate) async fn run<U: Upstream>(
     if upgrade.as_ref().is_some_and(|offer| offer.bare && !settings.may_change_to(offer.protocol.as_bytes())) {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
     }
-    let limit = BodyLimit::of_proxy(exchange);
+    let limit = Allowance::of_proxy(exchange);
     limits::check_body(Some(limit.most), &exchange.head)?;
     let body = if settings.buffer && !body.is_none() {
         let room = spool::Room::new(site, &exchange.connection, limit);
@@ -91,7 +91,7 @@ pub(crate) async fn run<U: Upstream>(
 /// The client's fault: its body.
 fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
     match trouble {
-        Trouble::TooLarge => limits::too_large(BodyLimit::of_proxy(exchange).most, None, &exchange.head),
+        Trouble::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
         Trouble::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
         Trouble::Broken(error) => {
             tracing::debug!(target: "howdah::request", id = %exchange.id, error, "the body ended early");

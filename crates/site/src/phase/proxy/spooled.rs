@@ -14,7 +14,7 @@ const PART: usize = 64 * 1024;
 /// The body, for whoever sends it.
 pub(super) fn body(spooled: Spooled) -> RequestBody {
     match spooled {
-        // No body of a proxied request is dropped (`BodyLimit::of_proxy`).
+        // No body of a proxied request is dropped (`Allowance::of_proxy`).
         Spooled::Empty | Spooled::Dropped(_) => RequestBody::none(),
         Spooled::Memory(bytes) => {
             let length = bytes.len() as u64;

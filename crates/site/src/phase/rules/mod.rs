@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::explanation::Explaining;
 use crate::https;
 use crate::path_parts;
-use crate::phase::{limits, proxy};
+use crate::phase::proxy;
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
 use crate::responder::{Context, Responder};
