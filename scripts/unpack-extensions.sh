@@ -6,7 +6,7 @@ set -euo pipefail
 target=${1:?which directory}
 php=$("$(dirname "$0")/php-version.sh")
 mkdir -p "$target"
-for name in xdebug apcu uuid gmp; do
+for name in xdebug apcu uuid gmp ldap; do
     if [ -e "$target/$name.so" ]; then
         continue
     fi

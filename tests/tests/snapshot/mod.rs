@@ -8,6 +8,8 @@ mod each_way;
 mod extensions;
 mod files;
 mod loop_body;
+mod other_random;
+mod other_tls;
 mod servers;
 mod sessions;
 mod state;

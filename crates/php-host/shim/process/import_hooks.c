@@ -49,6 +49,7 @@ static bool is_hooked_library(const char *path) {
 typedef struct hook_list {
     const import_hook *hooks;
     size_t count;
+    bool everywhere;
 } hook_list;
 
 static void *hook_for(const hook_list *list, const char *name) {
@@ -115,9 +116,10 @@ static void write_slot(const library *lib, void **slot, void *function) {
     }
 }
 
-static int hook_library(struct dl_phdr_info *info, size_t size, void *list) {
+static int hook_library(struct dl_phdr_info *info, size_t size, void *argument) {
     (void)size;
-    if (!is_hooked_library(info->dlpi_name)) {
+    const hook_list *list = argument;
+    if (!list->everywhere && !is_hooked_library(info->dlpi_name)) {
         return 0;
     }
     library lib = {.base = info->dlpi_addr};
@@ -153,6 +155,11 @@ static int hook_library(struct dl_phdr_info *info, size_t size, void *list) {
 }
 
 void import_hooks_install(const import_hook *hooks, size_t count) {
-    hook_list list = {hooks, count};
+    hook_list list = {hooks, count, false};
+    dl_iterate_phdr(hook_library, &list);
+}
+
+void import_hooks_install_everywhere(const import_hook *hooks, size_t count) {
+    hook_list list = {hooks, count, true};
     dl_iterate_phdr(hook_library, &list);
 }

@@ -9,7 +9,10 @@ typedef struct import_hook {
     void *function; /* with the signature of what it stands for */
 } import_hook;
 
-/* In all libraries that are loaded now. Doing it again reaches those that were loaded since. */
+/* In the libraries that PHP code talks to the world through, those that are loaded now. Doing it again reaches those
+ * that were loaded since. */
 void import_hooks_install(const import_hook *hooks, size_t count);
+/* In every library that is loaded now. */
+void import_hooks_install_everywhere(const import_hook *hooks, size_t count);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "shim.h"
 #include "snapshot/engine/snapshot.h"
+#include "snapshot/php/other_random.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -230,6 +231,7 @@ void shim_snapshot_random_forget(void) {
     shim_compat_forget_random_state();
     list_engines();
     forget_openssl();
+    shim_snapshot_other_random_forget();
 }
 
 void shim_snapshot_random_forked(void) {
@@ -241,6 +243,7 @@ void shim_snapshot_random_renew(void) {
     if (reseed_eagerly != NULL) {
         reseed_eagerly();
     }
+    shim_snapshot_other_random_renew();
     for (size_t i = 0; i < n_unseeded; i++) {
         zend_object *object = unseeded[i];
         zend_call_known_instance_method_with_0_params(engines[class_index(object)]->constructor, object, NULL);

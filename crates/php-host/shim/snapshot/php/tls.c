@@ -1,9 +1,11 @@
 /* Encrypted connections of extensions: which there are when the snapshot is taken. Both ends of one count what was
  * sent, so going back in memory breaks it; and the keys of a counter must not be used twice. PHP's own streams say what
- * they are (request_end.c); libpq, libcurl and others tell nobody. But all of them use OpenSSL, which lets a program
- * attach data to each of its connections, and calls it when one is made and when one is freed. */
+ * they are (request_end.c); libpq, libcurl and others tell nobody. But nearly all of them use OpenSSL, which lets a
+ * program attach data to each of its connections, and calls it when one is made and when one is freed. Debian's libldap
+ * uses GnuTLS: whoever imports its functions for that calls those below. */
 #include "snapshot/php/tls.h"
 
+#include "process/import_hooks.h"
 #include "shim.h"
 #include "snapshot/engine/snapshot.h"
 
@@ -24,7 +26,12 @@ typedef struct ssl_st SSL;
 typedef void data_event(void *parent, void *data, void *all_data, int index, long number, void *argument);
 typedef int data_index(int class, long number, void *argument, data_event *made, void *copied, data_event *freed);
 
-static SSL *connections[MAX_CONNECTIONS];
+typedef struct connection {
+    const void *made;
+    bool by_openssl;
+} connection;
+
+static connection connections[MAX_CONNECTIONS];
 static size_t n_connections;
 /* Extensions may have threads before the snapshot is asked for; it is refused then, but they must not corrupt this. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,22 +46,22 @@ static void *find(const char *const libraries[2], const char *name) {
     return NULL;
 }
 
-static void remember(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+static void remember(const void *made, bool by_openssl) {
     pthread_mutex_lock(&lock);
     if (snapshot_taken()) {
         /* A request's own. */
     } else if (n_connections < MAX_CONNECTIONS) {
-        connections[n_connections++] = parent;
+        connections[n_connections++] = (connection){made, by_openssl};
     } else {
         snapshot_spoil("more encrypted connections were opened at boot than can be watched");
     }
     pthread_mutex_unlock(&lock);
 }
 
-static void forget(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+static void forget(const void *made) {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < n_connections; i++) {
-        if (connections[i] == parent) {
+        if (connections[i].made == made) {
             connections[i] = connections[--n_connections];
             break;
         }
@@ -62,11 +69,51 @@ static void forget(void *parent, void *data, void *all_data, int index, long num
     pthread_mutex_unlock(&lock);
 }
 
+static void made_by_openssl(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+    remember(parent, true);
+}
+
+static void freed_by_openssl(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+    forget(parent);
+}
+
+/* GnuTLS's, likewise. */
+typedef struct gnutls_session *gnutls_session;
+static int (*real_gnutls_init)(gnutls_session *, unsigned);
+static void (*real_gnutls_deinit)(gnutls_session);
+
+static int watched_gnutls_init(gnutls_session *session, unsigned flags) {
+    int result = real_gnutls_init(session, flags);
+    if (result == 0) {
+        remember(*session, false);
+    }
+    return result;
+}
+
+static void watched_gnutls_deinit(gnutls_session session) {
+    forget(session);
+    real_gnutls_deinit(session);
+}
+
+static void watch_gnutls(void) {
+    static const char *const libgnutls[] = {"libgnutls.so.30", "libgnutls.so"};
+    static const import_hook hooks[] = {
+        {"gnutls_init", (void *)watched_gnutls_init},
+        {"gnutls_deinit", (void *)watched_gnutls_deinit},
+    };
+    real_gnutls_init = (int (*)(gnutls_session *, unsigned))find(libgnutls, "gnutls_init");
+    real_gnutls_deinit = (void (*)(gnutls_session))find(libgnutls, "gnutls_deinit");
+    if (real_gnutls_init != NULL && real_gnutls_deinit != NULL) {
+        import_hooks_install_everywhere(hooks, sizeof hooks / sizeof *hooks);
+    }
+}
+
 void shim_snapshot_tls_watch(void) {
+    watch_gnutls();
     static const char *const libcrypto[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
     data_index *attach = (data_index *)find(libcrypto, "CRYPTO_get_ex_new_index");
     if (attach != NULL) {
-        attach(CRYPTO_EX_INDEX_SSL, 0, NULL, remember, NULL, forget);
+        attach(CRYPTO_EX_INDEX_SSL, 0, NULL, made_by_openssl, NULL, freed_by_openssl);
     }
 }
 
@@ -116,7 +163,7 @@ const char *shim_snapshot_refused_connection(void) {
     int (*descriptor)(const SSL *) = (int (*)(const SSL *))find(libssl, "SSL_get_fd");
     for (size_t i = 0; i < n_connections; i++) {
         char peer[120];
-        int fd = descriptor != NULL ? descriptor(connections[i]) : -1;
+        int fd = descriptor != NULL && connections[i].by_openssl ? descriptor(connections[i].made) : -1;
         if (!name_peer(fd, peer, sizeof peer)) {
             if (fd >= 0) {
                 continue; /* not connected, or no more */

@@ -1,0 +1,70 @@
+/* Random generators of GnuTLS (libldap, libcurl), libgcrypt (libssh2, libxslt) and NSS, which the boot may have used.
+ * Their state is in memory and goes back with it, so each request begins with fresh randomness in it, by functions of
+ * their own. A library that a request loads is not there for the next one. Generators that nobody has used yet take
+ * their seed from the kernel when they are used first, and cost nothing here. */
+#include "snapshot/php/other_random.h"
+
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <sys/random.h>
+
+#define FRESH_BYTES 32
+/* NSS gives single bytes out of a block of 32 before it looks at what was added. */
+#define NSS_BLOCK 64
+
+/* Of <gcrypt.h> and <nss.h>, which are not needed otherwise. */
+#define GCRYCTL_ANY_INITIALIZATION_P 40
+#define GCRYPT_BEST_QUALITY 100
+
+/* Takes a seed from the kernel at once; nothing where this thread has drawn no number yet. */
+static void (*refresh_gnutls)(void);
+static unsigned (*add_to_gcrypt)(const void *, size_t, int);
+static int (*add_to_nss)(const void *, size_t), (*draw_from_nss)(unsigned char *, int);
+
+static void *loaded(const char *library) {
+    return dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+void shim_snapshot_other_random_forget(void) {
+    void *gnutls = loaded("libgnutls.so.30"), *gcrypt = loaded("libgcrypt.so.20"), *nss = loaded("libnss3.so");
+    if (gnutls != NULL) {
+        refresh_gnutls = (void (*)(void))dlsym(gnutls, "gnutls_rnd_refresh");
+    }
+    if (gcrypt != NULL) {
+        unsigned (*control)(int, ...) = (unsigned (*)(int, ...))dlsym(gcrypt, "gcry_control");
+        if (control != NULL && control(GCRYCTL_ANY_INITIALIZATION_P) != 0) {
+            add_to_gcrypt = (unsigned (*)(const void *, size_t, int))dlsym(gcrypt, "gcry_random_add_bytes");
+        }
+    }
+    if (nss != NULL) {
+        int (*is_initialized)(void) = (int (*)(void))dlsym(nss, "NSS_IsInitialized");
+        if (is_initialized != NULL && is_initialized() != 0) {
+            add_to_nss = (int (*)(const void *, size_t))dlsym(nss, "PK11_RandomUpdate");
+            draw_from_nss = (int (*)(unsigned char *, int))dlsym(nss, "PK11_GenerateRandom");
+        }
+    }
+}
+
+void shim_snapshot_other_random_renew(void) {
+    if (refresh_gnutls != NULL) {
+        refresh_gnutls();
+    }
+    if (add_to_gcrypt == NULL && add_to_nss == NULL) {
+        return;
+    }
+    unsigned char fresh[FRESH_BYTES];
+    if (getrandom(fresh, sizeof fresh, 0) != (ssize_t)sizeof fresh) {
+        return; /* signals do not interrupt so few bytes */
+    }
+    if (add_to_gcrypt != NULL) {
+        add_to_gcrypt(fresh, sizeof fresh, GCRYPT_BEST_QUALITY);
+    }
+    if (add_to_nss != NULL && draw_from_nss != NULL) {
+        unsigned char old;
+        add_to_nss(fresh, sizeof fresh);
+        for (size_t i = 0; i < NSS_BLOCK; i++) {
+            draw_from_nss(&old, 1);
+        }
+    }
+}
