@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 
+use crate::choice::ServerUser;
 use crate::settings::{PoolSettings, Settings};
 
 /// A user with the groups that its processes have.
@@ -89,8 +90,17 @@ impl Settings {
     /// # Errors
     /// What is not there.
     pub fn account(&self) -> Result<Option<Account>, String> {
-        let find = |user: &String| Account::find(user, self.group.as_deref(), &[]);
-        self.user.as_ref().map(find).transpose()
+        let Some(user) = &self.user else { return Ok(None) };
+        let mut account = Account::find(user, self.group.as_deref(), &[])?;
+        if self.server_user == ServerUser::Own {
+            // What PHP makes for its group alone is served as well.
+            for pool in self.pools.iter().filter_map(|pool| self.account_of(pool).ok().flatten()) {
+                if pool.gid != 0 && !account.groups.contains(&pool.gid) {
+                    account.groups.push(pool.gid);
+                }
+            }
+        }
+        Ok(Some(account))
     }
 
     /// Whom a pool's PHP runs as; `None`: the one that starts the server.

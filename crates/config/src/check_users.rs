@@ -4,10 +4,38 @@ use std::path::Path;
 
 use crate::account::{Account, find_group, user_name};
 use crate::address::ListenAddr;
+use crate::choice::ServerUser;
 use crate::control_group;
 use crate::limits;
+use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
+
+/// The account that packages make for the server.
+const OF_THE_SERVER: &str = "howdah";
+
+/// That account, if there is one.
+pub(crate) fn of_server() -> Option<Account> {
+    Account::find(OF_THE_SERVER, None, &[]).ok().filter(|account| account.uid != 0)
+}
+
+/// Settles which user the server becomes where only PHP's is named: scripts can end the processes of their own user.
+pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
+    if source.around.uid != Some(0) || source.origins.of("user") != Origin::Default {
+        return;
+    }
+    let Some(php) = settings.pools.iter().find(|pool| pool.name == DEFAULT_POOL).map(|pool| &pool.php) else { return };
+    let Some(user) = php.user.clone() else { return };
+    let group = php.group.clone();
+    if of_server().is_some() {
+        settings.server_user = ServerUser::Own;
+        settings.user = Some(OF_THE_SERVER.to_owned());
+    } else {
+        settings.server_user = ServerUser::Shared;
+        settings.user = Some(user);
+        settings.group = settings.group.take().or(group);
+    }
+}
 
 /// Reports what is wrong with users, groups and limits, and with the reach of the admin endpoint.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -69,9 +97,9 @@ fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
             source.object("group", "says nothing without a `user`".to_owned());
         }
         Ok(None) if uid == 0 && !settings.allow_root => {
-            let message = "the server was started as root and would stay it, and PHP with it. Say whom it is to become, \
-                           for example user = \"www-data\" (--user www-data); or, where nothing is at stake, allow_root \
-                           = true (--allow-root)";
+            let message = "the server was started as root and would stay it, and PHP with it. Say which user PHP is to run \
+                           as, for example php.user = \"www-data\" (--user www-data); or, where nothing is at stake, \
+                           allow_root = true (--allow-root)";
             source.object("user", message.to_owned());
         }
         Ok(account) => may_become(settings, account.as_ref(), uid, "user", source),

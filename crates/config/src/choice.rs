@@ -276,3 +276,14 @@ choice! {
         Never = "never",
     }
 }
+
+/// Where the user comes from that the server becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerUser {
+    /// It is named, or there is none.
+    Named,
+    /// None is named: it is the account that is meant for the server.
+    Own,
+    /// None is named, and there is no such account: it is PHP's.
+    Shared,
+}

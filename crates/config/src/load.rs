@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::address::ListenAddr;
 use crate::admin_address::{admin_dirs, admin_name};
 use crate::check;
+use crate::check_users;
 use crate::choice::RootLinks;
 use crate::cli::ServeFlags;
 use crate::detected;
@@ -99,7 +100,7 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
     let mut acme = AcmeSettings::read(&mut source);
     if source.origins.of("acme.state") == Origin::Default {
-        acme.state = check_acme::find_state(&source, None);
+        acme.state = check_acme::find_state(&source, check_users::of_server().as_ref());
     }
     if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
@@ -177,6 +178,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
+    check_users::resolve(settings, source);
     if source.origins.of("acme.state") == Origin::Default {
         // A user that is not there is reported by `check`.
         settings.acme.state = check_acme::find_state(source, settings.account().ok().flatten().as_ref());

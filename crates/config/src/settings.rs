@@ -9,7 +9,7 @@ use howdah_budget::machine;
 
 use crate::address::ListenAddr;
 use crate::booted::Booted;
-use crate::choice::{Mode, RootLinks, UnknownDirective};
+use crate::choice::{Mode, RootLinks, ServerUser, UnknownDirective};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
@@ -71,11 +71,13 @@ settings! {
         listen_group: Option<String> = r#""""# example(r#""www-data""#);
         /// Started as root: the user that the server becomes once it listens and its logs are open; `""` for none.
         ///
-        /// A small process stays root and starts PHP, each pool as its own `user`.
-        user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
+        /// A small process stays root and starts PHP, each pool as its own `user`. Scripts can end the processes of their user
+        /// and read its files, so the server takes a user of its own where it can: `howdah`, with the groups of the pools' users
+        /// too, so that it can read what they serve. Where a user is set here and none for PHP, PHP runs as this one too.
+        user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) example(r#""howdah""#);
         /// The group that goes with it; `""` for the user's own.
-        group: Option<String> = r#""""# example(r#""www-data""#);
-        /// Serve as root, and run PHP as root, where no `user` is set.
+        group: Option<String> = r#""""# example(r#""howdah""#);
+        /// Serve as root, and run PHP as root, where no user is set.
         allow_root: bool = "false" flag("allow-root") example("true");
         /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
         dumpable: bool = "false" example("true");
@@ -128,6 +130,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
+        /// Where `user` comes from.
+        server_user: ServerUser = ServerUser::Named;
         /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
         /// for every host.
         development: bool = false;
@@ -304,9 +308,9 @@ settings! {
         /// Start PHP without the variables of the server's own environment.
         clear_env: bool = "false" example("true");
         /// The user that PHP runs as; `""` for the server's. The server must be started as root.
-        user: Option<String> = r#""""# example(r#""site-a""#);
+        user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
         /// The group that goes with it; `""` for the user's own.
-        group: Option<String> = r#""""# example(r#""site-a""#);
+        group: Option<String> = r#""""# example(r#""www-data""#);
         /// Its supplementary groups.
         groups: Vec<String> = "those that the user is in" auto(no_groups) example(r#"["video"]"#);
         /// Let other processes of PHP's user read its memory and the kernel write core files of it, to debug it.
@@ -376,6 +380,11 @@ fn default_threads() -> usize {
 fn default_workers() -> WorkerRange {
     let workers = machine::here().default_workers();
     WorkerRange { min: workers, max: workers }
+}
+
+/// Which user the server becomes is settled when all pools are known.
+const fn nobody() -> Option<String> {
+    None
 }
 
 /// Empty stands for those that the user is in.

@@ -168,7 +168,7 @@ fn init_as_root_names_the_user_that_serve_needs() {
         String::from_utf8(output.stdout).unwrap()
     };
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    assert_eq!(init("false").contains("\nuser = \"www-data\"\n"), is_root);
+    assert_eq!(init("false").contains("\nphp.user = \"www-data\"\n"), is_root);
     assert!(!init("true").contains("user ="));
     // As somebody types it: no environment, and no more than the file.
     fs::write(dir.join("howdah.toml"), init("false")).unwrap();

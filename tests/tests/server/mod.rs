@@ -44,6 +44,7 @@ mod markers;
 mod memory_pressure;
 mod native_histograms;
 mod output;
+mod own_user;
 mod passwords;
 mod php_settings;
 mod php_source;

@@ -101,10 +101,15 @@ fn rest() -> String {
 /// `serve` as root needs a user, unless the environment has settled it. Debian has this one in every installation.
 fn user() -> &'static str {
     let settled = |name| std::env::var_os(name).is_some_and(|value| value != "false");
-    if !rustix::process::geteuid().is_root() || settled("HOWDAH_USER") || settled("HOWDAH_ALLOW_ROOT") {
+    if !rustix::process::geteuid().is_root()
+        || settled("HOWDAH_USER")
+        || settled("HOWDAH_PHP_USER")
+        || settled("HOWDAH_ALLOW_ROOT")
+    {
         return "";
     }
-    "\n# Started by root, the server becomes this user, and PHP runs as it too.\nuser = \"www-data\"\n"
+    "\n# Started by root, PHP runs as this user. The server becomes the user `howdah` where there is one, else this one too.\n\
+     php.user = \"www-data\"\n"
 }
 
 const LOG: &str = "\n[log]\naccess = \"stdout\"\n";

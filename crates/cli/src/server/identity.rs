@@ -1,7 +1,7 @@
 //! Whom the server runs as: what it does as root at its start, and how it stops being root.
 
 use anyhow::{Context, Result, bail};
-use howdah_config::{Account, ListenAddr, Settings, find_group};
+use howdah_config::{Account, ListenAddr, ServerUser, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::process::launcher::LauncherProcess;
@@ -35,11 +35,18 @@ pub(crate) fn report(settings: &Settings) -> String {
         return String::new();
     }
     let pools = shared.iter().map(|pool| &*pool.name).collect::<Vec<_>>().join(", ");
+    let user = howdah_config::user_name(server);
+    let remedy = if own != 0 {
+        "start as root with `php.user` (--user), and a user `howdah` for the server"
+    } else if settings.server_user == ServerUser::Shared {
+        "make a user for the server: useradd --system --no-create-home --shell /usr/sbin/nologin howdah"
+    } else {
+        "set `user` and `php.user` to different users"
+    };
     format!(
         "\n# Users: PHP of pool {pools} runs as the server's user {user}\n\
          #   scripts can signal and stop the server, and read that user's files, private keys included\n\
-         #   to prevent that, start as root and set `user` and `php.user` to different users\n",
-        user = howdah_config::user_name(server)
+         #   to prevent that, {remedy}\n"
     )
 }
 
@@ -153,9 +160,13 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
     let shared = with(own);
     // Only root can give PHP another user.
     if own != 0 && started_as_root() && !shared.is_empty() {
+        let remedy = match settings.server_user {
+            ServerUser::Shared => "an account `howdah` gives the server another one",
+            ServerUser::Named | ServerUser::Own => "php.user gives it another one",
+        };
         tracing::info!(
             pools = shared.join(","),
-            "PHP runs as the server's own user, so scripts can signal the server; php.user gives it another one"
+            "PHP runs as the server's own user, so scripts can signal the server; {remedy}"
         );
     }
     if matches!(settings.admin, ListenAddr::Tcp(_)) && settings.admin_token.is_none() {
