@@ -20,7 +20,7 @@ pub(crate) const SUBJECT: usize = 16 * 1024;
 pub(crate) const BACKTRACKS: usize = 50_000;
 /// What all matches and file tests for one request may cost, about in bytes that are looked at: some 0.1 s of a processor.
 pub(crate) const EFFORT: u64 = 16 * 1024 * 1024;
-/// What of that may be done by a thread that other connections wait for: some milliseconds. Usual files take a tenth of it.
+/// What of that may be done by a thread that other connections wait for: some milliseconds.
 pub(crate) const SHARED_EFFORT: u64 = 512 * 1024;
 /// What a match costs beside the bytes that it looks at.
 pub(crate) const MATCH: u64 = 512;
