@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 cargo=${CARGO:-cargo}
 steps=() failed=()
+# The server that the tests of the lab start: not one that lies beside them from some other build.
+export HOWDAH=$target/release/howdah
 
 # step NAME COMMAND…
 step() {
@@ -45,7 +47,7 @@ counts() {
         scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'
         return 0
     fi
-    HOWDAH=$target/release/howdah "$cargo" run --quiet --locked -p howdah-lab -- counts
+    "$cargo" run --quiet --locked -p howdah-lab -- counts
 }
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return

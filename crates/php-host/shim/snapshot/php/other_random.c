@@ -13,7 +13,7 @@
 /* NSS gives single bytes out of a block of 32 before it looks at what was added. */
 #define NSS_BLOCK 64
 
-/* Of <gcrypt.h> and <nss.h>, which are not needed otherwise. */
+/* Of the headers of libgcrypt and NSS, which are not needed otherwise. */
 #define GCRYCTL_ANY_INITIALIZATION_P 40
 #define GCRYPT_BEST_QUALITY 100
 
