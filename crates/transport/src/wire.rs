@@ -210,8 +210,7 @@ macro_rules! pool_numbers {
         pub enum PoolNumber { $($(#[$doc])+ $name),* }
 
         impl PoolNumber {
-            /// What each is called, by position: in the metrics, and as a property of PHP's `Connections` objects and in
-            /// what `Pool::stats()` returns.
+            /// Their names by position: properties of PHP's `Connections` objects, keys of what `Pool::stats()` returns.
             pub const NAMES: &[&CStr] = &[$($text),*];
         }
 

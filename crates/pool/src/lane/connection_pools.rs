@@ -49,20 +49,3 @@ pub(crate) fn of_all<'a>(lanes: impl Iterator<Item = &'a Lane>, ended: &[Connect
 pub(crate) fn keep(lane: &Lane, ended: &mut Vec<ConnectionPool>) {
     of_worker(lane).into_iter().for_each(|pool| pool.add_to_ended(ended));
 }
-
-#[cfg(test)]
-mod tests {
-    use howdah_observe::metrics::reference;
-    use howdah_transport::wire::PoolNumber;
-
-    #[test]
-    fn every_number_has_one_name_in_php_and_in_the_metrics() {
-        let metrics = reference();
-        for (position, name) in PoolNumber::NAMES.iter().enumerate() {
-            let name = name.to_str().expect("text");
-            let total = if position < PoolNumber::Acquired as usize { "" } else { "_total" };
-            let metric = format!("howdah_connection_pool_{name}{total}");
-            assert!(metrics.contains(&format!("`{metric}`")), "{metric}");
-        }
-    }
-}
