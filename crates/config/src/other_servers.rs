@@ -33,8 +33,12 @@ const SETTINGS: &[(&str, &str)] = &[
     ("php_flag", "[php] ini"),
     ("php_admin_value", "[php] admin_ini"),
     ("php_admin_flag", "[php] admin_ini"),
-    ("request_terminate_timeout", "deadline"),
-    ("max_children", "workers"),
+    ("pm", "workers; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+    ("max_children", "workers; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+    ("request_terminate_timeout", "deadline; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+    ("request_slowlog_timeout", "slow_log_after; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+    ("slowlog", "slow_log; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+    ("ping", "ping_path; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
 ];
 
 /// Returns the settings that do here what this key does there.

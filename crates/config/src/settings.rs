@@ -210,9 +210,9 @@ settings! {
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
         /// A request that runs in PHP for longer than this is noted in the slow log, with its PHP stack. 0 for none.
         ///
-        /// A route may have a limit of its own. PHP-FPM's name is understood too: `request_slowlog_timeout`.
+        /// A route may have its own limit.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
-        /// Where the slow log goes: as `log.error`, see there. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
+        /// Where the slow log goes: as `log.error`, see there. Pools may share one.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
@@ -255,12 +255,12 @@ settings! {
         /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
         /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
         ///
-        /// PHP-FPM's name is understood too: `"pm.status_path"`. The admin address shows it as `/pools/NAME/status` in any case.
+        /// The admin address shows it as `/pools/NAME/status` in any case.
         status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
         /// The path that those sites answer themselves while the pool has a worker, and with 503 while it has none; `""` for
         /// none.
         ///
-        /// PHP-FPM's name is understood too: `"ping.path"`. The admin address has `/pools/NAME/ping` in any case.
+        /// The admin address has `/pools/NAME/ping` in any case.
         ping_path: Option<String> = r#""""# example(r#""/ping""#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
         ///

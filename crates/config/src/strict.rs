@@ -34,9 +34,6 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("telemetry", TelemetrySettings::ROWS),
 ];
 
-/// Directives of PHP-FPM that people may try.
-const OF_FPM: &[&str] = &["pm", "request_terminate_timeout", "request_slowlog_timeout", "slowlog", "ping"];
-
 /// The keys of these lists of rows.
 fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
     lists.iter().flat_map(|rows| rows.iter().map(|row| row.key)).collect()
@@ -125,9 +122,6 @@ impl Finder<'_> {
             }
         } else if !section.is_empty() && top.contains(&key) {
             return "; it belongs to the top level, before the first section".to_owned();
-        }
-        if OF_FPM.contains(&key) {
-            return "; `howdah init POOL.conf` converts a pool's file of PHP-FPM".to_owned();
         }
         let home = SECTIONS.iter().find(|(name, rows)| *name != section && rows.iter().any(|row| row.key == key));
         if let Some((name, _)) = home {

@@ -175,7 +175,6 @@ fn on_an_address_no_web_page_orders_anything() {
         for fields in [
             "Content-Type: text/plain\r\n",
             "Content-Type: application/x-www-form-urlencoded\r\n",
-            "Content-Type: application/json\r\n",
             "Origin: https://attacker.example\r\n",
             "Origin: null\r\nX-Howdah: 1\r\n",
             "Sec-Fetch-Site: cross-site\r\nX-Howdah: 1\r\n",

@@ -153,9 +153,9 @@ script_scenario!(
             assert!(unexpected.is_empty(), "PHP did to {pid}: {unexpected:?}");
         }
         assert!(tried >= 3, "the server, the zygote and a worker");
-        // What no part of one user can be kept from is said.
+        // `check` reports what one user cannot be kept from. The log does so only where root could have given PHP another.
         let log = site.log();
-        assert_eq!(log.matches("scripts can signal the server").count(), 1, "{log}");
+        assert!(!log.contains("scripts can signal the server"), "{log}");
     }
 );
 

@@ -28,7 +28,7 @@ const LOOK: u64 = 1000;
 /// Counts are halved when there are more than so many, so that what was frequent long ago loses its weight.
 const WEIGHT: u64 = 2 * LOOK;
 /// Requests from one tick to the next that are all looked at. Of further ones it is one in `SAMPLE`.
-const ALL: u64 = 32;
+const ALL: u64 = 128;
 const SAMPLE: u64 = 16;
 /// One of so many requests has to be of a group for it to be frequent.
 const RARE: u64 = 50;

@@ -1,7 +1,7 @@
 //! Phase "htaccess": what `.htaccess` files say of a request, in sites that follow them; it then does what they say. It
 //! takes the place of the phase "route": what they lead to is served, and no front controller of the settings.
 
-use crate::exchange::{Changes, Exchange};
+use crate::exchange::{Changes, Exchange, Purpose};
 use crate::forwarded::split_port;
 use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, proxy};
@@ -80,7 +80,8 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let site = exchange.site.clone();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
-    let here = Machine { site: &site, shared: true };
+    // Where a warm-up's requests lead is found before the site serves, by a thread that nobody waits for.
+    let here = Machine { site: &site, shared: exchange.purpose != Some(Purpose::WarmUp) };
     let asked = with_facts(exchange, path, |facts| {
         question(htaccess, facts, &here).map_err(|Dear| Box::new(OwnedFacts::from(facts)))
     });
