@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// Keys of nginx, PHP-FPM and others.
+/// Keys of nginx, PHP and others.
 const SETTINGS: &[(&str, &str)] = &[
     ("client_max_body_size", "[http] max_body; PHP's post_max_size alone is enough"),
     ("client_body_timeout", "[http] body_timeout"),
@@ -33,17 +33,23 @@ const SETTINGS: &[(&str, &str)] = &[
     ("php_flag", "[php] ini"),
     ("php_admin_value", "[php] admin_ini"),
     ("php_admin_flag", "[php] admin_ini"),
-    ("pm", "workers; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
-    ("max_children", "workers; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
-    ("request_terminate_timeout", "deadline; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
-    ("request_slowlog_timeout", "slow_log_after; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
-    ("slowlog", "slow_log; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
-    ("ping", "ping_path; `howdah init POOL.conf` converts a pool's file of PHP-FPM"),
+];
+
+/// Keys of PHP-FPM's pool files, which a command converts.
+const OF_POOL_FILES: &[(&str, &str)] = &[
+    ("pm", "workers"),
+    ("max_children", "workers"),
+    ("request_terminate_timeout", "deadline"),
+    ("request_slowlog_timeout", "slow_log_after"),
+    ("slowlog", "slow_log"),
+    ("ping", "ping_path"),
 ];
 
 /// Returns the settings that do here what this key does there.
-pub(crate) fn counterpart(key: &str) -> Option<&'static str> {
-    SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, own)| *own)
+pub(crate) fn counterpart(key: &str) -> Option<String> {
+    let find = |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == key).map(|(_, own)| *own);
+    let converted = |own| format!("{own}; `howdah init POOL.conf` converts a pool's file of PHP-FPM");
+    find(SETTINGS).map(str::to_owned).or_else(|| find(OF_POOL_FILES).map(converted))
 }
 
 /// Flags of other servers.

@@ -18,15 +18,15 @@ pub(crate) const PATTERN: usize = 8 * 1024;
 pub(crate) const SUBJECT: usize = 16 * 1024;
 /// Steps back that a match may take, of a pattern that cannot be matched in linear time.
 pub(crate) const BACKTRACKS: usize = 50_000;
-/// What all matches and file tests for one request may cost, about in bytes that are looked at: some 0.1 s of a processor.
+/// Effort of one request: the cost of its matches and file tests, about in bytes read; some 0.1 s of a processor.
 pub(crate) const EFFORT: u64 = 16 * 1024 * 1024;
-/// What of that may be done by a thread that other connections wait for: some milliseconds.
+/// The part of [`EFFORT`] that a thread with other connections may spend: some milliseconds.
 pub(crate) const SHARED_EFFORT: u64 = 512 * 1024;
-/// What a match costs beside the bytes that it looks at.
+/// Effort of a match, in addition to the bytes that it reads.
 pub(crate) const MATCH: u64 = 512;
-/// What looking for a path costs.
+/// Effort of looking up a path.
 pub(crate) const LOOK: u64 = 1024;
-/// What a directive costs that sets something.
+/// Effort of a directive that sets something.
 pub(crate) const CHANGE: u64 = 256;
 /// Rounds of `[N]` together, for one pass through the rules.
 pub(crate) const ROUNDS: usize = 1_000;

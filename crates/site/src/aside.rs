@@ -17,7 +17,7 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// What the work comes to. Others that wait for their turn may have done the same meanwhile.
+    /// Returns the result of the work. Check its cache again inside: an earlier caller may have done the same work.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
         let failed = || Refusal::new(StatusCode::INTERNAL_SERVER_ERROR);
         let permit = self.0.clone().acquire_owned().await.map_err(|_| failed())?;

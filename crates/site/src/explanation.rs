@@ -3,7 +3,7 @@
 use crate::notes::{Note, Notes};
 use http::StatusCode;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// Each step, in order.

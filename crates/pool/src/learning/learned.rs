@@ -54,13 +54,13 @@ struct State {
     since_look: u64,
     /// Requests from the last look to the next.
     wait: u64,
-    /// What new workers are warmed up with.
+    /// Requests with which new workers are warmed up.
     plan: Vec<Planned>,
     /// It is of before the start: should it not work any more, a better one can be learnt.
     of_before: bool,
     /// A plan did not work: nothing is learnt any more.
     refused: bool,
-    /// What was reported as frequent and not learnt.
+    /// Frequent paths that were reported as not learnt.
     reports: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ fn is_route(name: &[u8]) -> bool {
 }
 
 impl Learned {
-    /// What a pool of these settings has learnt before the start, as far as that was kept.
+    /// Reads the plan that a pool of these settings had kept before the start.
     pub(crate) fn of(config: &PoolConfig) -> Self {
         let kept = config.state.as_ref().filter(|_| config.learns).map(|state| kept_file::of_pool(state, config));
         let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Learned {
         state.plan.iter().map(|planned| state.path_of(&planned.group).unwrap_or(&planned.path).to_owned()).collect()
     }
 
-    /// What is frequent and not learnt, and why.
+    /// Returns the frequent paths that are not learnt, each with the reason.
     pub(crate) fn reports(&self) -> Vec<String> {
         self.state.lock().reports.clone()
     }
@@ -199,7 +199,7 @@ impl Learned {
         had_one
     }
 
-    /// The same, if the plan is of before the start.
+    /// Refuses the plan if it is of before the start.
     pub(crate) fn forget_what_was_before(&self) {
         if self.state.lock().of_before {
             self.refuse();

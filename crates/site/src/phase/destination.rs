@@ -101,7 +101,7 @@ impl Responder for Destination {
     }
 }
 
-/// What the route leads to: that of the request, or of an error page's path.
+/// Responds with the target of a route, be it that of the request or of an error page.
 pub(crate) async fn serve<U: Upstream>(
     context: &Context<U>,
     exchange: &mut Exchange,
@@ -150,7 +150,7 @@ pub(crate) async fn serve<U: Upstream>(
     }
 }
 
-/// What the request's path leads to, or the path of a page.
+/// Finds the target of the request's path, or of an error page's.
 fn route_of<U>(context: &Context<U>, site: &Site, exchange: &Exchange, page: Option<&[u8]>) -> Arc<Route> {
     let own = rules::lookup(site, exchange);
     let lookup = page.map_or(own, |page| own.at(page));

@@ -72,7 +72,7 @@ fn quantity(text: &str) -> Option<u64> {
     number.map(|number| number.parse().unwrap_or(0u64).saturating_mul(factor))
 }
 
-/// Whether PHP reads the body before the script runs.
+/// Returns `true` if PHP reads the body before the script runs.
 fn is_form(exchange: &Exchange) -> bool {
     let media = exchange.head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let media = media.split(|byte| matches!(byte, b';' | b',' | b' ')).next().unwrap_or_default();
