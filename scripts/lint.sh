@@ -18,6 +18,7 @@ check rustfmt cargo fmt --all --check
 check clippy env HOWDAH_STRICT=1 cargo clippy --locked --workspace --all-targets -- -D warnings
 check dependencies cargo test --locked --quiet -p howdah-tests --test dependencies
 check structure cargo test --locked --quiet -p howdah-tests --test structure
+check words cargo test --locked --quiet -p howdah-tests --test words
 check clang-format clang-format --dry-run -Werror $(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 check php scripts/lint-php.sh
 check documentation env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
