@@ -1,11 +1,12 @@
 //! The action `auth`: HTTP's Basic authentication (RFC 7617) against an htpasswd file or users that the rule names.
 //!
 //! Verifying a password takes tens of milliseconds and is not done on an I/O thread: [`Auth::ask`] says at once what is
-//! known, else gives a [`Verification`] that the site runs elsewhere, a few at a time. What was right is known for some
-//! minutes, or until the file changes. Unknown users cost the same as wrong passwords.
+//! known, else gives a [`Verification`] that the site runs elsewhere, a few at a time, and that reads a file which has
+//! changed. What was right is known for some minutes, or until the hash changes. Unknown users cost the same as wrong
+//! passwords.
 
 use crate::password::Hash;
-use crate::users::Users;
+use crate::users::{Table, Users};
 use base64::Engine as _;
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -57,9 +58,7 @@ pub struct Verification {
     auth: Arc<Auth>,
     user: Arc<str>,
     password: Vec<u8>,
-    /// None for a user who does not exist: the hash is another's.
-    hash: Hash,
-    exists: bool,
+    asked: Instant,
 }
 
 impl Auth {
@@ -86,16 +85,21 @@ impl Auth {
         let Some((user, password)) = authorization.and_then(|value| credentials(value.as_bytes())) else {
             return Asked::Refused;
         };
-        let stored = if self.admits(&user) { self.users.hash(&user, now) } else { None };
-        let exists = stored.is_some();
-        // Also for users who do not exist, or the time would tell who does.
-        let hash = stored.or_else(|| self.users.any_hash());
-        let Some(hash) = hash else { return Asked::Refused };
         let user: Arc<str> = user.into();
-        if exists && self.is_known(&user, self.digest(&user, &password, &hash), now) {
-            return Asked::User(user);
+        if let Some(table) = self.users.fresh(now) {
+            let Some((hash, exists)) = self.hash(&table, &user) else { return Asked::Refused };
+            if exists && self.is_known(&user, self.digest(&user, &password, hash), now) {
+                return Asked::User(user);
+            }
         }
-        Asked::Verify(Verification { auth: self.clone(), user, password, hash, exists })
+        Asked::Verify(Verification { auth: self.clone(), user, password, asked: now })
+    }
+
+    /// The hash of a user's password, and whether the user exists. Otherwise it is another's, or the time would tell who
+    /// does.
+    fn hash<'t>(&self, table: &'t Table, user: &str) -> Option<(&'t Hash, bool)> {
+        let stored = if self.admits(user) { table.hash(user) } else { None };
+        stored.map(|hash| (hash, true)).or_else(|| table.costliest().map(|hash| (hash, false)))
     }
 
     fn admits(&self, user: &str) -> bool {
@@ -126,9 +130,14 @@ impl Verification {
     /// The user, if the password is right. Takes its time.
     #[must_use]
     pub fn run(self) -> Option<Arc<str>> {
-        let right = self.hash.verify(&self.password) && self.exists;
+        let table = self.auth.users.read_again(self.asked);
+        let (hash, exists) = self.auth.hash(&table, &self.user)?;
+        let digest = self.auth.digest(&self.user, &self.password, hash);
+        if exists && self.auth.is_known(&self.user, digest, self.asked) {
+            return Some(self.user); // the file has changed for others
+        }
+        let right = hash.verify(&self.password) && exists;
         if right {
-            let digest = self.auth.digest(&self.user, &self.password, &self.hash);
             self.auth.learn(&self.user, digest, Instant::now());
         }
         right.then_some(self.user)

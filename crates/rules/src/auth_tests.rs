@@ -84,9 +84,27 @@ fn a_file_is_read_again_when_it_has_changed() {
     write("sha:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n");
     assert_eq!((ask(2), ask(4)), ("right", "known"));
     std::fs::remove_file(file.path()).unwrap();
-    assert_eq!(ask(6), "refused");
+    assert_eq!((ask(6), ask(6)), ("wrong", "refused"));
     write("sha:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
     assert_ne!(ask(8), "refused");
+}
+
+#[test]
+fn a_changed_file_is_read_by_the_thread_that_verifies_and_not_by_the_one_that_asks() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "sha:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n").unwrap();
+    let auth = Arc::new(Auth::new("x", Users::file(file.path()).unwrap(), Vec::new()).unwrap());
+    let now = Instant::now();
+    assert_eq!(who(&auth, Some(&header("sha", "secret"))).as_deref(), Some("sha"));
+    std::fs::write(file.path(), "# nobody is left\n").unwrap();
+    let later = now + Duration::from_secs(3);
+    for _ in 0..2 {
+        let asked = auth.ask(Some(&header("sha", "secret")), later);
+        assert!(matches!(asked, Asked::Verify(_)), "had it been read, nobody would be asked for: {asked:?}");
+    }
+    let Asked::Verify(verification) = auth.ask(Some(&header("sha", "secret")), later) else { panic!() };
+    assert_eq!(verification.run(), None);
+    assert!(matches!(auth.ask(Some(&header("sha", "secret")), later), Asked::Refused));
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Users and the hashes of their passwords: in a rule, or in an htpasswd file, which is read again when it has changed.
+//! The threads that verify passwords read it: [`Users::fresh`], which I/O threads call, never does.
 
 use crate::password::Hash;
 use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +21,42 @@ const LONGEST_FILE: u64 = 8 << 20;
 pub struct Users {
     file: Option<PathBuf>,
     state: Mutex<State>,
+    /// Held while the file is read, so that one thread reads for all that wait for it.
+    reading: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    users: Arc<Vec<(String, Hash)>>,
+    table: Arc<Table>,
     looked: Option<Instant>,
     seen: Option<Stamp>,
+}
+
+/// The users of a file or a rule.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    hashes: HashMap<Box<str>, Hash>,
+    /// The hash that is the costliest to verify.
+    costliest: Option<Hash>,
+}
+
+impl Table {
+    /// Adds a user. As under Apache the first line of a user counts.
+    fn add(&mut self, name: &str, hash: Hash) {
+        if self.costliest.as_ref().is_none_or(|known| known.cost() < hash.cost()) {
+            self.costliest = Some(hash.clone());
+        }
+        self.hashes.entry(name.into()).or_insert(hash);
+    }
+
+    pub(crate) fn hash(&self, user: &str) -> Option<&Hash> {
+        self.hashes.get(user)
+    }
+
+    /// The hash to verify the password of an unknown user with, so that it takes as long.
+    pub(crate) const fn costliest(&self) -> Option<&Hash> {
+        self.costliest.as_ref()
+    }
 }
 
 /// What tells that a file is another: when and how long it was, and which one.
@@ -35,12 +68,12 @@ impl Users {
     /// # Errors
     /// Hashes that are not understood.
     pub fn named(list: &[(String, String)]) -> Result<Self, String> {
-        let mut users = Vec::new();
+        let mut table = Table::default();
         for (name, hash) in list {
             let hash = Hash::new(hash).map_err(|error| format!("has a user {name:?} whose password {error}"))?;
-            users.push((name.clone(), hash));
+            table.add(name, hash);
         }
-        Ok(Self { file: None, state: Mutex::new(State { users: Arc::new(users), ..State::default() }) })
+        Ok(Self::new(None, State { table: Arc::new(table), ..State::default() }))
     }
 
     /// Users of an htpasswd file.
@@ -48,44 +81,49 @@ impl Users {
     /// # Errors
     /// If it cannot be read.
     pub fn file(path: &Path) -> Result<Self, String> {
-        let (users, stamp) = read(path)?;
-        let state = State { users: Arc::new(users), looked: None, seen: Some(stamp) };
-        Ok(Self { file: Some(path.to_path_buf()), state: Mutex::new(state) })
+        let (table, stamp) = read(path)?;
+        let state = State { table: Arc::new(table), looked: None, seen: Some(stamp) };
+        Ok(Self::new(Some(path.to_path_buf()), state))
     }
 
-    /// The hash of a user's password.
-    pub(crate) fn hash(&self, user: &str, now: Instant) -> Option<Hash> {
-        let users = self.now(now);
-        users.iter().find(|(name, _)| name == user).map(|(_, hash)| hash.clone())
+    const fn new(file: Option<PathBuf>, state: State) -> Self {
+        Self { file, state: Mutex::new(state), reading: Mutex::new(()) }
     }
 
-    /// Some user's hash, the costliest to verify.
-    pub(crate) fn any_hash(&self) -> Option<Hash> {
-        let users = self.state.lock().users.clone();
-        users.iter().map(|(_, hash)| hash).max_by_key(|hash| hash.cost()).cloned()
-    }
-
-    /// The users, read again if the file has changed. No one comes in while it cannot be read.
-    fn now(&self, now: Instant) -> Arc<Vec<(String, Hash)>> {
+    /// The users, unless the file has changed: then [`Users::read_again`] has to be called.
+    pub(crate) fn fresh(&self, now: Instant) -> Option<Arc<Table>> {
         let mut state = self.state.lock();
-        let Some(path) = &self.file else { return state.users.clone() };
-        if state.looked.is_some_and(|looked| now.saturating_duration_since(looked) < FRESH) {
-            return state.users.clone();
+        if let Some(path) = &self.file
+            && state.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= FRESH)
+        {
+            let stamp = std::fs::metadata(path).ok().and_then(|meta| stamp(&meta));
+            if stamp.is_none() || stamp != state.seen {
+                return None;
+            }
+            state.looked = Some(now);
         }
+        Some(state.table.clone())
+    }
+
+    /// The users, read again if the file has changed. No one comes in while it cannot be read. Takes its time.
+    pub(crate) fn read_again(&self, now: Instant) -> Arc<Table> {
+        let _reading = self.reading.lock();
+        if let Some(table) = self.fresh(now) {
+            return table;
+        }
+        let read = self.file.as_deref().map_or_else(|| Err("no file".to_owned()), read);
+        let mut state = self.state.lock();
         state.looked = Some(now);
-        let stamp = std::fs::metadata(path).ok().and_then(|meta| stamp(&meta));
-        if stamp.is_none() || stamp != state.seen {
-            match read(path) {
-                Ok((users, stamp)) => (state.users, state.seen) = (Arc::new(users), Some(stamp)),
-                Err(error) => {
-                    if state.seen.take().is_some() {
-                        tracing::error!(target: "howdah::rules", "{error}: nobody is let in by it");
-                    }
-                    state.users = Arc::default();
+        match read {
+            Ok((table, stamp)) => (state.table, state.seen) = (Arc::new(table), Some(stamp)),
+            Err(error) => {
+                if state.seen.take().is_some() {
+                    tracing::error!(target: "howdah::rules", "{error}: nobody is let in by it");
                 }
+                state.table = Arc::default();
             }
         }
-        state.users.clone()
+        state.table.clone()
     }
 }
 
@@ -93,20 +131,25 @@ fn stamp(meta: &std::fs::Metadata) -> Option<Stamp> {
     Some((meta.modified().ok()?, meta.len(), meta.ino()))
 }
 
-fn read(path: &Path) -> Result<(Vec<(String, Hash)>, Stamp), String> {
+fn read(path: &Path) -> Result<(Table, Stamp), String> {
     let fail = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
-    let meta = std::fs::metadata(path).map_err(|error| fail(&error))?;
-    if !meta.is_file() || meta.len() > LONGEST_FILE {
-        return Err(fail(&"it is no regular file of up to 8 MB"));
-    }
+    // A pipe is not opened: that would wait for a writer.
+    let is_file = std::fs::metadata(path).map_err(|error| fail(&error))?.is_file();
+    let no_file = || fail(&"it is no regular file of up to 8 MB");
+    let file = if is_file { File::open(path).map_err(|error| fail(&error))? } else { return Err(no_file()) };
+    let meta = file.metadata().map_err(|error| fail(&error))?;
     let stamp = stamp(&meta).ok_or_else(|| fail(&"its time of change is not known"))?;
-    let text = std::fs::read(path).map_err(|error| fail(&error))?;
+    let mut text = Vec::new();
+    file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(|error| fail(&error))?;
+    if text.len() as u64 > LONGEST_FILE {
+        return Err(no_file());
+    }
     Ok((parse(&String::from_utf8_lossy(&text), path), stamp))
 }
 
 /// The users of a file. A line that is not understood lets nobody in, and is named in the log.
-fn parse(text: &str, path: &Path) -> Vec<(String, Hash)> {
-    let mut users: Vec<(String, Hash)> = Vec::new();
+fn parse(text: &str, path: &Path) -> Table {
+    let mut users = Table::default();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
         let Some((name, hash)) = line.split_once(':') else {
             tracing::warn!(target: "howdah::rules", "{}:{}: no USER:HASH", path.display(), at + 1);
@@ -115,7 +158,7 @@ fn parse(text: &str, path: &Path) -> Vec<(String, Hash)> {
         // Behind the hash other servers allow a comment.
         let hash = hash.split(':').next().unwrap_or_default().trim_end();
         match Hash::new(hash) {
-            Ok(hash) => users.push((name.to_owned(), hash)),
+            Ok(hash) => users.add(name, hash),
             Err(error) => {
                 tracing::warn!(target: "howdah::rules", "{}:{}: the password of {name:?} {error}", path.display(), at + 1);
             }
