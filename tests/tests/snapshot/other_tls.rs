@@ -1,4 +1,4 @@
-//! Connections that are encrypted by another library than OpenSSL: Debian's libldap uses GnuTLS.
+//! Connections that are encrypted by another library than OpenSSL: Debian's libldap uses GnuTLS; others are unknown.
 
 use super::boot::booted;
 use howdah_tests::{Mode, Setup, php, run, tls};
@@ -58,6 +58,35 @@ fn a_connection_by_gnutls_that_the_boot_leaves_open_is_refused() {
         },
         |site| {
             let peer = format!("the encrypted connection to one of 127.0.0.1:{port} is open; open it in each request");
+            let _ = site.wait_for_log(&["ended before it was ready", &peer]);
+        },
+    );
+}
+
+/// The boot talks by functions that are not hooked, as a library with TLS of its own does.
+#[test]
+fn a_connection_on_which_the_boot_has_talked_unseen_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"welcome");
+            kept.push(stream);
+        }
+    });
+    let boot = php!("other_tls/unseen.php", PORT = port);
+    run(
+        Mode::Snapshot,
+        |s| {
+            booted(s.ini("ffi.enable", "true"), &boot)
+                .expect_boot_failure()
+                .expect_log("a library talks on it")
+                .expect_log("ended before it was ready")
+        },
+        |site| {
+            let peer =
+                format!("a connection to 127.0.0.1:{port} is open: a library talks on it that is not read along");
             let _ = site.wait_for_log(&["ended before it was ready", &peer]);
         },
     );

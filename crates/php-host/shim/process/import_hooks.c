@@ -29,27 +29,34 @@
 static const char *const client_libraries[] = {"libphp",       "libpq.so",    "libcurl",    "libsqlite3", "libssh2",
                                                "libmemcached", "librabbitmq", "libmariadb", "libhiredis"};
 
+static bool begins(const char *name, const char *beginning) {
+    return strncmp(name, beginning, strlen(beginning)) == 0;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 static bool is_hooked_library(const char *path) {
-    const char *name = strrchr(path, '/');
-    name = name != NULL ? name + 1 : path;
+    const char *name = file_name(path);
     for (size_t i = 0; i < sizeof client_libraries / sizeof *client_libraries; i++) {
-        if (strncmp(name, client_libraries[i], strlen(client_libraries[i])) == 0) {
+        if (begins(name, client_libraries[i])) {
             return true;
         }
     }
     /* A debugger talks to its user, not to a service, and stops the world for that. */
-    if (strncmp(name, "xdebug", 6) == 0 || strncmp(name, "opcache", 7) == 0) {
+    if (begins(name, "xdebug") || begins(name, "opcache")) {
         return false;
     }
     const char *directory = PG(extension_dir);
-    size_t length = directory != NULL ? strlen(directory) : 0;
-    return length > 0 && strncmp(path, directory, length) == 0;
+    return directory != NULL && *directory != '\0' && begins(path, directory);
 }
 
 typedef struct hook_list {
     const import_hook *hooks;
     size_t count;
-    bool everywhere;
+    const char *beginning; /* NULL: the libraries that PHP code talks to the world through */
 } hook_list;
 
 static void *hook_for(const hook_list *list, const char *name) {
@@ -119,7 +126,8 @@ static void write_slot(const library *lib, void **slot, void *function) {
 static int hook_library(struct dl_phdr_info *info, size_t size, void *argument) {
     (void)size;
     const hook_list *list = argument;
-    if (!list->everywhere && !is_hooked_library(info->dlpi_name)) {
+    const char *path = info->dlpi_name, *beginning = list->beginning;
+    if (!(beginning != NULL ? begins(file_name(path), beginning) : is_hooked_library(path))) {
         return 0;
     }
     library lib = {.base = info->dlpi_addr};
@@ -155,11 +163,11 @@ static int hook_library(struct dl_phdr_info *info, size_t size, void *argument) 
 }
 
 void import_hooks_install(const import_hook *hooks, size_t count) {
-    hook_list list = {hooks, count, false};
+    hook_list list = {hooks, count, NULL};
     dl_iterate_phdr(hook_library, &list);
 }
 
-void import_hooks_install_everywhere(const import_hook *hooks, size_t count) {
-    hook_list list = {hooks, count, true};
+void import_hooks_install_in(const char *beginning, const import_hook *hooks, size_t count) {
+    hook_list list = {hooks, count, beginning};
     dl_iterate_phdr(hook_library, &list);
 }

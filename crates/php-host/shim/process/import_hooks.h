@@ -12,7 +12,7 @@ typedef struct import_hook {
 /* In the libraries that PHP code talks to the world through, those that are loaded now. Doing it again reaches those
  * that were loaded since. */
 void import_hooks_install(const import_hook *hooks, size_t count);
-/* In every library that is loaded now. */
-void import_hooks_install_everywhere(const import_hook *hooks, size_t count);
+/* In the loaded libraries whose file has a name with this beginning; an empty one is that of all. */
+void import_hooks_install_in(const char *beginning, const import_hook *hooks, size_t count);
 
 #endif

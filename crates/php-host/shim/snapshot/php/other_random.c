@@ -1,13 +1,19 @@
 /* Random generators of GnuTLS (libldap, libcurl), libgcrypt (libssh2, libxslt) and NSS, which the boot may have used.
  * Their state is in memory and goes back with it, so each request begins with fresh randomness in it, by functions of
  * their own. A library that a request loads is not there for the next one. Generators that nobody has used yet take
- * their seed from the kernel when they are used first, and cost nothing here. */
+ * their seed from the kernel when they are used first, and cost nothing here.
+ *
+ * gcry_create_nonce() has a state that no function reaches. It takes a new one when it is in another process than last
+ * time, which libgcrypt learns from getpid(): so that answers it with another number after each restore. */
 #include "snapshot/php/other_random.h"
 
+#include "process/import_hooks.h"
 #include "shim.h"
 
 #include <dlfcn.h>
+#include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define FRESH_BYTES 32
 /* NSS gives single bytes out of a block of 32 before it looks at what was added. */
@@ -20,7 +26,15 @@
 /* Takes a seed from the kernel at once; nothing where this thread has drawn no number yet. */
 static void (*refresh_gnutls)(void);
 static unsigned (*add_to_gcrypt)(const void *, size_t, int);
+/* What libgcrypt's process ids differ in from the kernel's, which have up to 22 bits. */
+#define NO_PROCESS 0x40000000u
+static unsigned of_this_restore;
 static int (*add_to_nss)(const void *, size_t), (*draw_from_nss)(unsigned char *, int);
+
+/* Children of a request have another one, too. */
+static pid_t process_of_gcrypt(void) {
+    return (pid_t)((unsigned)getpid() ^ of_this_restore);
+}
 
 static void *loaded(const char *library) {
     return dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
@@ -34,6 +48,8 @@ void shim_snapshot_other_random_forget(void) {
     if (gcrypt != NULL) {
         unsigned (*control)(int, ...) = (unsigned (*)(int, ...))dlsym(gcrypt, "gcry_control");
         if (control != NULL && control(GCRYCTL_ANY_INITIALIZATION_P) != 0) {
+            static const import_hook hooks[] = {{"getpid", (void *)process_of_gcrypt}};
+            import_hooks_install_in("libgcrypt.so", hooks, sizeof hooks / sizeof *hooks);
             add_to_gcrypt = (unsigned (*)(const void *, size_t, int))dlsym(gcrypt, "gcry_random_add_bytes");
         }
     }
@@ -59,6 +75,8 @@ void shim_snapshot_other_random_renew(void) {
     }
     if (add_to_gcrypt != NULL) {
         add_to_gcrypt(fresh, sizeof fresh, GCRYPT_BEST_QUALITY);
+        memcpy(&of_this_restore, fresh, sizeof of_this_restore);
+        of_this_restore = (of_this_restore & (NO_PROCESS - 1)) | NO_PROCESS;
     }
     if (add_to_nss != NULL && draw_from_nss != NULL) {
         unsigned char old;

@@ -2,7 +2,8 @@
  * sent, so going back in memory breaks it; and the keys of a counter must not be used twice. PHP's own streams say what
  * they are (request_end.c); libpq, libcurl and others tell nobody. But nearly all of them use OpenSSL, which lets a
  * program attach data to each of its connections, and calls it when one is made and when one is freed. Debian's libldap
- * uses GnuTLS: whoever imports its functions for that calls those below. */
+ * uses GnuTLS: whoever imports its functions for that calls those below. Connections of other libraries are seen by
+ * what no tap has read along (snapshot/sessions/tap.c). */
 #include "snapshot/php/tls.h"
 
 #include "process/import_hooks.h"
@@ -104,7 +105,7 @@ static void watch_gnutls(void) {
     real_gnutls_init = (int (*)(gnutls_session *, unsigned))find(libgnutls, "gnutls_init");
     real_gnutls_deinit = (void (*)(gnutls_session))find(libgnutls, "gnutls_deinit");
     if (real_gnutls_init != NULL && real_gnutls_deinit != NULL) {
-        import_hooks_install_everywhere(hooks, sizeof hooks / sizeof *hooks);
+        import_hooks_install_in("", hooks, sizeof hooks / sizeof *hooks);
     }
 }
 
@@ -117,8 +118,7 @@ void shim_snapshot_tls_watch(void) {
     }
 }
 
-/* Who is at the other end of a socket. False when it is connected to nobody. */
-static bool name_peer(int fd, char *text, size_t size) {
+bool shim_snapshot_name_peer(int fd, char *text, size_t size) {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
@@ -151,7 +151,7 @@ static void name_all_peers(char *text, size_t size) {
     size_t length = (size_t)(snprintf)(text, size, "one of");
     for (int fd = 3; fd < 1024 && length < size; fd++) {
         char peer[64];
-        if (name_peer(fd, peer, sizeof peer) && strpbrk(peer, ".:") != NULL) {
+        if (shim_snapshot_name_peer(fd, peer, sizeof peer) && strpbrk(peer, ".:") != NULL) {
             length += (size_t)(snprintf)(text + length, size - length, " %s", peer);
         }
     }
@@ -164,7 +164,7 @@ const char *shim_snapshot_refused_connection(void) {
     for (size_t i = 0; i < n_connections; i++) {
         char peer[120];
         int fd = descriptor != NULL && connections[i].by_openssl ? descriptor(connections[i].made) : -1;
-        if (!name_peer(fd, peer, sizeof peer)) {
+        if (!shim_snapshot_name_peer(fd, peer, sizeof peer)) {
             if (fd >= 0) {
                 continue; /* not connected, or no more */
             }

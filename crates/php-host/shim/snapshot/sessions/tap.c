@@ -11,10 +11,14 @@
 #include "snapshot/engine/internal.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
+#include "snapshot/php/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,6 +94,7 @@ static void passed(tap *t, bool sent, const char *data, size_t length) {
     t->asked_last = sent;
     t->at = ++passes;
     t->answers = t->answers || !sent;
+    t->received += sent ? 0 : length;
     if (t->protocol != TAP_OTHER && !t->opaque) {
         followers[t->protocol][sent](t, data, length);
     }
@@ -192,6 +197,23 @@ static int tap_connect(int fd, const struct sockaddr *address, socklen_t length)
     return connect(fd, address, length);
 }
 
+static int made_by_accepting(int fd) {
+    if (!shim.script_child && !snapshot_taken() && fd >= 0 && fd < MAX_FD) {
+        free(taps[fd]);
+        taps[fd] = NULL;
+        tap_made(fd);
+    }
+    return fd;
+}
+
+static int tap_accept(int fd, struct sockaddr *address, socklen_t *length) {
+    return made_by_accepting(accept(fd, address, length));
+}
+
+static int tap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
+    return made_by_accepting(accept4(fd, address, length, flags));
+}
+
 static int tap_close(int fd) {
     tap *t = tap_of(fd);
     if (t != NULL && snapshot_taken()) {
@@ -222,6 +244,7 @@ static const import_hook hooks[] = {
     {"write", tap_write},       {"writev", tap_sendv},
     {"connect", tap_connect},   {"close", tap_close},
     {"shutdown", tap_shutdown}, {"setsockopt", tap_setsockopt},
+    {"accept", tap_accept},     {"accept4", tap_accept4},
 };
 
 void shim_snapshot_tap_install(void) {
@@ -355,8 +378,23 @@ static tap *tap_kept(int fd) {
     return t;
 }
 
+/* The kernel has received more on this connection than was read along: another library talks on it, with TLS of its own
+ * (mbedTLS, NSS) or a protocol whose session a request would leave to the next. The end that a peer has sent counts as
+ * a byte. */
+static bool talks_unseen(const tap *t) {
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    return getsockopt(t->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           size >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received &&
+           info.tcpi_bytes_received > t->received + 1;
+}
+
 /* NULL, or why the snapshot cannot be taken with this connection. */
 static const char *boot_trouble(tap *t) {
+    if (talks_unseen(t)) {
+        return "a library talks on it that is not read along, encrypted or in a protocol of its own; open it in each "
+               "request instead";
+    }
     if (!is_followed(t)) {
         return NULL;
     }
@@ -368,7 +406,7 @@ static const char *boot_trouble(tap *t) {
 }
 
 const char *shim_snapshot_tap_boot(void) {
-    static char why[200];
+    static char why[320];
     /* Libraries that were loaded at boot. */
     shim_snapshot_tap_install();
     for (int fd = 0; fd < MAX_FD && n_kept < SNAPSHOT_MAX_KEPT; fd++) {
@@ -378,7 +416,12 @@ const char *shim_snapshot_tap_boot(void) {
         }
         const char *trouble = boot_trouble(t);
         if (trouble != NULL) {
-            (snprintf)(why, sizeof why, "a connection to %s is open: %s", name_of(t), trouble);
+            char peer[120];
+            const char *name = name_of(t);
+            if (!is_followed(t) && shim_snapshot_name_peer(t->fd, peer, sizeof peer)) {
+                name = peer;
+            }
+            (snprintf)(why, sizeof why, "a connection to %s is open: %s", name, trouble);
             return why;
         }
         t->used = t->asked_last = false;

@@ -111,6 +111,7 @@ typedef struct tap {
     bool opaque;         /* cannot be read along: compressed, encrypted, or said what is not known */
     bool failed;         /* the last answer was an error */
     bool own;            /* what passes now is ours */
+    uint64_t received;   /* bytes that this tap has seen come in */
     uint64_t at;         /* when something passed last */
     const char *spoiled; /* what cannot be made good for, a literal; of a request */
     tap_session session;

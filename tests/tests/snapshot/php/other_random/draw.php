@@ -4,6 +4,7 @@ function draw(): array
     $libraries = [
         'libgnutls.so.30' => 'int gnutls_rnd(int level, void *data, size_t length);',
         'libgcrypt.so.20' => 'void gcry_randomize(void *data, size_t length, int level);'
+            . ' void gcry_create_nonce(void *data, size_t length);'
             . ' const char *gcry_check_version(const char *wanted);',
         'libnss3.so' => 'int PK11_GenerateRandom(void *data, int length); int NSS_NoDB_Init(const char *directory);',
     ];
@@ -24,6 +25,7 @@ function draw(): array
             ],
             'libgcrypt.so.20' => [
                 'strong' => fn ($bytes) => [$library->gcry_check_version(null), $library->gcry_randomize($bytes, 16, 1)],
+                'nonce' => fn ($bytes) => $library->gcry_create_nonce($bytes, 16),
                 'very strong' => fn ($bytes) => $library->gcry_randomize($bytes, 16, 2),
             ],
             'libnss3.so' => [
