@@ -77,6 +77,7 @@ mod script_life;
 mod server_variables;
 mod service;
 mod sessions;
+mod settings_of_requests;
 mod signals;
 mod sites;
 mod sites_explain;

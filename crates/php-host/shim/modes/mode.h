@@ -12,6 +12,8 @@ struct shim_mode {
     /* Whether a request gets the settings of its directory and its host: .user.ini, [PATH=] and [HOST=]. Not where
      * settings belong to a script that many requests share. */
     bool directory_settings;
+    /* Whether settings that a request has changed are there for the next one. */
+    bool keeps_settings;
     /* How many arrays of $_SERVER are kept and brought up to date for later requests: as many as may be in use at the
      * same time, at most SHIM_KEPT_SERVER_ARRAYS. */
     unsigned kept_server_arrays;

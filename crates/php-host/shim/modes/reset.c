@@ -8,6 +8,9 @@
 #include "shim.h"
 #include "globals/extensions.h"
 #include "globals/libraries.h"
+#include "modes/mode.h"
+#include "modes/opcache_switch.h"
+#include "sapi/user_ini.h"
 
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
@@ -224,6 +227,9 @@ void shim_reset_remember(void) {
     umask(boot_umask);
     BG(umask) = -1;
     boot_time_limit = EG(timeout_seconds);
+    if (!shim.mode->directory_settings) {
+        shim_opcache_stays_on();
+    }
 }
 
 /* set_time_limit() is about the rest of a request. It sets PHP's setting, so that is what goes back. */
@@ -263,6 +269,7 @@ void shim_reset_umask(void) {
 }
 
 void shim_reset_changed(void) {
+    shim_request_settings_end();
     globals_libraries_reset();
     globals_extensions_reset();
     reset_time_limit();

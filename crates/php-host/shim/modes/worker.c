@@ -23,6 +23,7 @@ static int work(void) {
 const shim_mode shim_mode_worker = {
     .name = "worker",
     .ini = SHIM_LOOP_INI,
+    .keeps_settings = true,
     .kept_server_arrays = 1,
     .keeps_memory = true,
     .work = work,

@@ -1,6 +1,7 @@
-/* Settings that depend on the request: sections [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document
- * root down to the script's directory (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept
- * for cache_ttl seconds, an absent file too, so that most requests look at no file. */
+/* Settings that depend on the request: those of .htaccess files, and, where a script runs for one request, sections
+ * [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document root down to the script's directory
+ * (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept for cache_ttl seconds, an absent file
+ * too, so that most requests look at no file. */
 #include "sapi/user_ini.h"
 
 #include "shim.h"
@@ -16,6 +17,15 @@ typedef struct directory_settings {
     time_t expires;
     HashTable values;
 } directory_settings;
+
+/* A setting as it was before a rule changed it for the request. */
+typedef struct changed_setting {
+    struct changed_setting *next;
+    zend_string *name;
+    zend_string *value; /* what the script has set, else NULL */
+} changed_setting;
+
+static changed_setting *changed_settings;
 
 static HashTable directories;
 static bool directories_ready;
@@ -98,6 +108,40 @@ static void activate_host(void) {
     }
 }
 
+/* PHP takes settings back at the end of its request; where that goes on, shim_request_settings_end() does. */
+static void remember_setting(zend_string *name) {
+    const zend_ini_entry *entry = zend_hash_find_ptr(EG(ini_directives), name);
+    bool known = entry == NULL;
+    for (const changed_setting *changed = changed_settings; changed != NULL && !known; changed = changed->next) {
+        known = zend_string_equals(changed->name, name);
+    }
+    if (known) {
+        return;
+    }
+    changed_setting *changed = emalloc(sizeof *changed);
+    *changed = (changed_setting){.next = changed_settings, .name = zend_string_copy(name)};
+    if (entry->modified) {
+        changed->value = entry->value != NULL ? zend_string_copy(entry->value) : ZSTR_EMPTY_ALLOC();
+    }
+    changed_settings = changed;
+}
+
+void shim_request_settings_end(void) {
+    while (changed_settings != NULL) {
+        changed_setting *changed = changed_settings;
+        changed_settings = changed->next;
+        /* At this stage settings of sessions and output change though headers are sent. */
+        if (changed->value != NULL) {
+            zend_alter_ini_entry_ex(changed->name, changed->value, PHP_INI_SYSTEM, PHP_INI_STAGE_DEACTIVATE, true);
+            zend_string_release(changed->value);
+        } else {
+            zend_restore_ini_entry(changed->name, PHP_INI_STAGE_DEACTIVATE);
+        }
+        zend_string_release(changed->name);
+        efree(changed);
+    }
+}
+
 /* Settings that the server's rules have for this request, `name=value` in each line, as FPM takes them. */
 static void activate_rules(shim_var number, int modifiable) {
     size_t length;
@@ -109,6 +153,9 @@ static void activate_rules(shim_var number, int modifiable) {
         const char *equals = memchr(line, '=', size);
         if (equals != NULL && equals > line) {
             zend_string *name = zend_string_init(line, (size_t)(equals - line), false);
+            if (shim.mode->keeps_settings) {
+                remember_setting(name);
+            }
             zend_alter_ini_entry_chars(name, equals + 1, size - (size_t)(equals - line) - 1, modifiable,
                                        PHP_INI_STAGE_HTACCESS);
             zend_string_release(name);
@@ -145,16 +192,18 @@ static void activate_files(void) {
 }
 
 void shim_request_settings(void) {
-    if (shim.request != NULL && shim.mode->directory_settings) {
+    if (shim.request != NULL) {
         activate_rules(SHIM_VAR_PHP_VALUE, PHP_INI_PERDIR);
         activate_rules(SHIM_VAR_PHP_ADMIN_VALUE, PHP_INI_SYSTEM);
     }
 }
 
 int shim_sapi_activate(void) {
-    if (shim.request != NULL && shim.mode->directory_settings) {
-        activate_files();
-        /* Again, as they count more than files. */
+    if (shim.request != NULL) {
+        if (shim.mode->directory_settings) {
+            activate_files();
+        }
+        /* Again: they count more than files, and some cannot change before PHP has forgotten the last headers. */
         shim_request_settings();
     }
     return SUCCESS;

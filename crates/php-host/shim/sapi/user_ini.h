@@ -1,4 +1,4 @@
-/* Settings that depend on the request: .user.ini files, [HOST=] and [PATH=]. */
+/* Settings that depend on the request: .htaccess files, .user.ini files, [HOST=] and [PATH=]. */
 #ifndef HOWDAH_SAPI_USER_INI_H
 #define HOWDAH_SAPI_USER_INI_H
 
@@ -6,6 +6,8 @@
 
 /* Before PHP reads the request's body: post_max_size is among what rules set. */
 void shim_request_settings(void);
+/* After it, where the script keeps its settings. */
+void shim_request_settings_end(void);
 int shim_sapi_activate(void);
 void shim_user_ini_shutdown(void);
 

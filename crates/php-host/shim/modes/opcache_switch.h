@@ -1,0 +1,8 @@
+/* The setting opcache.enable in a process that stays booted. */
+#ifndef HOWDAH_MODES_OPCACHE_SWITCH_H
+#define HOWDAH_MODES_OPCACHE_SWITCH_H
+
+/* From now on requests cannot change it. */
+void shim_opcache_stays_on(void);
+
+#endif
