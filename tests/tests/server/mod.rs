@@ -104,5 +104,6 @@ mod traces;
 mod upgrade;
 mod users;
 mod warm_code;
+mod wordpress_hosts;
 mod worker_trust;
 mod wrong_lengths;
