@@ -97,16 +97,16 @@ impl Owner for Losses {
     }
 
     fn notice(&self, lines: u64) -> Option<Vec<u8>> {
-        tracing::warn!("{lines} lines of the access log were dropped: it cannot be written fast enough");
+        tracing::warn!("{lines} lines of the access log were dropped: the destination is too slow");
         None
     }
 
     fn failed(&self, error: &io::Error) {
-        tracing::error!(%error, "cannot write the access log; lines are lost until it can be written again");
+        tracing::error!(%error, "cannot write the access log: losing lines");
     }
 
     fn back(&self, lines: u64) -> Option<Vec<u8>> {
-        tracing::warn!("the access log can be written again; {lines} lines were lost");
+        tracing::warn!("access log is writable again; {lines} lines were lost");
         None
     }
 }

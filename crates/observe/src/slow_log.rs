@@ -85,16 +85,16 @@ impl Owner for Losses {
     }
 
     fn notice(&self, entries: u64) -> Option<Vec<u8>> {
-        tracing::warn!("{entries} entries of the slow log were dropped: it cannot be written fast enough");
+        tracing::warn!("{entries} entries of the slow log were dropped: the destination is too slow");
         None
     }
 
     fn failed(&self, error: &io::Error) {
-        tracing::error!(%error, "cannot write the slow log; entries are lost until it can be written again");
+        tracing::error!(%error, "cannot write the slow log: losing entries");
     }
 
     fn back(&self, entries: u64) -> Option<Vec<u8>> {
-        tracing::warn!("the slow log can be written again; {entries} entries were lost");
+        tracing::warn!("slow log is writable again; {entries} entries were lost");
         None
     }
 }
@@ -149,7 +149,7 @@ impl SlowLogs {
         match self.opened(pool, settings.log.format, metrics) {
             Ok(log) => Some(log),
             Err(error) => {
-                tracing::error!(pool = name, "its slow requests are not noted: {error}");
+                tracing::error!(pool = name, "cannot write this pool's slow log: {error}");
                 None
             }
         }

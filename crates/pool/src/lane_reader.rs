@@ -94,7 +94,7 @@ impl LaneReader {
     /// Reads until the worker is dead, then hands its requests back.
     pub(crate) async fn run(mut self) {
         if panics::caught(self.read()).await.is_none() {
-            tracing::error!(pool = self.lane.pool(), pid = self.lane.pid(), "a panic while a worker was listened to");
+            tracing::error!(pool = self.lane.pool(), pid = self.lane.pid(), "lane reader panicked: killing its worker");
             self.kill(KillReason::Panicked);
             // Its place is free once it is dead.
             if let Ok(pidfd) = descriptor::watch(self.pidfd.clone()) {

@@ -24,7 +24,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
 /// Runs a task that must not end before its time: one that panics begins anew.
 pub(crate) async fn kept_running<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
     while caught(begin()).await.is_none() {
-        tracing::error!("a panic in {what}; it begins anew");
+        tracing::error!("{what} panicked: restarting it");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -192,7 +192,7 @@ impl Supervisor {
     /// After a panic nobody knows which step was not taken, so nothing of it is kept: zygotes end, their workers with them,
     /// whose requests are run again where that is safe, and a new generation begins.
     fn start_over(&mut self) {
-        tracing::error!(pool = self.pool.name(), "a panic in the pool's supervisor; its processes are replaced");
+        tracing::error!(pool = self.pool.name(), "pool supervisor panicked: replacing the pool's processes");
         let next = self.next.take().map(|(generation, _)| generation);
         for generation in self.current.take().into_iter().chain(next) {
             generation.zygote.kill();
@@ -271,7 +271,7 @@ impl Supervisor {
                 self.note_boots(number, Boots::Template { pid, began_us: boot_began_us });
             }
             FromZygote::Unshared { why } => {
-                tracing::info!(pool = self.pool.name(), "each worker boots the application on its own: {why}");
+                tracing::info!(pool = self.pool.name(), "each worker boots the application separately: {why}");
                 self.note_boots(number, Boots::Alone(why));
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),

@@ -61,7 +61,7 @@ impl Timer {
                 .and_then(|timer| descriptor::watch(Arc::new(timer)));
         timer.map_or_else(
             |error| {
-                tracing::warn!("no fine timer, requests are moved a millisecond later: {error}");
+                tracing::warn!("no high-resolution timer, requests move up to 1 ms later: {error}");
                 Self::Coarse
             },
             Self::Fine,

@@ -176,7 +176,7 @@ async fn accept(
     let accepting = async {
         let make_room = || handles.iter().for_each(IoThreadHandle::make_room);
         if let Err(error) = listener.accept_loop(take, make_room).await {
-            tracing::error!(target: "howdah::listener", %addr, %error, "the listener has failed");
+            tracing::error!(target: "howdah::listener", %addr, %error, "listener failed");
         }
     };
     let stopping = async {

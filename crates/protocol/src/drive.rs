@@ -70,7 +70,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     let mut handshake = match Handshake::new(stream, ahead, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
-            tracing::error!(target: "howdah::tls", %error, "no handshake can begin");
+            tracing::error!(target: "howdah::tls", %error, "cannot start a TLS handshake");
             return;
         }
     };

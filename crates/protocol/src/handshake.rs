@@ -75,7 +75,7 @@ impl Handshake {
     pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> Shaken {
         let Self { mut socket, opening } = self;
         if let Err(error) = result {
-            tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "the handshake failed");
+            tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "TLS handshake failed");
             if error.kind() != io::ErrorKind::InvalidData {
                 return Shaken::Over;
             }

@@ -148,7 +148,7 @@ impl<H: Handler> IoThread<H> {
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(target: "howdah::conn", %error, "cannot take a connection over");
+                tracing::warn!(target: "howdah::conn", %error, "cannot take over a connection");
                 return;
             }
         };

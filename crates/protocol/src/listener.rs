@@ -352,7 +352,7 @@ impl Listener {
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
                     if let Some(others) = OUT_OF_ROOM.speaks() {
-                        tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections; trying again");
+                        tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections: retrying");
                     }
                     // Out of descriptors or memory: only other connections' ends help.
                     make_room();

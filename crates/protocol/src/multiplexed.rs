@@ -70,7 +70,7 @@ pub(crate) const TOO_SHORT: &str = "the body is shorter than its Content-Length"
 
 /// Logs a response whose body has another length than its head has said. The script has to be changed.
 pub(crate) fn warn_of_length(why: &str) {
-    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
+    tracing::warn!(target: "howdah::conn", "response cut off: {why}");
 }
 
 /// The body of a request whose client waits for `100 Continue` before it sends it (RFC 9110 section 10.1.1): says so when the

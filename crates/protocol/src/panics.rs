@@ -45,6 +45,6 @@ impl Panic {
         let text = self.0.downcast_ref::<&str>().copied();
         let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word");
         metrics.request_panics.inc();
-        tracing::error!(target: "howdah::request", "a fault in the server ended a request: {text}");
+        tracing::error!(target: "howdah::request", "internal error ended a request: {text}");
     }
 }

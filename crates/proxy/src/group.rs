@@ -118,7 +118,7 @@ impl Group {
                 let (name, out) = (self.name(), self.settings.fail_timeout);
                 tracing::warn!(
                     target: "howdah::proxy",
-                    "proxy {name}: {} gets no requests for {out:?} after {failures} failures: {why}", server.label
+                    "proxy {name}: {} is out for {out:?} after {failures} failures: {why}", server.label
                 );
             }
         }
@@ -149,7 +149,7 @@ impl Group {
             }
             Err(why) => {
                 if !server.unhealthy.swap(true, Relaxed) {
-                    tracing::warn!(target: "howdah::proxy", "proxy {name}: {} is not healthy: {why}", server.label);
+                    tracing::warn!(target: "howdah::proxy", "proxy {name}: {} is unhealthy: {why}", server.label);
                 }
                 server.metrics.up.set(0);
             }

@@ -87,7 +87,7 @@ impl Streamed {
         if let Some(held) = self.held.take() {
             held.place.server.metrics.failures.inc("cut");
             let (proxy, server) = (held.group.name(), &held.place.server.label);
-            tracing::warn!(target: "howdah::proxy", proxy, server, "a response was cut off: {why}");
+            tracing::warn!(target: "howdah::proxy", proxy, server, "response cut off: {why}");
         }
         io::Error::other(why.to_owned())
     }

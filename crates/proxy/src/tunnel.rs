@@ -54,10 +54,10 @@ impl Upgrade for Tunnel {
             let (proxy, server) = (group.name(), &place.server.label);
             match talk(pair).await {
                 Ok(why) => {
-                    tracing::debug!(target: "howdah::proxy", proxy, server, "an upgraded connection ended: {why}")
+                    tracing::debug!(target: "howdah::proxy", proxy, server, "upgraded connection ended: {why}")
                 }
                 Err(error) => {
-                    tracing::debug!(target: "howdah::proxy", proxy, server, %error, "an upgraded connection broke");
+                    tracing::debug!(target: "howdah::proxy", proxy, server, %error, "upgraded connection broke off");
                 }
             }
         })

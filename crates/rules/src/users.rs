@@ -118,7 +118,7 @@ impl Users {
             Ok((table, stamp)) => (state.table, state.seen) = (Arc::new(table), Some(stamp)),
             Err(error) => {
                 if state.seen.take().is_some() {
-                    tracing::error!(target: "howdah::rules", "{error}: nobody is let in by it");
+                    tracing::error!(target: "howdah::rules", "{error}: access is denied");
                 }
                 state.table = Arc::default();
             }
@@ -152,7 +152,7 @@ fn parse(text: &str, path: &Path) -> Table {
     let mut users = Table::default();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
         let Some((name, hash)) = line.split_once(':') else {
-            tracing::warn!(target: "howdah::rules", "{}:{}: no USER:HASH", path.display(), at + 1);
+            tracing::warn!(target: "howdah::rules", "{}:{}: expected USER:HASH", path.display(), at + 1);
             continue;
         };
         // Behind the hash other servers allow a comment.

@@ -231,7 +231,7 @@ impl Ending for Exchange {
             if let Some(trace) = &mut self.trace {
                 trace.cut_off = true;
             }
-            tracing::debug!(target: "howdah::request", id = %self.id, bytes, "the response was cut off");
+            tracing::debug!(target: "howdah::request", id = %self.id, bytes, "response cut off");
         }
     }
 }

@@ -292,7 +292,7 @@ enum Reach {
 impl Reach {
     fn missed(error: &io::Error, path: &Path) -> Self {
         if is_out_of_descriptors(error) {
-            tracing::error!(target: "howdah::request", path = %path.display(), %error, "cannot look a file up: 503");
+            tracing::error!(target: "howdah::request", path = %path.display(), %error, "cannot look up a file: 503");
             return Self::Unknown;
         }
         Self::Gone

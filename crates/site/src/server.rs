@@ -161,6 +161,6 @@ impl Server {
         self.metrics.unknown_hosts.inc();
         let Some(others) = self.unknown_hosts.speaks() else { return };
         let hint = if self.settings.development { "; add it to `hosts` of a site if it is yours" } else { "" };
-        tracing::warn!(target: "howdah::request", host, others, "no site is for this host: 421{hint}");
+        tracing::warn!(target: "howdah::request", host, others, "no site has this host: 421{hint}");
     }
 }

@@ -161,7 +161,7 @@ impl<U: Upstream> Service<U> {
             Box::pin(destination::serve(&self.context, exchange, RequestBody::none(), Some(page.as_bytes()))).await;
         exchange.front = Front::Error;
         let Ok(mut response) = made else {
-            tracing::warn!(target: "howdah::rules", id = %exchange.id, page, "no page for the status {}", status.as_u16());
+            tracing::warn!(target: "howdah::rules", id = %exchange.id, page, "no error page for status {}", status.as_u16());
             return plain;
         };
         if response.status() == StatusCode::OK {
@@ -184,7 +184,7 @@ fn hold(exchange: &mut Exchange, mut response: Response) -> Response {
     if response.body_mut().hold(&exchange.connection) {
         return response;
     }
-    tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the response in `http.memory`");
+    tracing::warn!(target: "howdah::request", id = %exchange.id, "request failed: no room for the response in `http.memory`");
     (exchange.coding, exchange.front) = (None, Front::Error);
     Refusal::over_budget().into_response(&exchange.head.headers)
 }

@@ -116,11 +116,11 @@ impl Site {
         let name = settings.name.clone();
         match Self::new(&self.server, settings, self.number, self.access_log.clone()) {
             Ok(next) => {
-                tracing::info!(site = name, root = %next.root.display(), "the root leads elsewhere");
+                tracing::info!(site = name, root = %next.root.display(), "document root changed");
                 Some(Self { release: self.release.wrapping_add(1), ..next })
             }
             Err(why) => {
-                tracing::error!(site = name, "the root leads elsewhere, and the release of before stays: {why}");
+                tracing::error!(site = name, "cannot switch to the new release, keeping the old one: {why}");
                 None
             }
         }

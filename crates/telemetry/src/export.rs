@@ -184,7 +184,7 @@ impl Worker {
             Ok(()) => {
                 self.metrics.spans_sent.add(count);
                 if self.losses.why.take().is_some() {
-                    tracing::info!(target: "howdah::telemetry", "spans go to {} again", self.address);
+                    tracing::info!(target: "howdah::telemetry", "exporting spans to {} again", self.address);
                 }
             }
             Err(why) => {
@@ -209,10 +209,10 @@ impl Worker {
         (losses.dropped, losses.said) = (losses.dropped + dropped, Some(Instant::now()));
         if failed > 0 {
             let why = losses.why.as_deref().unwrap_or("it was not reached");
-            tracing::warn!(target: "howdah::telemetry", spans = failed, "spans were lost: cannot send to {address}: {why}");
+            tracing::warn!(target: "howdah::telemetry", spans = failed, "spans lost: cannot send to {address}: {why}");
         }
         if dropped > 0 {
-            tracing::warn!(target: "howdah::telemetry", spans = dropped, "spans were dropped: {address} does not take them fast enough");
+            tracing::warn!(target: "howdah::telemetry", spans = dropped, "spans dropped: {address} is too slow");
         }
     }
 }

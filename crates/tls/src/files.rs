@@ -159,7 +159,7 @@ impl Files {
             match looking.await {
                 Ok(files) => self = files,
                 Err(error) => {
-                    tracing::error!(target: "howdah::tls", %error, "certificates are not looked at any more");
+                    tracing::error!(target: "howdah::tls", %error, "certificate watcher stopped");
                     return;
                 }
             }
@@ -173,7 +173,7 @@ impl Loaded {
         let certificate = self.pair.certificate.display();
         match Certificate::from_files(&self.pair.certificate, &self.pair.key) {
             Ok(new) => {
-                tracing::info!(target: "howdah::tls", %certificate, names = new.names.join(" "), "certificate exchanged");
+                tracing::info!(target: "howdah::tls", %certificate, names = new.names.join(" "), "certificate replaced");
                 for warning in warnings(&self.pair, &new) {
                     tracing::warn!(target: "howdah::tls", "{warning}");
                 }
@@ -183,7 +183,7 @@ impl Loaded {
             Err(error) => {
                 tracing::error!(
                     target: "howdah::tls", %certificate, %error,
-                    "a changed certificate cannot be used; the one before stays"
+                    "changed certificate is unusable, keeping the old one"
                 );
                 false
             }

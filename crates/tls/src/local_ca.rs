@@ -97,7 +97,7 @@ impl LocalCa {
             if until > SystemTime::now() + CA_LEFT {
                 return Ok(ca);
             }
-            tracing::warn!("the local CA ends soon: a new one takes its place; install it with `howdah trust`");
+            tracing::warn!("the local CA expires soon: created a new one; install it with `howdah trust`");
         }
         Self::make(&dir)
     }
@@ -132,7 +132,7 @@ impl LocalCa {
         write(KEY, &key.serialize_pem())?;
         write(CERTIFICATE, &pem)?;
         let path = dir.path(CERTIFICATE);
-        tracing::info!("made a local CA in {}: `howdah trust` makes this machine believe it", path.display());
+        tracing::info!("created a local CA in {}: install it with `howdah trust`", path.display());
         let certificate = certificate.der().clone();
         Ok(Self { issuer: Issuer::new(params, key), certificate, pem, path })
     }

@@ -60,8 +60,8 @@ scenario!(
         .php("own/seen.php", SEEN)
         .php("large/raw.php", "echo strlen(file_get_contents('php://input'));")
         .expect_log("was not kept")
-        .expect_log("larger than the limit of 8388608")
-        .allow_log("larger than the limit of")
+        .expect_log("request body exceeds 8388608")
+        .allow_log("request body exceeds")
         .allow_log("exceeds the limit of"),
     |site| {
         let parsed = |target: &str, length: usize| site.send(&form(target, length)).expect(200).json()["post"].clone();

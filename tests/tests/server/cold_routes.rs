@@ -56,7 +56,7 @@ fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_
         assert_eq!(mode_of_route(site), "classic");
         let warm = eventually(PATIENCE, || mode_of_route(site) == "snapshot");
         assert!(warm, "{}\n{}", pool(site), site.log());
-        let _ = site.wait_for_log(&["warm-up: learnt /cold"]);
+        let _ = site.wait_for_log(&["warm-up: learned /cold"]);
         let _ = site.wait_for_log(&["restored: the pool has a new warm-up"]);
     });
 }

@@ -248,7 +248,7 @@ scenario!(
     howdah_only = "the reference has no zygote",
     |s| s
         .workers(2)
-        .expect_log("zygote ended unexpectedly")
+        .expect_log("zygote exited unexpectedly")
         .allow_log("cannot order a worker")
         // Its workers die with it: perhaps before their first call, perhaps during one.
         .allow_log("ended before its first request")

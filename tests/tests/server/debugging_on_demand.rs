@@ -135,7 +135,7 @@ fn no_limit_ends_what_somebody_debugs() {
                 .setting("deadline", "\"1s\"")
                 .setting("rule", "[{ path = \"/index.php\", deadline = \"1s\" }]")
                 .allow_log("worker killed")
-                .allow_log("not answered")
+                .allow_log("request failed")
         },
         |site| {
             let response = debugger.debug(site, &with_cookie("/index.php"), |_| {

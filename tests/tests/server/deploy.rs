@@ -57,7 +57,7 @@ script_scenario!(
     |s| with_a_shop(s)
         .setting("deploy.check", "[\"/v.php\", \"shop.example/health.php\"]")
         .allow_log("reload failed")
-        .allow_log("no site is for this host"),
+        .allow_log("no site has this host"),
     |site| {
         let before = site.howdah().processes().len();
         deploy(site, "second");
@@ -78,7 +78,7 @@ script_scenario!(
         fs::remove_file(site.place().run.join("conf.d/40-shop.toml")).unwrap();
         let (status, said) = reload(site, &[]);
         assert_eq!(status, Some(1), "{said}");
-        assert!(said.contains("no site is for this host"), "{said}");
+        assert!(said.contains("no site has this host"), "{said}");
         assert_eq!(shop(site, 1), (200, "second".to_owned()));
         assert!(eventually(PATIENCE, || site.howdah().processes().len() == before), "workers of failed reloads stay");
     }

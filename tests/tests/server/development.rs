@@ -24,7 +24,7 @@ fn asked(path: &str, accept: &str) -> Request {
 }
 
 fn developing(setup: Setup) -> Setup {
-    setup.developing().allow_log("DomainException").allow_log("not answered")
+    setup.developing().allow_log("DomainException").allow_log("request failed")
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn an_uncaught_exception_is_a_page_for_whoever_looks() {
 
 #[test]
 fn a_page_that_points_its_own_name_to_this_machine_reads_nothing() {
-    let set = |s: Setup| developing(s).allow_log("no site is for this host").php("throws.php", THROWS_TWICE);
+    let set = |s: Setup| developing(s).allow_log("no site has this host").php("throws.php", THROWS_TWICE);
     run(Mode::Classic, set, |site| {
         for (host, status) in
             [("localhost:8080", 500), ("shop.localhost", 500), ("127.0.0.1", 500), ("evil.example:8080", 421)]

@@ -18,7 +18,7 @@ fn files(setup: Setup) -> Setup {
         .file("../files/source.php", "<?php echo 'secret';")
         .file("../files/.dot", "dot")
         .file("../outside.txt", "outside")
-        .allow_log("names no file that can be sent")
+        .allow_log("does not name a file that can be sent")
 }
 
 fn accel(name: &str) -> String {
@@ -124,7 +124,7 @@ scenario!(
     |s| files(s)
         .unix_listener()
         .setting("http.trusted_proxies", r#"["unix"]"#)
-        .allow_log("was dropped: no directory is set for it")
+        .allow_log("dropped: no directory is configured for it")
         .php(
             "seen.php",
             "echo json_encode([$_SERVER['HTTP_X_SENDFILE_TYPE'] ?? '', $_SERVER['HTTP_X_ACCEL_MAPPING'] ?? '']);"

@@ -139,7 +139,7 @@ fn what_protects_is_never_passed_by() {
 fn passwords_are_asked_for() {
     run(
         Mode::Classic,
-        |s| site(s).allow_log("a wrong user or password"),
+        |s| site(s).allow_log("wrong user or password"),
         |site: &mut Site| {
             let users = site.place().top.join("users");
             // `anna` with the password `password`.

@@ -34,7 +34,7 @@ script_scenario!(
         .workers(1)
         .setting("deadline", "\"1s\"")
         .expect_log("past the deadline")
-        .allow_log("zygote ended unexpectedly")
+        .allow_log("zygote exited unexpectedly")
         .allow_log("ended before")
         .allow_log("cannot order a worker: Broken pipe")
         .php("who.php", "echo getmypid(), ' ', posix_getuid();")
@@ -96,7 +96,10 @@ scenario!(
 scenario!(
     a_server_that_loses_its_launcher_ends,
     howdah_only = "users are Howdah's settings",
-    |s| two_users(s).expect_exit(Some(1)).expect_log("the launcher has ended: the server stops").allow_log("ended"),
+    |s| two_users(s)
+        .expect_exit(Some(1))
+        .expect_log("launcher exited unexpectedly: stopping the server")
+        .allow_log("ended"),
     |site| {
         let server = site.howdah().pid();
         let launcher = process::children(server);

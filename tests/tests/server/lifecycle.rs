@@ -69,7 +69,7 @@ scenario!(
         .workers(1)
         .setting("grace", "\"500ms\"")
         .expect_exit(None)
-        .expect_log("grace time")
+        .expect_log("grace period")
         .php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
         let gate = site.gate("g");

@@ -238,7 +238,7 @@ fn a_full_disk_is_said_once_and_so_is_its_end() {
         site.howdah().signal(rustix::process::Signal::USR1);
         let _ = site.wait_for_log(&["logs reopened"]);
         assert_eq!(site.get_ok("/a.txt?again"), "static");
-        let _ = site.wait_for_log(&["the access log can be written again", "lines were lost"]);
+        let _ = site.wait_for_log(&["access log is writable again", "lines were lost"]);
         assert_eq!(site.log().matches("cannot write the access log").count(), 1, "{}", site.log());
         let written = || std::fs::read_to_string(&path).unwrap_or_default();
         assert!(eventually(PATIENCE, || written().contains("/a.txt?again")), "{}", written());

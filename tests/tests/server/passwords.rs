@@ -31,7 +31,7 @@ fn is_bounded(site: &Site) {
 
 fn closed(setup: Setup) -> Setup {
     // One who has waited long enough learns that the password was wrong.
-    setup.file("users", USERS).php("closed/index.php", "echo 'in';").allow_log("a wrong user or password")
+    setup.file("users", USERS).php("closed/index.php", "echo 'in';").allow_log("wrong user or password")
 }
 
 #[test]

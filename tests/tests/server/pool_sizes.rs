@@ -230,7 +230,7 @@ script_scenario!(
         let gates: Vec<_> = (0..2).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut busy: Vec<_> = (0..2).map(|n| send(site, &format!("/fill.php?g=g{n}"))).collect();
         let held: Vec<_> = gates.iter().map(Gate::wait).collect();
-        let _ = site.wait_for_log(&["more than `max_pool_memory`: one of", "goes"]);
+        let _ = site.wait_for_log(&["more than `max_pool_memory`:", "stopping one"]);
         held.into_iter().for_each(Held::release);
         for conn in &mut busy {
             assert_eq!(conn.response("GET").expect(200).text(), (80 << 20).to_string());

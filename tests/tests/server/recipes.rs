@@ -435,7 +435,7 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
     for _ in 0..3 {
         assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
     }
-    served.wait_for_log("worker died; run in the pool default");
+    served.wait_for_log("worker died: running the request in pool default");
     // And at once the next time.
     served.wait_for_log("demoted: its requests run in the pool default in classic mode from now on");
     served.wait_for_mode("snapshot");
@@ -470,13 +470,13 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
         assert_eq!(served.get(&format!("/items/{n}")).0, 200);
         served.get("/nowhere?token=0123456789abcdef0123456789abcdef");
     }
-    served.wait_for_log("from the traffic, new workers start with that");
+    served.wait_for_log("from traffic; starting new workers with it");
     served.wait_for_log("reload: new workers serve");
     let terminated = project.read("var/terminated").lines().count();
     assert_eq!(served.get("/items/5"), (200, "item 5".to_owned()));
     assert!(terminated > 120, "the warm-up asks for what was learnt");
     let log = served.finish();
-    let line = log.lines().find(|line| line.contains("warm-up: learnt")).unwrap();
+    let line = log.lines().find(|line| line.contains("warm-up: learned")).unwrap();
     assert!(line.contains("/items/") && !line.contains("nowhere"), "{line}");
 
     // The next start has it before the first request.

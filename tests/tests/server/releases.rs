@@ -25,7 +25,7 @@ fn linked(setup: Setup, links: &str, pool: &str) -> Setup {
         // The harness makes files and no links.
         .file("../current/public/index.php", "<?php echo 'not a release';")
         .file("../current/worker.php", format!("<?php\n{WORKER}"))
-        .allow_log("no site is for this host")
+        .allow_log("no site has this host")
 }
 
 /// Puts a release there and has the link lead to it, in one step.

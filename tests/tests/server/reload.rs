@@ -32,7 +32,7 @@ fn beside_others(setup: Setup) -> Setup {
         .file("../new/a.txt", "of the new site")
         .file("../new/secret/a.txt", "a secret")
         .php("v.php", "echo getmypid();")
-        .allow_log("no site is for this host")
+        .allow_log("no site has this host")
 }
 
 fn text(output: &Output) -> String {

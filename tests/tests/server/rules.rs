@@ -226,7 +226,7 @@ fn passwords_of_the_real_htpasswd_are_asked_for() {
         skip!("htpasswd", "apache2-utils is not installed");
     };
     let setup = |s: Setup| {
-        let s = s.php("index.php", DUMP).file("users", format!("{bcrypt}\n{md5}\n{sha}\n")).allow_log("a wrong user");
+        let s = s.php("index.php", DUMP).file("users", format!("{bcrypt}\n{md5}\n{sha}\n")).allow_log("wrong user");
         rules(
             s,
             &[

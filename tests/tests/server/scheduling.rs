@@ -206,7 +206,7 @@ scenario!(
         // Each is held until all are here: five workers run at once.
         let running = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
         assert!(eventually(PATIENCE, || running() == 5), "{} run", running());
-        let _ = site.wait_for_log(&["requests wait", "workers=5"]);
+        let _ = site.wait_for_log(&["requests are waiting", "workers=5"]);
         for (conn, gate) in conns.iter_mut().zip(&gates) {
             gate.wait().release();
             assert_eq!(conn.response("GET").expect(200).text(), "held");

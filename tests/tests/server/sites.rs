@@ -62,8 +62,8 @@ pub(super) fn two_sites(setup: Setup) -> Setup {
         .file("../shop/a.txt", "of the shop")
         .file("../blog/a.txt", "of the blog")
         .file("a.txt", "of no site")
-        .allow_log("no site is for this host")
-        .allow_log("larger than the limit of 10")
+        .allow_log("no site has this host")
+        .allow_log("request body exceeds 10")
 }
 
 /// The status and body of a request that is written out.

@@ -192,7 +192,7 @@ fn in_a_storm(setup: Setup) -> Setup {
     setup
         .workers(6)
         .setting("queue_timeout", "\"120s\"")
-        .allow_log("zygote ended unexpectedly")
+        .allow_log("zygote exited unexpectedly")
         .allow_log("worker_died")
         .php("get.php", "usleep(500); echo $_GET['id'];")
         .php("post.php", php!("storms/in_a_storm.php"))
@@ -211,7 +211,7 @@ script_scenario!(
     |s| s
         .workers(2)
         .setting("queue_timeout", "\"120s\"")
-        .allow_log("zygote ended unexpectedly")
+        .allow_log("zygote exited unexpectedly")
         .php("a.php", "echo 'served';"),
     |site| {
         let site = &*site;
@@ -237,7 +237,7 @@ scenario!(
     howdah_only = "the reference has no zygote",
     |s| s
         .workers(2)
-        .allow_log("zygote ended unexpectedly")
+        .allow_log("zygote exited unexpectedly")
         .allow_log("worker_died")
         .php("kill.php", "require 'gate.php'; mark('tries'); posix_kill(posix_getppid(), SIGKILL); sleep(60);")
         .php("ok.php", "echo 'ok';"),

@@ -58,18 +58,18 @@ scenario!(
             }
         });
         assert!(requests.load(Relaxed) > 10);
-        let _ = site.wait_for_log(&["certificate exchanged", "localhost"]);
+        let _ = site.wait_for_log(&["certificate replaced", "localhost"]);
     },
 );
 
 scenario!(
     a_broken_new_certificate_leaves_the_one_before,
     howdah_only = "the harness configures the reference without TLS",
-    |s| s.https().expect_log("the one before stays"),
+    |s| s.https().expect_log("keeping the old one"),
     |site| {
         let before = served(site);
         std::fs::write(site.place().top.join("site.pem"), "nonsense").unwrap();
-        let _ = site.wait_for_log(&["the one before stays", "site.pem"]);
+        let _ = site.wait_for_log(&["keeping the old one", "site.pem"]);
         assert_eq!(served(site), before);
         let _ = certificate(&site.place().top, "site", &["localhost"]);
         wait_until_served(site);

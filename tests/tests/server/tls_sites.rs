@@ -83,7 +83,7 @@ scenario!(
         assert_eq!(asked(site.port(), "blog.example", "blog.example", &["--http2"]), "blog 200");
         // Renewed like all others.
         let _ = certificate(&site.place().top.join("run"), "shop", &["shop.example"]);
-        let _ = site.wait_for_log(&["certificate exchanged", "shop.example"]);
+        let _ = site.wait_for_log(&["certificate replaced", "shop.example"]);
         assert!(gets(site, "shop.example", "run/shop.pem") && gets(site, "blog.example", "site.pem"));
         // Where the site's own is not for a name, one that is goes before it.
         assert!(gets(site, "www.shop.example", "site.pem") && gets(site, "x.shop.example", "run/shop.pem"));

@@ -26,12 +26,12 @@ scenario!(
         .open_to_users()
         .setting("user", "\"www-data\"")
         .expect_log("can be read by root, but not by www-data")
-        .expect_log("a changed certificate cannot be used; the one before stays")
+        .expect_log("changed certificate is unusable, keeping the old one")
         .expect_log("was not loaded again"),
     |site| {
         let before = served(site);
         let new = certificate(&site.place().top, "site", &["localhost"]);
-        let _ = site.wait_for_log(&["a changed certificate cannot be used; the one before stays", "site.pem"]);
+        let _ = site.wait_for_log(&["changed certificate is unusable, keeping the old one", "site.pem"]);
         for _ in 0..2 {
             let said = reloaded(site);
             assert!(said.contains("site.pem was not loaded again") && said.contains("Permission denied"), "{said}");

@@ -208,17 +208,17 @@ fn a_collector_that_refuses_costs_spans_and_is_said_once() {
         with(
             &collector,
             &more,
-            |s| s.expect_log("spans were lost"),
+            |s| s.expect_log("spans lost"),
             |site| {
                 for _ in 0..10 {
                     assert_eq!(site.get_ok("/a.txt"), "static");
                 }
                 assert!(eventually(PATIENCE, || counted(site, "failed") >= 10), "{}", site.log());
-                assert_eq!(site.log().matches("spans were lost").count(), 1, "{}", site.log());
+                assert_eq!(site.log().matches("spans lost").count(), 1, "{}", site.log());
                 collector.set(Manner::Takes);
                 assert_eq!(site.get_ok("/seen.php").len(), "00--- none".len() + 32 + 16 + 2);
                 let _ = collector.of_path("/seen.php");
-                let _ = site.wait_for_log(&["spans go to "]);
+                let _ = site.wait_for_log(&["exporting spans to "]);
             },
         );
     }
@@ -234,7 +234,7 @@ fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
             with(
                 &collector,
                 &more,
-                |s| s.allow_log("spans were"),
+                |s| s.allow_log("spans "),
                 |site| {
                     for _ in 0..50 {
                         assert_eq!(site.get_ok("/a.txt"), "static");

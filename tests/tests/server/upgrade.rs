@@ -208,7 +208,7 @@ scenario!(
         .workers(1)
         .setting("drain_timeout", "\"300ms\"")
         .setting("grace", "\"300ms\"")
-        .expect_log("grace time")
+        .expect_log("grace period")
         .expect_exit(None)
         .php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
@@ -248,12 +248,7 @@ fn refused(site: &Site, why: &str) {
 
 /// The server of these scenarios logs each failure.
 fn failing(setup: Setup) -> Setup {
-    setup
-        .workers(1)
-        .unix_listener()
-        .linked_program()
-        .expect_log("the upgrade has failed")
-        .php("hello.php", "echo 'hello';")
+    setup.workers(1).unix_listener().linked_program().expect_log("upgrade failed").php("hello.php", "echo 'hello';")
 }
 
 scenario!(
@@ -291,7 +286,7 @@ scenario!(
         install_stand_in(site, "exec sleep 1000");
         std::thread::scope(|scope| {
             let first = scope.spawn(|| site.howdah().command(&["upgrade"]));
-            let _ = site.wait_for_log(&["an upgrade begins"]);
+            let _ = site.wait_for_log(&["upgrade: starting"]);
             let second = site.howdah().command(&["upgrade"]);
             assert_eq!(second.status.code(), Some(1));
             assert!(text(&second).contains("an upgrade is under way already"), "{}", text(&second));
@@ -365,7 +360,7 @@ fn refused_to_root(site: &Site) {
 scenario!(
     a_server_that_has_given_up_roots_rights_is_replaced_by_one_that_gives_them_up_as_well,
     howdah_only = "users are Howdah's settings",
-    |s| two_users(s).unix_listener().expect_log("the upgrade has failed").php("who.php", "echo posix_getuid();"),
+    |s| two_users(s).unix_listener().expect_log("upgrade failed").php("who.php", "echo posix_getuid();"),
     |site| {
         let www = number("www-data").to_string();
         if !only_root_can_replace(&program()) {

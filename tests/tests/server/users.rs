@@ -378,7 +378,7 @@ fn root_that_serves_as_root_says_so() {
         |site| {
             let log = site.log();
             assert!(
-                log.contains("WARN") && log.contains("the server runs as root") && log.contains("PHP runs as root"),
+                log.contains("WARN") && log.contains("running as root is unsafe") && log.contains("PHP runs as root"),
                 "{log}"
             );
         },

@@ -150,7 +150,7 @@ scenario!(
     howdah_only = "PHP-FPM leaves that to the service manager",
     |s| s
         .workers(1)
-        .expect_log("zygote ended unexpectedly")
+        .expect_log("zygote exited unexpectedly")
         .allow_log("cannot order a worker")
         .allow_log("ended before its first request")
         .expect_exit(None)
@@ -418,7 +418,7 @@ script_scenario!(
     |site| {
         assert_eq!(site.get_ok("/flood.php"), "done");
         assert_eq!(site.get_ok("/ok.php"), "ok");
-        let _ = site.wait_for_log(&["lines left out"]);
+        let _ = site.wait_for_log(&["lines were dropped"]);
         assert!(site.log().matches("line ").count() < 25_000);
     },
 );

@@ -308,7 +308,7 @@ fn a_warm_up_request_that_ends_the_script_costs_the_warm_up_only() {
                 let s = logged.into_iter().fold(s, |s, text| s.expect_log(text));
                 if refused {
                     s.expect_log("the script ended with warm-up request 2, of /other?x=1")
-                        .allow_log("serves without its warm-up")
+                        .allow_log("serving without warm-up")
                 } else {
                     s
                 }
@@ -337,7 +337,7 @@ fn a_loop_that_counts_less_requests_than_the_warm_up_has_serves_without_it() {
                     for ($n = 0; $n < 2 && frankenphp_handle_request($handle); $n++) {}",
                 )
                 .expect_log("the script ended with warm-up request 2")
-                .allow_log("serves without its warm-up")
+                .allow_log("serving without warm-up")
         },
         |site| {
             for _ in 0..5 {
@@ -454,7 +454,7 @@ fn a_pool_whose_requests_search_each_time_is_advised_once_to_warm_up() {
             )
         },
         |site| {
-            let advice = "each restore searches for written pages: set warmup";
+            let advice = "makes restores slow: set `warmup`";
             for _ in 0..40 {
                 let _ = site.get_ok("/");
             }

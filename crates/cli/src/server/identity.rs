@@ -151,11 +151,14 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
             .collect::<Vec<_>>()
     };
     if own == 0 {
-        tracing::warn!("the server runs as root: a hole in it is a hole in the machine; set `user`");
+        tracing::warn!("running as root is unsafe: set `user` (for example user = \"www-data\")");
     }
     let roots = with(0);
     if !roots.is_empty() {
-        tracing::warn!(pools = roots.join(","), "PHP runs as root: every script can do anything to this machine");
+        tracing::warn!(
+            pools = roots.join(","),
+            "PHP runs as root: scripts have full control of this machine; set `php.user`"
+        );
     }
     let shared = with(own);
     // Only root can give PHP another user.
@@ -171,8 +174,8 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
     }
     if matches!(settings.admin, ListenAddr::Tcp(_)) && settings.admin_token.is_none() {
         tracing::warn!(
-            "the admin endpoint is on {} without `admin_token`: every process of this machine can stop the server, \
-             scripts included",
+            "the admin endpoint is on {} without `admin_token`: any process on this machine, scripts included, can stop \
+             the server",
             settings.admin
         );
     }

@@ -42,7 +42,9 @@ impl Watch {
 pub(crate) fn start(pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let Some(pressure) = MemoryPressure::here() else {
-        tracing::debug!("the kernel reports no memory pressure (PSI): idle workers stay although memory is short");
+        tracing::debug!(
+            "the kernel reports no memory pressure (PSI): idle workers are not stopped when memory is short"
+        );
         return tasks;
     };
     tasks.spawn(run(Watch { pressure, is_short: false }, pools.clone(), metrics.clone()));
@@ -61,7 +63,9 @@ async fn run(mut watch: Watch, pools: Arc<Pools>, metrics: Arc<Metrics>) {
         }
         let by = watch.pressure.path().display();
         if is_short {
-            tracing::warn!("memory is short: processes waited for it {percent} % of the time ({by}); idle workers end");
+            tracing::warn!(
+                "memory is short: processes waited for it {percent} % of the time ({by}); stopping idle workers"
+            );
         } else {
             tracing::info!("memory is no longer short ({by})");
         }

@@ -173,11 +173,11 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         End::Asked(_) | End::LostLauncher => &[],
     };
     server.fixed.service.stopping();
-    tracing::info!("stopping: no new connections, running requests have {:?}", server.edition().settings.grace);
+    tracing::info!("stopping: no new connections; running requests have {:?}", server.edition().settings.grace);
     let clean = tokio::select! {
         clean = stop(&server, &mut front) => clean,
         () = signals.second_stop() => {
-            tracing::warn!("told to stop again: ending at once");
+            tracing::warn!("second stop signal: exiting now");
             remove_socket_files(&server, &files, others);
             log.flush();
             std::process::exit(130);
@@ -259,7 +259,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
             _ = &mut beats => {}
             () = has_gone(launcher_end.as_mut()) => {
                 // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
-                tracing::error!("the launcher has ended: the server stops");
+                tracing::error!("launcher exited unexpectedly: stopping the server");
                 return End::LostLauncher;
             }
         }
@@ -402,7 +402,7 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
 async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &Replaced) {
     let longest = server.edition().settings.drain_timeout;
     tracing::info!(
-        "process {} has taken over: {} connections have {longest:?} to come to their end",
+        "process {} has taken over; {} open connections have {longest:?} to finish",
         by.pid,
         front.open_connections()
     );
@@ -427,7 +427,7 @@ async fn stop(server: &Server, front: &mut Front) -> bool {
     let grace = server.edition().settings.grace;
     let drained = front.drain(grace).await;
     if let Drained::Cut(connections) = drained {
-        tracing::error!("the grace time of {grace:?} ran out: {connections} connections were cut");
+        tracing::error!("grace period of {grace:?} is over: {connections} connections were cut");
     }
     server.stop_pools(grace.saturating_sub(began.elapsed())).await;
     drained == Drained::All

@@ -90,7 +90,7 @@ impl Service {
         match Manager::named(&asked) {
             Ok(manager) => Self { manager },
             Err(why) => {
-                tracing::warn!("nobody is told how the server is: NOTIFY_SOCKET: {why}");
+                tracing::warn!("systemd notifications are disabled: NOTIFY_SOCKET: {why}");
                 Self::default()
             }
         }
@@ -159,7 +159,7 @@ impl Service {
         if let Some(manager) = &self.manager
             && tokio::time::timeout(LAST_WORDS, manager.heard()).await.is_err()
         {
-            tracing::warn!("whoever runs the server takes no note of what it says");
+            tracing::warn!("the service manager does not read notifications: continuing without them");
         }
     }
 
@@ -263,7 +263,7 @@ impl Manager {
             };
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => tracing::debug!("nobody hears how the server is: {error}"),
+                Err(error) => tracing::debug!("cannot notify the service manager: {error}"),
                 Ok(()) => {}
             }
             said.waiting.pop_front();

@@ -18,11 +18,11 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: &Arc<Metrics>, sites:
     match Telemetry::start(settings, metrics.clone()) {
         Ok((telemetry, sender)) => {
             sites.server.make_traces(telemetry);
-            tracing::info!(target: "howdah::telemetry", "traces go to {} by {}", settings.address(), settings.protocol);
+            tracing::info!(target: "howdah::telemetry", "exporting traces to {} by {}", settings.address(), settings.protocol);
             Some(sender)
         }
         Err(why) => {
-            tracing::error!(target: "howdah::telemetry", "no traces are made: {why}");
+            tracing::error!(target: "howdah::telemetry", "tracing is disabled: {why}");
             None
         }
     }

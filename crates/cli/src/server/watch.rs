@@ -105,18 +105,18 @@ async fn watch(pool: Arc<Pool>, watched: Watched) {
             }
         }
         known = now;
-        tracing::info!(pool = pool.name(), "{} has changed: reload", changed.display());
+        tracing::info!(pool = pool.name(), "{} has changed: reloading", changed.display());
         let since_last = reloaded_at.elapsed();
         if let Err(why) = pool.reload().await {
             // The pool has logged it, too; here it says that the next change is the next attempt.
-            tracing::warn!(pool = pool.name(), "not reloaded until something changes again: {why}");
+            tracing::warn!(pool = pool.name(), "reload failed, waiting for the next change: {why}");
         }
         let pause = pace.pause(since_last);
         if pause == FIRST_DELAY {
             tracing::warn!(
                 pool = pool.name(),
-                "watched files change all the time, the last was {}: reloads are delayed from now on; if the application \
-                 writes it itself, leave it out of `watch`",
+                "watched files change continuously (last: {}): delaying reloads; if the application writes this file, \
+                 exclude it from `watch`",
                 changed.display()
             );
         }

@@ -133,7 +133,7 @@ impl Death {
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
         let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
         let (id, label) = (pending.request.id, pending.request.label());
-        tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; run in the pool {}", other.name());
+        tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died: running the request in pool {}", other.name());
         pool.metrics().replays.inc();
         pending.sink.reset();
         pending.resubmitted += 1;
@@ -152,7 +152,7 @@ impl Death {
         pending.resubmitted += 1;
         if part != Part::NotBegun {
             let (id, label) = (pending.request.id, pending.request.label());
-            tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; the request is run again");
+            tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died: running the request again");
             pool.metrics().replays.inc();
             pending.sink.reset();
             pending.killed += u32::from(part == Part::Suspect);

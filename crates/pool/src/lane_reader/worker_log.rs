@@ -60,5 +60,5 @@ pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
 
 fn say_left_out(lane: &LaneHandle, lines: u64) {
     let (pool, pid) = (lane.pool(), lane.pid());
-    tracing::warn!(target: "php", pool, pid, lines, "a worker logs faster than is written: lines left out");
+    tracing::warn!(target: "php", pool, pid, lines, "worker logs too fast: lines were dropped");
 }

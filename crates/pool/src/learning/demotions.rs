@@ -163,7 +163,7 @@ impl Demotions {
             table.demoted.values().filter(|demoted| demoted.slow).map(|demoted| demoted.route.clone()).collect();
         for route in slow {
             table.demoted.remove(&route);
-            tracing::info!(pool = &*self.pool, route, "restored: the pool has a new warm-up");
+            tracing::info!(pool = &*self.pool, route, "route restored: the pool has a new warm-up");
         }
         self.changed(&table, None);
     }
@@ -174,7 +174,7 @@ impl Demotions {
         let restored = table.restore(path);
         self.changed(&table, None);
         for route in &restored {
-            tracing::info!(pool = &*self.pool, route, "restored: its requests run in this pool again");
+            tracing::info!(pool = &*self.pool, route, "route restored: its requests run in this pool again");
         }
         restored.len()
     }

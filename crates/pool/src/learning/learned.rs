@@ -109,7 +109,7 @@ impl Learned {
         let plan: Vec<Planned> = text.lines().filter_map(Planned::of_line).take(MOST_PATHS).collect();
         if !plan.is_empty() {
             let paths: Vec<&str> = plan.iter().map(|planned| planned.path.as_str()).collect();
-            tracing::info!(pool = config.name(), "warm-up: learnt {} before this start", paths.join(" "));
+            tracing::info!(pool = config.name(), "warm-up: using {} learned before this start", paths.join(" "));
         }
         let state = State { of_before: !plan.is_empty(), plan, ..State::default() };
         Self { pool: config.name().to_owned(), came: AtomicU64::default(), kept, state: Mutex::new(state) }
@@ -170,7 +170,7 @@ impl Learned {
     fn report(&self, state: &mut State) {
         for report in state.not_learnt() {
             if state.reports.len() < MOST_REPORTS && !state.reports.contains(&report) {
-                tracing::info!(pool = self.pool, "warm-up: not learnt, although frequent: {report}");
+                tracing::info!(pool = self.pool, "warm-up: frequent paths that are not learned: {report}");
                 state.reports.push(report);
             }
         }

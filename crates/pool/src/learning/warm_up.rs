@@ -53,10 +53,7 @@ impl WarmUp {
             }
         }
         if refused {
-            tracing::error!(
-                pool = name,
-                "the pool serves without its warm-up; see docs/guide/snapshot.md, \"Warm-up\""
-            );
+            tracing::error!(pool = name, "serving without warm-up; see docs/guide/snapshot.md, \"Warm-up\"");
         }
         self.refused |= refused;
         self.findings.extend(findings.into_iter().map(|finding| finding.text));
@@ -76,8 +73,7 @@ pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'
     if wanted {
         tracing::info!(
             pool = config.name(),
-            "most requests map memory or load code anew, so each restore searches for written pages: set warmup to \
-             typical paths; see docs/guide/snapshot.md"
+            "most requests map memory or load code, which makes restores slow: set `warmup` to typical paths; see docs/guide/snapshot.md"
         );
     }
     wanted

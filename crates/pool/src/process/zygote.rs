@@ -229,7 +229,7 @@ async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: 
                     Ok(message) => {
                         let _ = events.send(Event::Zygote { generation, message, fds });
                     }
-                    Err(error) => tracing::error!("a zygote sent something that is no message: {error}"),
+                    Err(error) => tracing::error!("zygote sent an invalid message: {error}"),
                 },
                 Ok(None) => return,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -257,7 +257,7 @@ async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<
         }
         let verdict = limit.admit(line.len(), Instant::now());
         if let Some(lines) = verdict.left_out {
-            tracing::warn!(target: "php", pool, lines, "the pool's processes print faster than is written: lines left out");
+            tracing::warn!(target: "php", pool, lines, "the pool's processes print too fast: lines were dropped");
         }
         if !verdict.pass {
             continue;

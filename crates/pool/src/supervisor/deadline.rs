@@ -130,7 +130,7 @@ fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
                 pid = lane.pid,
                 request = %request.pending.request.id,
                 label = request.pending.request.label(),
-                "past the deadline after {:.1} s, cancelled",
+                "past the deadline after {:.1} s: cancelled",
                 request.since.elapsed().as_secs_f64(),
             );
             request.pending.sink.fail(Fault::new(FaultKind::Deadline));
@@ -171,7 +171,7 @@ async fn end(pool: Arc<Shared>, request: Overdue) {
         pid = request.pid,
         request = request.id,
         label = request.label,
-        "{what}, worker killed; PHP stack: {}",
+        "{what}: worker killed; PHP stack: {}",
         stack.trim_end().replace('\n', " | "),
     );
 }

@@ -18,7 +18,7 @@ impl Supervisor {
     pub(super) fn zygote_lost(&mut self, generation: Generation, end: &End) {
         let pool = self.pool.name();
         if generation.proven {
-            tracing::error!(pool, "zygote ended unexpectedly ({end}); starting another");
+            tracing::error!(pool, "zygote exited unexpectedly ({end}): starting another");
         } else if end.is_from_outside() && !generation.too_slow {
             self.note_killed(&format!("PHP was killed while it started ({end})"));
         } else if self.not_before.is_none_or(|t| t <= Instant::now()) {

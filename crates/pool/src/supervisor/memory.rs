@@ -106,19 +106,19 @@ impl Supervisor {
                 tracing::info!(
                     pool = name,
                     workers = self.target,
-                    "the workers have {all} MiB together, more than `max_pool_memory`: one of {mib} MiB goes"
+                    "workers use {all} MiB, more than `max_pool_memory`: stopping one of {mib} MiB"
                 );
             } else if bytes > limit / least as u64 && !is_young(worker) {
                 tracing::info!(
                     pool = name,
-                    "the workers have {all} MiB together, more than `max_pool_memory`: one of {mib} MiB is replaced"
+                    "workers use {all} MiB, more than `max_pool_memory`: replacing one of {mib} MiB"
                 );
             } else {
                 if !std::mem::replace(&mut self.room.complained, true) {
                     tracing::warn!(
                         pool = name,
                         workers = self.target,
-                        "the workers have {all} MiB together, more than `max_pool_memory`, and there are as few as may be"
+                        "workers use {all} MiB, more than `max_pool_memory`, and the pool is at its minimum"
                     );
                 }
                 return;

@@ -42,7 +42,7 @@ impl Supervisor {
         let Some((generation, waiters)) = self.next.take() else { return };
         let stays = self.forgets_learnt() || !self.pool.config().yields;
         if stays {
-            tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+            tracing::error!(pool = self.pool.name(), "reload failed, keeping the old workers: {why}");
         }
         self.give_up(generation);
         for waiter in waiters {

@@ -32,7 +32,11 @@ impl Supervisor {
         }
         if more > 0 {
             self.target += more;
-            tracing::info!(pool = self.pool.name(), workers = self.target, "requests wait: {more} more");
+            tracing::info!(
+                pool = self.pool.name(),
+                workers = self.target,
+                "requests are waiting: starting {more} workers"
+            );
         }
         if scheduler.ask_for_workers(self.target < max) {
             self.grow_at = Some(Instant::now() + GROW_AFTER);
@@ -56,7 +60,11 @@ impl Supervisor {
         let more = missing.min(self.most_workers() - self.target);
         if more > 0 {
             self.target += more;
-            tracing::info!(pool = self.pool.name(), workers = self.target, "too few are idle: {more} more");
+            tracing::info!(
+                pool = self.pool.name(),
+                workers = self.target,
+                "fewer than `spare_workers` are idle: starting {more} workers"
+            );
         }
     }
 
@@ -105,9 +113,9 @@ impl Supervisor {
         let (pool, workers) = (self.pool.name(), self.target);
         if relieves {
             self.pool.metrics().workers_relieved.inc();
-            tracing::info!(pool, workers, "memory is short and a worker was idle for {idle:?}: one less");
+            tracing::info!(pool, workers, "memory is short: stopping a worker idle for {idle:?}");
         } else {
-            tracing::info!(pool, workers, "a worker was idle for {idle:?}: one less");
+            tracing::info!(pool, workers, "stopping a worker idle for {idle:?}");
         }
     }
 }

@@ -28,7 +28,7 @@ impl Supervisor {
         let why = || format!("the zygote has forked no worker for {limit:?}: it or its template is stopped or hangs");
         if let Some(mut generation) = self.current.take_if(is_stuck) {
             let why = why();
-            tracing::error!(pool = pool.name(), generation = generation.number, "{why}; starting another");
+            tracing::error!(pool = pool.name(), generation = generation.number, "{why}: starting another");
             pool.update_about(|about| about.last_error = Some(why));
             // Its workers finish what they have. An order that it carries out after all finds no end of its sockets.
             generation.ordered.clear();

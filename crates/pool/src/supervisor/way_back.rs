@@ -54,7 +54,7 @@ impl Supervisor {
         }
         let waiting = scheduler.queue.drain();
         drop(scheduler);
-        tracing::info!(pool = self.pool.name(), requests = waiting.len(), "given to the pool {}", other.name());
+        tracing::info!(pool = self.pool.name(), requests = waiting.len(), "request handed to pool {}", other.name());
         waiting.into_iter().for_each(|pending| other.run_instead(pending, now));
     }
 
@@ -129,7 +129,7 @@ impl Supervisor {
         tracing::info!(
             pool = self.pool.name(),
             requests,
-            "warm-up: learnt {} from the traffic, new workers start with that",
+            "warm-up: learned {} from traffic; starting new workers with it",
             paths.join(" ")
         );
         self.reload(oneshot::channel().0);

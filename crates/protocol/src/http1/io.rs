@@ -183,7 +183,7 @@ impl Io {
         if self.input.len() > USUAL_HEAD {
             let charge = self.head_charge.get_or_insert_with(|| self.connection.charge());
             if !charge.grow((self.input.len() - before.max(USUAL_HEAD)) as u64) {
-                tracing::debug!(target: "howdah::conn", "there is no room for the header in `http.memory`");
+                tracing::debug!(target: "howdah::conn", "no room for the request header in `http.memory`");
                 return Some(Next::End);
             }
         }

@@ -115,7 +115,7 @@ impl Writes for SendResponse<Bytes> {
         *response.status_mut() = status;
         *response.headers_mut() = fields;
         if let Err(error) = self.send_informational(response) {
-            tracing::debug!(target: "howdah::conn", %error, "an informational response was not sent");
+            tracing::debug!(target: "howdah::conn", %error, "informational response not sent");
         }
     }
 }
@@ -190,7 +190,7 @@ async fn serve<H: Handler>(
         }
     };
     if let Err(error) = result {
-        tracing::debug!(target: "howdah::conn", %error, "a response was cut off");
+        tracing::debug!(target: "howdah::conn", %error, "response cut off");
     }
 }
 
@@ -247,7 +247,7 @@ async fn upgrade(
     let outgoing = match respond.lock().stream.send_response(Response::from_parts(head, ()), false) {
         Ok(outgoing) => outgoing,
         Err(error) => {
-            tracing::debug!(target: "howdah::conn", %error, "a stream could not change its protocol");
+            tracing::debug!(target: "howdah::conn", %error, "stream cannot switch protocols");
             return;
         }
     };
@@ -283,7 +283,7 @@ async fn send(
             Some(Ok(data)) => data,
             Some(Err(error)) => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
-                tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+                tracing::debug!(target: "howdah::conn", %error, "request body broke off");
                 return Ok(());
             }
         };
@@ -299,7 +299,7 @@ async fn send(
                     Room::Never => return Ok(()),
                     Room::TooLate => {
                         stream.send_reset(Reason::CANCEL);
-                        tracing::debug!(target: "howdah::conn", "a client was too slow for a response");
+                        tracing::debug!(target: "howdah::conn", "client too slow for the response");
                         return Ok(());
                     }
                 }

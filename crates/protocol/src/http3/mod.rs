@@ -183,7 +183,7 @@ impl<H: Handler> Driven<H> {
                     report_rejected(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
                 }
                 if fault != Fault::Gone {
-                    tracing::debug!(target: "howdah::conn", %fault, "a connection has ended");
+                    tracing::debug!(target: "howdah::conn", %fault, "connection ended");
                 }
                 link.note(fault);
             }

@@ -69,7 +69,7 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
         }
     };
     if let Err(fault) = result {
-        tracing::debug!(target: "howdah::conn", %fault, "a request or its response was cut off");
+        tracing::debug!(target: "howdah::conn", %fault, "request or response cut off");
         if let Fault::Stream(code, _) = fault {
             out.reset(code);
         }
@@ -258,7 +258,7 @@ async fn send(
 
 /// A response whose body has no further parts though it should.
 fn broken(error: &std::io::Error) -> Fault {
-    tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+    tracing::debug!(target: "howdah::conn", %error, "request body broke off");
     Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
 }
 

@@ -362,7 +362,7 @@ async fn finished(
             Response::from_parts(head, body)
         }
         Err(refusal) => {
-            tracing::error!(target: "howdah::htaccess", id = %exchange.id, "Header takes too long: not answered");
+            tracing::error!(target: "howdah::htaccess", id = %exchange.id, "`Header` takes too long: request failed");
             refusal.into_response(&exchange.head.headers)
         }
     }

@@ -135,7 +135,7 @@ pub(crate) fn too_large(max_body: u64, length: Option<u64>, head: &Head) -> Refu
     let length = length.map_or_else(|| "more".to_owned(), |length| length.to_string());
     tracing::warn!(
         target: "howdah::request", length, target = &*target,
-        "a request body is larger than the limit of {max_body} (`http.max_body`, else PHP's `post_max_size`): 413"
+        "request body exceeds {max_body} (`http.max_body`, else PHP's `post_max_size`): 413"
     );
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE)
 }

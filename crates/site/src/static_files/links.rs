@@ -74,7 +74,7 @@ impl Links {
     pub fn tell_closed(&self, root: &Path, path: &Path) {
         if self.told.lock().insert(root.to_owned()) {
             let (root, path) = (root.display(), path.display());
-            tracing::warn!(target: "howdah::static", "permission denied: {path}: 404; who runs the server must be able to enter {root} and what lies below");
+            tracing::warn!(target: "howdah::static", "permission denied: {path}: 404; the server's user needs access to {root} and everything below");
         }
     }
 
@@ -94,7 +94,7 @@ impl Links {
             }
             _ => "`static.follow_symlinks` and `static.link_targets` decide",
         };
-        tracing::warn!(target: "howdah::static", "{link} is a link that is not followed, to {to}: 404; {why}");
+        tracing::warn!(target: "howdah::static", "{link} is a link to {to}, which is not followed: 404; {why}");
     }
 }
 

@@ -64,7 +64,7 @@ impl Kept {
         };
         let Some(copies) = self.storage.copies() else {
             if let Err(why) = read {
-                tracing::error!("{place}: {why}: it is not used");
+                tracing::error!("{place}: {why}: ignoring it");
             }
             return shared;
         };
@@ -74,11 +74,11 @@ impl Kept {
         let later = |found: &Found| found.certificate.not_after;
         match (read, shared, copy, copied) {
             (Err(why), _, Some(copy), _) => {
-                tracing::warn!("{why}: {copy_place} is used instead");
+                tracing::warn!("{why}: using {copy_place} instead");
                 Some(copy)
             }
             (Err(why), ..) => {
-                tracing::error!("no certificate for {name} is known: {why}");
+                tracing::error!("no certificate for {name}: {why}");
                 None
             }
             (Ok(_), shared, Some(copy), Some(pem))
@@ -103,11 +103,11 @@ impl Kept {
                 Some(Found { certificate, version: self.storage.version_of(&Self::file(name), pem) })
             }
             Ok(_) => {
-                tracing::error!("{place} is not for {name}: it is not used");
+                tracing::error!("{place} is not for {name}: ignoring it");
                 None
             }
             Err(why) => {
-                tracing::error!("{place}: {why}: it is not used");
+                tracing::error!("{place}: {why}: ignoring it");
                 None
             }
         }
@@ -138,7 +138,7 @@ impl Kept {
         match self.storage.write(&Self::file(name), pem) {
             Ok(()) => self.announce(name),
             Err(error) => {
-                tracing::warn!("other servers get the certificate for {name} later: {error}");
+                tracing::warn!("cannot share the certificate for {name} yet: {error}");
                 self.unshared.lock().insert(name.to_owned());
             }
         }
@@ -173,7 +173,7 @@ impl Kept {
     pub(super) fn note(&self, name: &str, attempts: &Attempts) {
         let Ok(text) = serde_json::to_vec(attempts) else { return };
         if let Err(error) = self.storage.write(&Self::attempts_file(name), &text) {
-            tracing::warn!("cannot note a failed attempt for {name}: {error}");
+            tracing::warn!("cannot record a failed attempt for {name}: {error}");
         }
     }
 

@@ -402,7 +402,7 @@ impl Keeper {
                 if ordered {
                     self.authority_failures = 0;
                     self.shared.report.obtained();
-                    tracing::info!("got a certificate for {name}");
+                    tracing::info!("obtained a certificate for {name}");
                 }
                 self.release(&name, true);
             }
@@ -465,7 +465,7 @@ impl Keeper {
         self.asked(name);
         let is_new = self.names.get(name).is_some_and(|entry| entry.certificate.is_none() && entry.failures == 0);
         if is_new && !self.bounds.take(Instant::now()) {
-            tracing::warn!("{name} gets no certificate now: too many new names on demand within a minute");
+            tracing::warn!("on-demand certificate for {name} delayed: too many new names within a minute");
             self.release(name, false);
             self.forget(name);
         } else {
@@ -481,8 +481,8 @@ impl Keeper {
 
     fn refused(&mut self, name: &str, verdict: &Verdict) {
         match verdict {
-            Verdict::Unreached(why) => tracing::error!("nobody says whether {name} may have a certificate: {why}"),
-            _ => tracing::info!("{name} gets no certificate: it was asked about and refused"),
+            Verdict::Unreached(why) => tracing::error!("on-demand check failed for {name}: {why}"),
+            _ => tracing::info!("on-demand check refused {name}"),
         }
         self.bounds.refuse(name, verdict, Instant::now());
         self.release(name, false);
@@ -539,7 +539,7 @@ impl Keeper {
 
     fn order_on_demand(&mut self, name: &str) {
         if self.paused_until > SystemTime::now() {
-            tracing::warn!("{name} gets no certificate now: the authority is left alone for a while");
+            tracing::warn!("certificate for {name} delayed: the authority asked to wait");
             self.release(name, false);
             self.forget(name);
         } else {

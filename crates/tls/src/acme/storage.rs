@@ -258,7 +258,10 @@ fn try_lock(redis: &Arc<Redis>, key: String) -> io::Result<Option<Lock>> {
     let keep = move || {
         while end.recv_timeout(EXTEND) == Err(RecvTimeoutError::Timeout) {
             if !extend_lock(&redis, &key, &own) {
-                tracing::warn!("the lock {key} in {} went to another server, which may do the same", redis.place());
+                tracing::warn!(
+                    "the lock {key} in {} was taken by another server, which may repeat the work",
+                    redis.place()
+                );
                 return;
             }
         }

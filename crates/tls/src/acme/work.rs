@@ -166,7 +166,7 @@ impl Shared {
             }
             Err(Error::Unsupported(_)) => Outcome::NoWindow { ask_at: None },
             Err(error) => {
-                tracing::debug!("the authority does not say when to renew: {}", chain(&error));
+                tracing::debug!("no renewal time from the authority: {}", chain(&error));
                 later
             }
         }

@@ -63,7 +63,7 @@ fn howdah() -> Setup {
         .allow_log("PHP Notice")
         // Its cookies are for HTTPS alone, as packaged; it says so with its page for what is not there.
         .allow_log("Setting secure cookie on plain HTTP")
-        .allow_log("no site is for this host")
+        .allow_log("no site has this host")
         // What the package's file for Apache says for the directory.
         .setting("pool.phpmyadmin.workers", "2")
         .setting("pool.phpmyadmin.admin_ini.upload_tmp_dir", "\"/var/lib/phpmyadmin/tmp\"")

@@ -92,7 +92,7 @@ pub(crate) fn render(status: &Value) -> String {
             let _ = writeln!(out, "  warm-up: {}", text(finding));
         }
         for path in pool["snapshot_not_learnt"].as_array().into_iter().flatten() {
-            let _ = writeln!(out, "  warm-up: not learnt, although frequent: {}", text(path));
+            let _ = writeln!(out, "  warm-up: frequent paths that are not learned: {}", text(path));
         }
         if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
             let learnt = pool["sandbox_needs"].as_array().map_or(0, Vec::len);

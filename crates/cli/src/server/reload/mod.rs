@@ -181,7 +181,7 @@ impl Server {
                 outcome.found.iter().for_each(|found| tracing::info!("{found}"));
                 tracing::info!("reloaded");
             }
-            Err(why) => tracing::error!("reload failed, everything stays as it was: {why}"),
+            Err(why) => tracing::error!("reload failed, nothing has changed: {why}"),
         }
         done
     }

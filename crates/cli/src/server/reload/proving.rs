@@ -66,7 +66,7 @@ impl Server {
         let trial = Trial::new(new.services().to_vec(), new.settings.http.clone(), deploy.canary.get(), salt);
         let trial = Arc::new(trial);
         let share = percent(deploy.canary.get());
-        tracing::info!("the new workers serve {share} of the clients for {:?}", deploy.watch);
+        tracing::info!("canary: new workers serve {share} of the clients for {:?}", deploy.watch);
         old.begin_trial(trial.clone());
         let until = Instant::now() + deploy.watch;
         let failure = loop {

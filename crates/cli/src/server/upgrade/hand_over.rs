@@ -70,7 +70,7 @@ impl HandOver {
         let socket = AsyncFd::with_interest(ours, Interest::READABLE).map_err(no_socket)?;
         let program = self.program.binary.display().to_string();
         let successor = Successor::start(&self.program, &self.launcher, theirs).map_err(|error| error.to_string())?;
-        tracing::info!("an upgrade begins: {program} is to take over");
+        tracing::info!("upgrade: starting {program}");
         let mut running = Running { successor: Some(successor) };
         let mut given = Vec::new();
         let replaced = tokio::select! {

@@ -65,8 +65,8 @@ impl UnderWay {
                 }
                 Err(NotReplaced::Refused(why)) => drop(waiter.send(Err(why))),
                 Err(NotReplaced::Failed(why)) => {
-                    tracing::error!("the upgrade has failed, and this process goes on: {why}");
-                    let _ = waiter.send(Err(format!("the upgrade has failed, and the old process goes on: {why}")));
+                    tracing::error!("upgrade failed, this process keeps serving: {why}");
+                    let _ = waiter.send(Err(format!("upgrade failed, the old process keeps serving: {why}")));
                 }
             }
         }

@@ -40,7 +40,7 @@ pub(crate) async fn run<U: Upstream>(
     // Before anything of it is read: PHP must not run for a response that could not be kept.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
-        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
         return Err(Refusal::over_budget());
     }
     let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
@@ -129,7 +129,7 @@ impl TakesInterim for ToClient {
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
         if self.informational.send(status, headers) == (Taken::TooMuch { first: true }) {
             let id = self.id;
-            tracing::warn!(target: "howdah::php", %id, "too many or too long informational responses: the rest is dropped");
+            tracing::warn!(target: "howdah::php", %id, "too many or too long informational responses: dropping the rest");
         }
     }
 
@@ -150,10 +150,10 @@ fn log_fault(fault: &Fault, exchange: &Exchange) {
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let (target, trace) = (&*target, exchange.trace_id());
     if level == Level::Debug {
-        tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "not answered");
+        tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "request failed");
     } else if others > 0 {
-        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "not answered, like others before it");
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "request failed ({others} similar errors suppressed)");
     } else {
-        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "not answered");
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "request failed");
     }
 }

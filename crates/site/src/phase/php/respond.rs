@@ -31,7 +31,7 @@ pub(super) fn respond(
     let status = match StatusCode::from_u16(php.status) {
         Ok(status) if php.status >= 200 => status,
         _ => {
-            tracing::warn!(target: "howdah::php", %id, status = php.status, "PHP set a status that HTTP does not have");
+            tracing::warn!(target: "howdah::php", %id, status = php.status, "script set an invalid HTTP status");
             StatusCode::INTERNAL_SERVER_ERROR
         }
     };
@@ -96,7 +96,7 @@ fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
 
 fn log_refused(id: RequestId, request: &Head, why: &str) {
     let target = String::from_utf8_lossy(request.target.as_bytes());
-    tracing::warn!(target: "howdah::php", %id, %target, "the script's response was not sent, 500 instead: it has {why}");
+    tracing::warn!(target: "howdah::php", %id, %target, "script's response replaced by 500: it has {why}");
 }
 
 /// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
@@ -127,7 +127,7 @@ fn copy_headers(
 }
 
 fn log_dropped(id: RequestId, name: &[u8], why: &str) {
-    tracing::warn!(target: "howdah::php", %id, header = %name.escape_ascii(), "a header was dropped: {why}");
+    tracing::warn!(target: "howdah::php", %id, header = %name.escape_ascii(), "header dropped: {why}");
 }
 
 fn is_number(text: &str) -> bool {
@@ -185,7 +185,7 @@ impl ChunkStream for PhpStream {
                 Some(Ok(Chunk { data: chunk.data, flush: chunk.flush }))
             }
             Err(fault) => {
-                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "the response broke off");
+                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "response broke off");
                 Some(Err(io::Error::other(fault)))
             }
         })

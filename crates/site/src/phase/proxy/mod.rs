@@ -32,14 +32,14 @@ pub(crate) async fn run<U: Upstream>(
     // A response that could not be kept for a slow client would be cut.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
-        tracing::warn!(target: "howdah::request", id = %exchange.id, "refused: `http.memory` is in use");
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
         return Err(Refusal::over_budget());
     }
     let Some(settings) = site.server.settings.proxies.get(proxy) else {
         return Err(Refusal::new(StatusCode::BAD_GATEWAY));
     };
     if fields::goes_in_a_circle(&exchange.head.headers) {
-        tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "508: the request goes in a circle");
+        tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "request loops through proxies: 508");
         return Err(Refusal::new(StatusCode::LOOP_DETECTED));
     }
     let upgrade = exchange.head.asks_to_upgrade();
@@ -94,7 +94,7 @@ fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
         Trouble::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
         Trouble::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
         Trouble::Broken(error) => {
-            tracing::debug!(target: "howdah::request", id = %exchange.id, error, "the body ended early");
+            tracing::debug!(target: "howdah::request", id = %exchange.id, error, "request body ended early");
             Refusal::bad_request("a broken body")
         }
     }

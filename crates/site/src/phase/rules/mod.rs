@@ -233,7 +233,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
         Stop::Failed(failure) => {
             let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
             let (id, rule) = (exchange.id, &*failure.rule);
-            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "not followed: {}", failure.reason);
+            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "rule failed: {}", failure.reason);
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
         }
     }
