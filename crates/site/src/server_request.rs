@@ -40,7 +40,7 @@ impl<'a> ServerRequest<'a> {
         }
         match sites.find(Some(host.as_bytes())) {
             Found::Site(site) => Ok(Self { purpose, site, host: Some(host), target }),
-            Found::Nobody(_) => Err("no site is for this host".to_owned()),
+            Found::Nobody(_) => Err("no site has this host".to_owned()),
         }
     }
 

@@ -293,7 +293,7 @@ fn a_name_that_nobody_listed_gets_a_certificate_if_that_is_allowed() {
             assert_eq!(ports.fetch(refused, &root), None);
             assert_eq!(ports.fetch(refused, &root), None);
             // Remembered: it was asked about once.
-            let asked = site.log().matches("stranger.example.org gets no certificate").count();
+            let asked = site.log().matches("on-demand check refused stranger.example.org").count();
             assert_eq!((asked, authority.issued()), (1, 1), "{}", site.log());
             assert_eq!(certificate_of(&status(site), refused), Value::Null);
             let many: Vec<String> = (0..5).map(|_| ports.fetch(allowed, &root).unwrap_or_default()).collect();
