@@ -7,7 +7,7 @@
 //! - **worker and async mode for WordPress, DokuWiki and all of `packaged`**: their scripts run once. They define functions
 //!   and constants, keep the visitor in globals and end by `exit()`, so nothing of them can be a loop.
 //! - **snapshot mode for `packaged` but DokuWiki**, which has a test of its own: MediaWiki and phpMyAdmin read the request
-//!   within their first milliseconds (docs/guide/applications.md has the figures), and nobody has looked into the others.
+//!   within their first milliseconds (docs/internals/tested-applications.md has the figures), and nobody has looked into the others.
 //! - **worker mode for Laravel**: that is Octane's loop, which Debian does not package. `server/recipes.rs` has a stand-in.
 //! - **async mode for Symfony and Laravel**: both keep the request that runs in services that all requests would share.
 

@@ -240,7 +240,11 @@ fn settings(site: &Site) -> PathBuf {
 fn refused(site: &Site, why: &str) {
     let output = site.howdah().command(&["upgrade"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(text(&output).contains(why) && text(&output).contains("the old process keeps serving"), "{}", text(&output));
+    assert!(
+        text(&output).contains(why) && text(&output).contains("the old process keeps serving"),
+        "{}",
+        text(&output)
+    );
     assert_eq!(server(site), site.howdah().pid());
     let unix = Conn::open(&site.unix()).exchange(&Request::get("/hello.php")).expect(200).text();
     assert_eq!((site.get_ok("/hello.php"), unix), ("hello".to_owned(), "hello".to_owned()));
