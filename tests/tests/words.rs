@@ -11,10 +11,10 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Maximum number of findings by area. An area that is not listed has none.
 const LIMITS: &[(&str, usize)] = &[
-    (".", 134),
+    (".", 133),
     ("crates/budget", 39),
     ("crates/cli", 350),
-    ("crates/config", 306),
+    ("crates/config", 248),
     ("crates/detect", 29),
     ("crates/doctor", 132),
     ("crates/error-page", 16),
@@ -31,7 +31,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/transport", 131),
     ("docs/guide", 3),
     ("docs/internals", 95),
-    ("docs/reference", 104),
+    ("docs/reference", 21),
     ("lab", 391),
     ("php", 125),
     ("tests", 573),

@@ -63,7 +63,7 @@ pub enum Command {
         /// As JSON.
         json: bool,
     },
-    /// Show what a running server does.
+    /// Show the state of a running server.
     Status {
         /// Which server.
         server: ControlFlags,
@@ -306,7 +306,7 @@ const TRUST_EXAMPLES: &str = "\
 Examples:
   sudo howdah trust                          of the server that root starts
   sudo howdah trust --state ~/.local/state/howdah   of your own
-  howdah trust --print > ca.pem              for another machine, or a program with a list of its own";
+  howdah trust --print > ca.pem              for another machine, or a program with its own list";
 
 /// Every command with its help, for the reference: name and text.
 pub(crate) fn help_texts() -> Vec<(String, String)> {
@@ -331,28 +331,28 @@ pub fn definition() -> clap::Command {
         .subcommand(dev::sendmail_args())
         .subcommand(serve_args(
             clap::Command::new("check")
-                .about("Show the settings that serve would use, and what is wrong with them")
+                .about("Show the effective settings, or every mistake in them")
                 .after_help(CHECK_EXAMPLES),
         ))
         .subcommand(init::init_args())
         .subcommand(doctor_args(config_arg()))
         .subcommand(explain::explain_args())
         .subcommand(
-            control_args(clap::Command::new("status").about("Show what a running server does"))
+            control_args(clap::Command::new("status").about("Show the state of a running server"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
                 .arg(
                     Arg::new("watch")
                         .long("watch")
                         .short('w')
                         .action(ArgAction::SetTrue)
-                        .help("Print it every second, until the command is ended; JSON as one line each"),
+                        .help("Repeat every second until interrupted; with --json, one line each"),
                 )
                 .arg(
                     Arg::new("sandbox")
                         .long("sandbox")
                         .action(ArgAction::SetTrue)
                         .conflicts_with_all(["json", "watch"])
-                        .help("Print the [sandbox] that pools with profile \"learn\" have found to be needed"),
+                        .help("Print the [sandbox] that pools with profile \"learn\" have needed"),
                 )
                 .after_help("Examples:\n  howdah status\n  howdah status --watch\n  howdah status --json --admin unix:/run/howdah/admin.sock\n  howdah status --sandbox >> sandbox.toml"),
         )
@@ -362,7 +362,7 @@ pub fn definition() -> clap::Command {
                     Arg::new("once")
                         .long("once")
                         .action(ArgAction::SetTrue)
-                        .help("Print what happens within one second and end; so without a terminal in any case"),
+                        .help("Print one second and exit; the default without a terminal"),
                 )
                 .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah/howdah.toml"),
         )
@@ -370,27 +370,27 @@ pub fn definition() -> clap::Command {
         .subcommand(routes_args())
         .subcommand(reload::reload_args(control_args(
             clap::Command::new("reload")
-                .about("Have a running server read its settings and its code again; no request is lost"),
+                .about("Reload settings and code of a running server; no request is lost"),
         )))
         .subcommand(
             control_args(
                 clap::Command::new("upgrade")
-                    .about("Have the program that is installed now take the place of a running server; no request is lost"),
+                    .about("Replace a running server by the installed program; no request is lost"),
             )
             .after_help("Example:\n  howdah upgrade --config /etc/howdah/howdah.toml"),
         )
         .subcommand(
-            control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
+            control_args(clap::Command::new("stop").about("Stop a running server after its running requests"))
                 .after_help("Example:\n  howdah stop --listen 127.0.0.1:8080"),
         )
         .subcommand(trust_args(
             clap::Command::new("trust")
-                .about("Make this machine believe the certificates that the server makes for local names")
+                .about("Trust the certificates of the local CA on this machine")
                 .after_help(TRUST_EXAMPLES),
         ))
         .subcommand(
             clap::Command::new("completions")
-                .about("Print completions of the command line for a shell")
+                .about("Print shell completions")
                 .arg(Arg::new(SHELL).value_name("SHELL").required(true).value_parser(SHELLS))
                 .after_help("Example:\n  howdah completions bash > /etc/bash_completion.d/howdah"),
         )
@@ -406,13 +406,11 @@ fn routes_args() -> clap::Command {
     let restore = Arg::new("restore")
         .long("restore")
         .value_name("PATH")
-        .help("Have the requests for a path, or a route of the list, run in their pool again; \"*\" for all");
-    control_args(
-        clap::Command::new("routes").about("List the routes that run in classic mode because they failed elsewhere"),
-    )
-    .arg(restore)
-    .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).conflicts_with("restore").help("Print JSON"))
-    .after_help("Examples:\n  howdah routes\n  howdah routes --restore /cart")
+        .help("Restore a path, or a route of the list, to its pool; \"*\" for all");
+    control_args(clap::Command::new("routes").about("List the routes that were demoted to classic mode"))
+        .arg(restore)
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).conflicts_with("restore").help("Print JSON"))
+        .after_help("Examples:\n  howdah routes\n  howdah routes --restore /cart")
 }
 
 fn config_arg() -> Arg {
@@ -440,19 +438,22 @@ fn tls_arg() -> Arg {
         .long("tls")
         .value_name("auto|off")
         .value_parser(["auto", "off"])
-        .help("Get or make certificates: tls.auto [default: off]")
+        .help("Obtain or create certificates: tls.auto [default: off]")
         .help_heading("TLS")
 }
 
 fn trust_args(command: clap::Command) -> clap::Command {
     let state = flag_rows().map(|(_, row)| row).filter(|row| row.flag == Some("state"));
     state.map(flag).fold(command.arg(config_arg()), clap::Command::arg).args([
-        Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print the CA's certificate; install nothing"),
+        Arg::new("print")
+            .long("print")
+            .action(ArgAction::SetTrue)
+            .help("Print the CA's certificate instead of installing it"),
         Arg::new("uninstall")
             .long("uninstall")
             .action(ArgAction::SetTrue)
             .conflicts_with("print")
-            .help("Take the CA out of the system again"),
+            .help("Remove the CA from the system"),
     ])
 }
 
@@ -461,8 +462,7 @@ fn control_args(command: clap::Command) -> clap::Command {
     let rows = flag_rows().map(|(_, row)| row).filter(|row| wanted(row));
     let command = rows.map(flag).fold(command.arg(config_arg()), clap::Command::arg);
     command.mut_arg("listen", |arg| {
-        arg.help("The first address of the server that is meant; names its socket where --admin is not given")
-            .long_help(None)
+        arg.help("First address of the server; locates its socket if --admin is not given").long_help(None)
     })
 }
 

@@ -6,18 +6,17 @@ use std::path::PathBuf;
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   howdah doctor                                  the application in this directory, by its links
-  howdah doctor ~/src/shop --html report.html    another one, and a page for whoever decides
+  howdah doctor ~/src/shop --html report.html    another one, with a report to share
   howdah doctor --config /etc/howdah/howdah.toml --site shop.example
   howdah doctor --list urls.txt                  one path or address a line
   howdah doctor --list /var/log/howdah/access.log --pages 100
   howdah doctor --json now.json --against last.json
 
-It starts the application on free ports of this machine with its own howdah.toml, in every mode, and asks for pages as
-several visitors. A database of SQLite in the directory is copied before; any other database and all files are the
-application's own, so try it where nothing is at stake. Requests only read, unless a list has others and --writes allows
-them.
+It starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors.
+A SQLite database in the directory is copied first. Other databases and all files are the real ones, so use a test
+environment. Requests only read, unless a list has others and --writes allows them.
 
-Exit status: 0; 1 if there are leaks that the report given by --against did not have; 2 if nothing could be tried.";
+Exit status: 0; 1 if there are leaks that the report given by --against does not have; 2 if nothing could be tried.";
 
 /// What `howdah doctor` is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +56,7 @@ pub(crate) fn doctor_args(config: Arg) -> clap::Command {
     let switch =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     clap::Command::new("doctor")
-        .about("Find out which mode is safe for which route of an application, and what it brings")
+        .about("Find out which mode is safe for an application, and what it gains")
         .arg(
             Arg::new("directory")
                 .value_name("DIR")
@@ -67,25 +66,25 @@ pub(crate) fn doctor_args(config: Arg) -> clap::Command {
         )
         .arg(config)
         .arg(Arg::new("site").long("site").value_name("NAME").help("The site to try, where the settings have several"))
-        .arg(file("list", "Ask for these pages and follow no links: addresses, one a line, or an access log"))
-        .arg(number("pages", "40", 1..=1000).help("Ask for at most so many pages"))
-        .arg(number("visitors", "3", 2..=20).help("As so many visitors"))
+        .arg(file("list", "Request these pages and follow no links: one address per line, or an access log"))
+        .arg(number("pages", "40", 1..=1000).help("Maximum number of pages"))
+        .arg(number("visitors", "3", 2..=20).help("Number of visitors"))
         .arg(
             Arg::new("modes")
                 .long("modes")
                 .value_name("MODES")
                 .value_delimiter(',')
                 .value_parser(MODES)
-                .help("Try these modes alone [default: worker,snapshot,async]"),
+                .help("Modes to try [default: worker,snapshot,async]"),
         )
-        .arg(switch("writes", "Send requests of a list that write, too: POST, PUT and the like"))
-        .arg(file("json", "Write the report as JSON; - for standard output, and nothing else there"))
+        .arg(switch("writes", "Also send the list's writing requests: POST, PUT and the like"))
+        .arg(file("json", "Write the report as JSON; - for standard output only"))
         .arg(file("html", "Write the report as a page"))
-        .arg(file("against", "Compare with this report, which --json has written: new leaks are an error"))
-        .arg(file("loop", "Write the worker script that an application without one is tried with"))
-        .arg(Arg::new("php").long("php").value_name("VERSION|PATH").help("Which howdah-php to run"))
-        .arg(switch("allow-root", "Run PHP as root, if root starts this and the settings name no user"))
-        .arg(switch("quiet", "Do not say how far it is"))
+        .arg(file("against", "Compare with an earlier --json report: new leaks are an error"))
+        .arg(file("loop", "Write the worker script for applications without one"))
+        .arg(Arg::new("php").long("php").value_name("VERSION|PATH").help("howdah-php to run"))
+        .arg(switch("allow-root", "Run PHP as root, if the settings name no user"))
+        .arg(switch("quiet", "Do not report progress"))
         .after_help(DOCTOR_EXAMPLES)
 }
 

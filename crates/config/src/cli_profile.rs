@@ -62,7 +62,7 @@ pub(crate) fn profile_args(command: clap::Command) -> clap::Command {
     let arg = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     let formats = ProfileFormat::NAMES.map(|(name, _)| name);
     command
-        .about("Show where the PHP of a pool spends its time; requests notice nothing")
+        .about("Show where PHP spends its time, without disturbing requests")
         .arg(arg("pool", "NAME").default_value(DEFAULT_POOL).help("The pool"))
         .arg(
             arg("seconds", "N")

@@ -29,68 +29,70 @@ use crate::table::settings;
 settings! {
     /// All settings of a server.
     pub struct Settings at "" {
-        /// The directory that is served. An absolute path once loaded.
+        /// Directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
-        /// When symbolic links in the path of `root` are resolved, such as `current` that leads to a release: not at all
-        /// (`keep`), when the settings are read, so with each `reload`, or at the beginning of each `request`, as with nginx's
-        /// `$realpath_root`. `DOCUMENT_ROOT` and all that is served lie in what they led to then.
+        /// When to resolve symbolic links in the path of `root`, such as `current` pointing to a release: never
+        /// (`keep`), at each reload (`reload`), or at the beginning of each request (`request`), like nginx's
+        /// `$realpath_root`.
         ///
         /// With `reload`, `script` and `boot` are resolved too, so that code and files change together.
         root_links: RootLinks = r#""keep""# example(r#""reload""#);
-        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
-        /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
+        /// Addresses to listen on: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or
+        /// `unix:PATH`. `https://` before an address enables TLS there, see `[tls]`; `http://` is the default.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
             example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock"]"#);
-        /// Where `howdah status`, `reload` and `stop` reach the server: `unix:PATH` or `ADDR:PORT`.
+        /// Address of the admin endpoint, which `howdah status`, `reload` and `stop` use: `unix:PATH` or `ADDR:PORT`.
         ///
-        /// Whoever can connect there can stop the server, so prefer a Unix socket.
+        /// Anyone who can connect to it can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
-        /// The permissions of the admin socket, in octal. Its owner is whoever starts the server.
+        /// Permissions of the admin socket, in octal. Its owner is the user that starts the server.
         ///
-        /// Workers of the server are turned away whatever they may open.
+        /// Scripts of the server are refused whatever the permissions are.
         admin_mode: FileMode = r#""0600""# example(r#""0660""#);
-        /// The group of the admin socket; `""` for that of its owner.
+        /// Group of the admin socket; `""` for its owner's.
         admin_group: Option<String> = r#""""# example(r#""adm""#);
-        /// Let `admin` be an address that other machines can reach.
+        /// Allow an `admin` address that other machines can reach.
         admin_remote: bool = "false" example("true");
-        /// Names under which the admin endpoint is asked on an address, beside that address and `localhost`.
+        /// Additional host names that the admin endpoint responds to, besides its address and `localhost`.
         admin_hosts: Vec<String> = "[]" example(r#"["web1.internal"]"#);
-        /// What a request to the admin endpoint on an address must carry as `Authorization: Bearer TOKEN`; `""` for nothing.
+        /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
         ///
-        /// Without one every process of this machine, scripts included, can stop the server there.
+        /// Without a token any process on this machine, scripts included, can stop the server there.
         admin_token: Option<Secret> = r#""""# example(r#""a long random text""#);
-        /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools, drain workers and restore
-        /// demoted routes. Without it, it only shows.
+        /// Let the dashboard (`/dashboard` on an `admin` address) restart pools, drain workers and restore demoted
+        /// routes. Otherwise it is read-only.
         dashboard_orders: bool = "false" example("true");
-        /// The permissions of Unix sockets in `listen`, in octal.
+        /// Permissions of Unix sockets in `listen`, in octal.
         listen_mode: FileMode = r#""0660""# example(r#""0666""#);
-        /// The owner of Unix sockets in `listen`; `""` for the user that the server runs as.
+        /// Owner of Unix sockets in `listen`; `""` for the server's user.
         listen_owner: Option<String> = r#""""# example(r#""www-data""#);
-        /// The group of Unix sockets in `listen`; `""` for that of the server. A proxy in front must be in it.
+        /// Group of Unix sockets in `listen`; `""` for the server's. A proxy in front must belong to it.
         listen_group: Option<String> = r#""""# example(r#""www-data""#);
-        /// Started as root: the user that the server becomes once it listens and its logs are open; `""` for none.
+        /// User that a server started as root switches to, once it listens and its logs are open; `""` for none.
         ///
-        /// A small process stays root and starts PHP, each pool as its own `user`. Scripts can end the processes of their user
-        /// and read its files, so the server takes a user of its own where it can: `howdah`, with the groups of the pools' users
-        /// too, so that it can read what they serve. Where a user is set here and none for PHP, PHP runs as this one too.
+        /// A small process stays root and starts PHP, each pool as its `user`. Scripts can signal processes of their
+        /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
+        /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
+        /// user too.
         user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) example(r#""howdah""#);
-        /// The group that goes with it; `""` for the user's own.
+        /// Group of that user; `""` for its primary group.
         group: Option<String> = r#""""# example(r#""howdah""#);
-        /// Serve as root, and run PHP as root, where no user is set.
+        /// Serve as root, and run PHP as root, if no user is set.
         allow_root: bool = "false" flag("allow-root") example("true");
-        /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
+        /// For debugging: let other processes of the server's user read its memory, and let the kernel write its core
+        /// files.
         dumpable: bool = "false" example("true");
-        /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
+        /// Number of I/O threads. PHP runs in separate processes, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) example("2");
-        /// How long a stop waits for the requests that still run.
+        /// Time that running requests have to finish at a stop.
         grace: Duration = r#""30s""# example(r#""10s""#);
-        /// After an upgrade: how long the old process keeps the connections that it has. Each goes with its next response, so
-        /// this is for clients that ask nothing, WebSockets and long requests; what is left then is ended as in a stop.
+        /// Time that the old process keeps its connections after an upgrade. Each closes with its next response, so
+        /// this limits idle clients, WebSockets and long requests. The rest is then ended as at a stop.
         drain_timeout: Duration = r#""60s""# example(r#""1h""#);
-        /// File names tried in turn where the path is a directory.
+        /// File names tried in order for a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
-        /// The script under the root that runs where no file matches the path; `""` for none (404 then).
+        /// Script under the root that runs if no file matches the path; `""` for none (404).
         front_controller: Option<String> = r#""index.php""# example(r#""app.php""#);
         /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
         /// visitors upload to, its front controller; `""` for none.
@@ -111,20 +113,21 @@ settings! {
         /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
         /// script is said. `wordpress` has to be asked for.
         recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
-        /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
+        /// `SERVER_NAME` for scripts, whatever host was requested; `""` for the requested host.
         ///
-        /// Applications build addresses from it, mails with a link to reset a password among them.
+        /// Applications build URLs from it, for example in password reset mails.
         server_name: Option<String> = r#""""# example(r#""www.example.org""#);
-        /// Follow `.htaccess` files below the root, as Apache does with `AllowOverride All`.
+        /// Follow `.htaccess` files below the root, like Apache's `AllowOverride All`.
         ///
-        /// What runs where no file matches is then said by those files alone, and not by `front_controller`.
+        /// These files then decide what runs if no file matches; `front_controller` does not apply.
         htaccess: bool = "false" flag("htaccess") example("true");
-        /// What becomes of an `.htaccess` file with a directive that is not known: `refuse` it (500, as under Apache), or
-        /// `ignore` the directive.
+        /// How to treat an `.htaccess` file with an unknown directive: `refuse` it (500, like Apache) or `ignore` the
+        /// directive.
         htaccess_unknown: UnknownDirective = r#""refuse""# example(r#""ignore""#);
-        /// Files with sites, as glob patterns relative to the directory of `howdah.toml`; read in the order of their names.
+        /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
-        /// A file holds the keys of one `[[site]]` without that header, or several `[[site]]` and their `[pool.NAME]`.
+        /// A file contains the keys of one `[[site]]` without the header, or several `[[site]]` and their
+        /// `[pool.NAME]`.
         site_patterns: Vec<String> = r#"["conf.d/*.toml"]"# key("sites") example(r#"["sites/*.toml"]"#);
     }
     plus {
@@ -172,100 +175,98 @@ settings! {
     /// One pool of PHP workers. At the top level of `howdah.toml` these settings are the default pool's; a section
     /// `[pool.NAME]` makes another pool and inherits from there.
     pub struct PoolSettings at "" {
-        /// What lives on between two requests of a worker: nothing (`classic`), everything (`worker`), the state after
-        /// boot (`snapshot`), or everything with several requests at once (`async`).
+        /// State that a worker keeps between two requests: none (`classic`), everything (`worker`), the state after
+        /// boot (`snapshot`), or everything, with several requests at once (`async`).
         mode: Mode = r#""classic""# flag("mode") example(r#""worker""#);
-        /// The PHP script that workers run in the modes other than classic.
+        /// PHP script that workers run in the modes other than classic.
         script: Option<PathBuf> = r#""""# flag("script") example(r#""worker.php""#);
-        /// A PHP file that is run once before the first request (its state is kept in the snapshot).
+        /// PHP file that runs once before the first request; its state is part of the snapshot.
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
-        /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
+        /// Number of PHP processes: `N`, or `"MIN-MAX"` to start more under load.
         ///
-        /// Processors and memory are those that the control group allows (`howdah check` shows them). A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
+        /// The default respects limits of control groups (`howdah check` shows them). A `MIN` of 0 makes a pool on
+        /// demand: without load it has no worker, and the first request waits for one.
         workers: WorkerRange = "twice the number of processors, if memory has 64 MiB for each" auto(default_workers) flag("workers") example(r#""2-16""#);
-        /// How many idle workers are kept ready beyond those that are busy, up to `MAX`: `N`, or `"LEAST-MOST"`.
+        /// Number of idle workers to keep ready in addition to busy ones, up to `MAX`: `N`, or `"LEAST-MOST"`.
         ///
-        /// With `MOST`, idle workers up to that number stay, and those beyond it end one a second, whatever `shrink_after`
-        /// says. In mode `async` a worker counts as idle for the part of its `concurrency` that is free.
+        /// With `MOST`, that many idle workers stay, and further ones end, one a second, whatever `shrink_after` says.
+        /// In mode `async` a worker counts as idle for the free part of its `concurrency`.
         spare_workers: SpareWorkers = "0" example(r#""1-2""#);
-        /// Workers beyond `MIN` and `spare_workers` end when they have been idle for so long.
+        /// Idle time after which workers beyond `MIN` and `spare_workers` end.
         shrink_after: Duration = r#""10s""# example(r#""1m""#);
-        /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
+        /// Maximum number of concurrent requests per worker in mode `async`; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) example("500");
-        /// The longest time that a request may run in PHP; then the client gets 504 and the worker is replaced. 0 for none.
+        /// Maximum time of a request in PHP. After it the client gets 504 and the worker is replaced; 0 for none.
         ///
-        /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
+        /// In mode `async` the request is cancelled; the worker is replaced only if it has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# example(r#""5m""#);
-        /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
+        /// Maximum processor time of a request. After it the client gets 504 and the worker is replaced; 0 for none.
         ///
-        /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
-        /// outside: no script can catch it or set it anew. Not in mode `async`, whose workers run many requests at once.
+        /// It counts like PHP's `max_execution_time` (without waiting and programs that a script starts), but scripts
+        /// cannot catch or extend it. Not available in mode `async`.
         cpu_deadline: Option<Duration> = "0" example(r#""10s""#);
-        /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
+        /// Maximum number of requests that wait for a worker. Further ones wait briefly for a free place, then get 503.
         ///
-        /// Time bounds the queue, not this number: see `queue_timeout`.
+        /// `queue_timeout` is the more useful limit.
         queue: usize = "65536" in(0, 1000000) example("256");
-        /// The longest time that a request waits for a worker; then the client gets 503. It counts from the request's arrival,
-        /// wherever it has waited.
+        /// Maximum time that a request waits for a worker, from its arrival. After it the client gets 503.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
-        /// A request that runs in PHP for longer than this is noted in the slow log, with its PHP stack. 0 for none.
+        /// Time in PHP after which a request is recorded in the slow log, with its PHP stack; 0 for never.
         ///
-        /// A route may have its own limit.
+        /// Routes can override it.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
-        /// Where the slow log goes: as `log.error`, see there. Pools may share one.
+        /// Destination of the slow log, like `log.error`. Pools may share one.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
-        /// How often a request is run again whose worker died while it ran; 0 for never.
+        /// Maximum number of times that a request is run again after its worker died; 0 for never.
         ///
-        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
-        /// begun is not run again but run: that does not count.
+        /// Applies to `GET`, `HEAD` and `OPTIONS` of which nothing was sent. A request that its worker had not started
+        /// yet does not count.
         replay: u32 = "2" in(0, 2) example("0");
-        /// A worker is replaced after this many requests; 0 for never.
+        /// Number of requests after which a worker is replaced; 0 for never.
         max_requests: u64 = "0" example("10000");
-        /// A worker is replaced after a request that leaves it with more memory than this. 0 in worker mode for three quarters of
-        /// PHP's `memory_limit`, otherwise for any amount.
+        /// Memory above which a worker is replaced after a request. 0 in worker mode for three quarters of PHP's
+        /// `memory_limit`, in other modes for no limit.
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
-        /// Memory that all workers of the pool may have together; 0 for any amount.
+        /// Maximum memory of all workers of the pool together; 0 for no limit.
         ///
-        /// They are measured every few seconds, and what processes share counts in parts (PSS). Above it the largest go after their requests, and no more are started than have
-        /// room, as far as `MIN` of `workers` allows.
+        /// Measured every few seconds, with shared memory counted proportionally (PSS). Above it the largest workers
+        /// end after their request, and no more are started than fit, down to the `MIN` of `workers`.
         max_pool_memory: Option<ByteSize> = "0" example(r#""2G""#);
-        /// The longest time that PHP may take to start, boot script included.
+        /// Maximum time for PHP to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
-        /// Paths that snapshot mode requests for the snapshot before a worker takes work.
+        /// Paths that snapshot mode requests before it takes the snapshot.
         warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
-        /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
-        /// same session, cookie or token.
+        /// Request each `warmup` path as two visitors first, and serve without the warm-up if both get the same
+        /// session, cookie or token.
         warmup_check: bool = "true" example("false");
-        /// Whether a snapshot pool with a script learns from its traffic which GETs are frequent, and warms new workers up with
-        /// them beside `warmup`. Where a `recipe` boots the application it does, unless this says otherwise.
+        /// Learn frequent GETs from the traffic, and warm up new workers with them in addition to `warmup`. For
+        /// snapshot pools with a script; on by default if a `recipe` boots the application.
         ///
-        /// A learnt path is asked for without cookies and without `Authorization`. What was learnt is kept in the state directory
+        /// Learned paths are requested without cookies and `Authorization`. They are kept in the state directory
         /// (`acme.state`) for the next start.
         warmup_auto: bool = "false" example("true");
-        /// In the modes other than classic: one of so many GETs is run again in classic mode, on an idle worker and after its
-        /// response, and both responses are compared. A route that differs, or whose requests kill their workers, runs in classic
-        /// mode from then on: `howdah routes`. 0 for none.
+        /// Compare one in this many GETs with classic mode, on an idle worker, after the response. A route that
+        /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
-        /// Only requests without cookies, `Authorization` and a body. Where a `recipe` boots an application that was found, it is
-        /// 1000, unless this says otherwise.
+        /// For modes other than classic, and requests without cookies, `Authorization` and body. The default is 1000
+        /// where a `recipe` boots a detected application.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
-        /// The pool in classic mode that they run in, which serves the same root; of a pool that boots by a `recipe` it is the
-        /// pool of its site.
+        /// Pool in classic mode for these comparisons, with the same root. For a pool booted by a `recipe` it is its
+        /// site's pool.
         compare_with: Option<String> = r#""""# example(r#""plain""#);
-        /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
-        /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
+        /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
+        /// and `?full`; `""` for none. Restrict it with rules.
         ///
-        /// The admin address shows it as `/pools/NAME/status` in any case.
+        /// The admin address always has `/pools/NAME/status`.
         status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
-        /// The path that those sites answer themselves while the pool has a worker, and with 503 while it has none; `""` for
-        /// none.
+        /// Path that these sites answer with 200 while the pool has a worker, else with 503; `""` for none.
         ///
-        /// The admin address has `/pools/NAME/ping` in any case.
+        /// The admin address always has `/pools/NAME/ping`.
         ping_path: Option<String> = r#""""# example(r#""/ping""#);
-        /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
+        /// Glob patterns of files, relative to the directory of `howdah.toml`, whose changes reload the pool.
         ///
-        /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that
-        /// start with a dot must be named.
+        /// For development. `*` matches text within a name, `**` any directories, `{a,b}` either; hidden names must be
+        /// spelled out.
         watch: Vec<String> = "[]" example(r#"["src/**/*.php"]"#);
     }
     plus {
@@ -285,52 +286,51 @@ settings! {
 settings! {
     /// The PHP that a pool runs.
     pub struct PhpSettings at "php" {
-        /// Which `howdah-php` to run: a version of PHP, or a program.
+        /// `howdah-php` to run: a PHP version, or a program.
         ///
-        /// There is one for each version. `"8.4"` stands for a `howdah-php8.4` beside the `howdah` program, in `libexec/howdah`
-        /// next to that directory, or in `PATH`. In short: `php = "8.4"`, at the top level or in `[pool.NAME]`.
+        /// `"8.4"` is a `howdah-php8.4` next to the `howdah` program, in `libexec/howdah` next to that directory, or in
+        /// `PATH`. Short form: `php = "8.4"`, at the top level or in `[pool.NAME]`.
         binary: PhpProgram = "`howdah-php`, else the newest `howdah-phpX.Y`" auto(PhpProgram::plain) flag("php")
             example(r#""8.4""#);
-        /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
+        /// `php.ini` file, or its directory; `""` for PHP's default.
         config: Option<PathBuf> = r#""""# example(r#""/etc/php/8.2/fpm""#);
-        /// Values over those of `php.ini`.
+        /// Values that override `php.ini`.
         ///
-        /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean what they mean there. Any other value
-        /// is a text and reaches PHP whole, whatever it holds: `=`, `;`, `${`, quotes, line breaks. A value in quotes from
-        /// its first character to its last is meant without them.
+        /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean the same as there. Any other
+        /// value is passed as text, including `=`, `;`, `${`, quotes and line breaks. Quotes around the whole value are
+        /// removed.
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
-        /// The same, and neither scripts nor `.user.ini` files can change them.
+        /// Values like `ini` that neither scripts nor `.user.ini` files can change.
         ///
-        /// They also go before what `ini` says. Sections `[PATH=…]` and `[HOST=…]` of `php.ini`, the administrator's too, still count.
+        /// They override `ini`. Sections `[PATH=…]` and `[HOST=…]` of `php.ini` still apply.
         admin_ini: BTreeMap<String, String> = "{}" example(r#"{ open_basedir = "/srv/app:/tmp", memory_limit = "128M" }"#);
         /// Environment variables for PHP.
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
-        /// Start PHP without the variables of the server's own environment.
+        /// Start PHP without the server's environment variables.
         clear_env: bool = "false" example("true");
-        /// The user that PHP runs as; `""` for the server's. The server must be started as root.
+        /// User that PHP runs as; `""` for the server's. Requires a server started as root.
         user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
-        /// The group that goes with it; `""` for the user's own.
+        /// Group of that user; `""` for its primary group.
         group: Option<String> = r#""""# example(r#""www-data""#);
-        /// Its supplementary groups.
+        /// Supplementary groups of that user.
         groups: Vec<String> = "those that the user is in" auto(no_groups) example(r#"["video"]"#);
-        /// Let other processes of PHP's user read its memory and the kernel write core files of it, to debug it.
+        /// For debugging: let other processes of PHP's user read its memory, and let the kernel write its core files.
         dumpable: bool = "false" example("true");
-        /// Programs that PHP runs gain no rights by being setuid, setgid or having capabilities.
+        /// Disable setuid and setgid programs and file capabilities for programs that PHP runs.
         ///
-        /// `mail()` through Postfix's `sendmail` needs such rights.
+        /// `mail()` through Postfix's `sendmail` needs them.
         no_new_privs: bool = "false" example("true");
-        /// Limits of the kernel on each process, as `ulimit` sets them: `as`, `core`, `cpu` (seconds), `data`, `fsize`,
-        /// `memlock`, `nofile`, `nproc` (of the user), `stack`. A number, a size, `"unlimited"`, or `"SOFT:HARD"`.
+        /// Kernel limits of each process, like `ulimit`: `as`, `core`, `cpu` (seconds), `data`, `fsize`, `memlock`,
+        /// `nofile`, `nproc` (of the user), `stack`. A number, a size, `"unlimited"`, or `"SOFT:HARD"`.
         limits: BTreeMap<String, String> = "{}" example(r#"{ nofile = 4096, core = 0, as = "2G" }"#);
-        /// The permissions that new files of PHP do not get, in octal; `""` for those that the server was started with.
+        /// Permissions that new files of PHP do not get, in octal; `""` for the server's umask.
         umask: Option<FileMode> = r#""""# example(r#""0027""#);
-        /// The directory of the control group (cgroup v2) that PHP's processes join; it is made if its parent is there. `""` for
-        /// that of the server.
+        /// Control group (cgroup v2) of PHP's processes, created if its parent exists; `""` for the server's.
         cgroup: Option<PathBuf> = r#""""# example(r#""/sys/fs/cgroup/system.slice/howdah.service/shop""#);
-        /// Limits of that group, for all processes of the pool together: `memory.max`, `memory.high` and `memory.swap.max`
+        /// Limits of that group, for all processes of the pool: `memory.max`, `memory.high` and `memory.swap.max`
         /// (sizes), `pids.max`, `cpu.max` (cores), `cpu.weight`.
         ///
-        /// They need the controllers in the parent's directory, which the system must delegate.
+        /// The parent's directory must have the controllers, which the system must delegate.
         cgroup_limits: BTreeMap<String, String> = "{}" example(r#"{ "memory.max" = "1G", "pids.max" = 100, "cpu.max" = 1.5 }"#);
     }
     plus {}

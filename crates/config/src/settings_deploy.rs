@@ -10,14 +10,14 @@ settings! {
     /// What new workers have to show before a reload gives them all requests. If they do not, the reload fails, and the old ones
     /// serve on.
     pub struct DeploySettings at "deploy" {
-        /// Paths that new workers are asked for before they get any visitor's request: `/path` of the first site, or
-        /// `host/path`. Each must be answered with a status below 400.
+        /// Paths that new workers must answer with a status below 400 before they get any visitor's request: `/path` of
+        /// the first site, or `host/path`.
         check: Vec<String> = "[]" example(r#"["/", "shop.example/health"]"#);
-        /// The share of clients that the new workers serve at first, while they are watched: from 0, for none, to 1, for all.
+        /// Share of clients that new workers serve first, while they are watched: from 0, for none, to 1, for all.
         ///
-        /// A client is an address; that of a visitor behind a trusted proxy is the one that the proxy names.
+        /// A client is an address; behind a trusted proxy, the address that the proxy reports.
         canary: Ratio = "0.0" example("0.05");
-        /// How long they are watched. Meanwhile the old workers stay.
+        /// Time for which they are watched. Meanwhile the old workers stay.
         watch: Duration = r#""30s""# example(r#""2m""#);
     }
     plus {}

@@ -9,34 +9,37 @@ settings! {
     /// What the workers of a pool may do to the rest of the machine. `sandbox = "app"` is short for a section with only
     /// `profile`.
     pub struct SandboxSettings at "sandbox" {
-        /// What holds for the pool's workers: nothing (`off`), what an application needs and what is named below (`app`), or
-        /// nothing, but `howdah status --sandbox` prints what the application would have needed (`learn`).
+        /// Restrictions of the pool's workers: none (`off`), everything but what an application needs and what is
+        /// listed below (`app`), or none, while recording what the application would need for `howdah status --sandbox`
+        /// (`learn`).
         profile: SandboxProfile = r#""off""# example(r#""app""#);
-        /// Whether the pool stays down where the kernel cannot enforce all of it. With `false` it runs with what the kernel
-        /// can do, and the log says what is missing.
+        /// Keep the pool down if the kernel cannot enforce everything. With `false` it runs with what the kernel
+        /// supports, and the log names the rest.
         required: bool = "true" example("false");
-        /// Whether WordPress, Symfony and Laravel are recognized and get the directories that they write to.
+        /// Detect WordPress, Symfony and Laravel, and allow the directories that they write to.
         detect: bool = "true" example("false");
-        /// Files and directories that may be read beside the root, the application around it, PHP and its libraries.
+        /// Files and directories that may be read, in addition to the root, the application around it, PHP and its
+        /// libraries.
         read: Vec<PathBuf> = "[]" example(r#"["/srv/shared/translations"]"#);
         /// Directories for data: files there can be written, but are never run as PHP, neither by a request nor by
-        /// `include`. A directory that does not exist is made.
+        /// `include`. Missing directories are created.
         write: Vec<PathBuf> = "[]" example(r#"["public/wp-content/uploads"]"#);
-        /// Directories of PHP files that the application writes itself, such as compiled templates. They can be included,
-        /// but no request runs them.
+        /// Directories of PHP files that the application writes, such as compiled templates. They can be included, but
+        /// not requested.
         ///
-        /// Whoever takes over the application can leave code there. What is built at deployment needs no such directory.
+        /// An attacker who controls the application can leave code there. Caches built at deployment need no such
+        /// directory.
         write_code: Vec<PathBuf> = "[]" example(r#"["var/cache"]"#);
-        /// Programs that may be run, or directories of them. They are in the same sandbox.
+        /// Programs, or directories of programs, that may be run, in the same sandbox.
         execute: Vec<PathBuf> = "[]" example(r#"["/usr/bin/convert"]"#);
-        /// TCP ports that may be connected to, on whatever host. With none, UDP is refused too, and with it name resolution.
+        /// TCP ports that may be connected to, on any host. With none, UDP is refused too, and with it name resolution.
         connect: Vec<u16> = "[]" example("[3306, 6379, 443]");
         /// TCP ports that may be listened on.
         bind: Vec<u16> = "[]" example("[9003]");
-        /// Groups of system calls that are allowed although they are refused otherwise; for `udp` also without any port in
-        /// `connect`. The guide on the sandbox has the list.
+        /// Groups of system calls to allow that are refused by default; for `udp` also without a port in `connect`. The
+        /// guide on the sandbox lists them.
         allow: Vec<SystemCalls> = "[]" example(r#"["trace"]"#);
-        /// Groups of system calls that are refused although they are allowed otherwise.
+        /// Groups of system calls to refuse that are allowed by default.
         deny: Vec<SystemCalls> = "[]" example(r#"["unix", "fork"]"#);
     }
     plus {}

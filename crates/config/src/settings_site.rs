@@ -16,14 +16,15 @@ use crate::table::settings;
 settings! {
     /// The keys of a `[[site]]` that the top level does not have, before they are checked.
     pub struct SiteKeys at "site" {
-        /// What logs, metrics and commands call it; by default its first host.
+        /// Name in logs, metrics and commands; by default the first host.
         name: Option<String> = r#""""# example(r#""shop""#);
-        /// The hosts it is for: names, `*.NAME` for everything below one, addresses, all without port; `"default"` for hosts
-        /// that no site names. Required.
+        /// Hosts of the site: names, `*.NAME` for everything below one, addresses, all without port; `"default"` for
+        /// hosts that no site names. Required.
         ///
-        /// A name goes before a `*`, and of several `*` the longest counts. Capitals and a dot at the end mean nothing.
+        /// Names win over `*`, and longer `*` over shorter ones. Case and a final dot are ignored.
         hosts: Vec<HostPattern> = "[]" example(r#"["shop.example", "*.shop.example"]"#);
-        /// The pool that runs its scripts. A section `[site.pool]` in this place is a pool of its own, named after the site.
+        /// Pool that runs the site's scripts. A section `[site.pool]` instead makes a separate pool, named after the
+        /// site.
         pool: Option<String> = r#""default""# example(r#""shop""#);
     }
     plus {}

@@ -14,41 +14,40 @@ use crate::value::Value;
 settings! {
     /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
     pub struct TelemetrySettings at "telemetry" {
-        /// Make traces and send them.
+        /// Create and export traces.
         ///
-        /// Where it is on, the standard's environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin) say what is not
-        /// said here. Scripts never inherit those that end in `_HEADERS`.
+        /// If it is on, the standard environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and so on) fill in missing
+        /// settings. Scripts never inherit those that end in `_HEADERS`.
         enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
-        /// The collector's address. With `http/protobuf` `/v1/traces` is put behind it, unless it ends so; by default
+        /// Collector's address. With `http/protobuf` `/v1/traces` is appended if missing; the default is
         /// `http://localhost:4318`, or `http://localhost:4317` with `grpc`.
         endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
-        /// How the collector is spoken to: `http/protobuf` or `grpc`.
+        /// Protocol of the collector: `http/protobuf` or `grpc`.
         protocol: TelemetryProtocol = r#""http/protobuf""# example(r#""grpc""#);
-        /// Fields that each export carries, such as the key of a service. They are not shown.
+        /// Headers of each export, such as an API key. Their values are not shown.
         headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
-        /// Further authorities that may vouch for a collector with `https://`, in PEM.
+        /// Additional CA certificates to verify an `https://` collector with, in PEM.
         ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
-        /// Which requests are sampled, in the standard's words. `parentbased_…` follows the caller's decision where a trace has
-        /// begun elsewhere.
+        /// Sampler, by its standard name. `parentbased_…` follows the caller's decision in continued traces.
         sampler: Sampler = r#""parentbased_traceidratio""# example(r#""always_on""#);
-        /// The share of traces that is sampled, from 0 to 1, where the sampler is one with a ratio.
+        /// Share of traces to sample, from 0 to 1, for samplers with a ratio.
         ratio: Ratio = "1.0" example("0.05");
-        /// Whose `traceparent` is continued: that of `http.trusted_proxies` (`trusted`), everybody's (`always`), nobody's
-        /// (`never`). Where it is not, a new trace begins, with a link to the other one.
+        /// Callers whose `traceparent` is continued: `http.trusted_proxies` (`trusted`), all (`always`) or none
+        /// (`never`). Otherwise a new trace begins, with a link to the caller's.
         parent: ParentTrust = r#""trusted""# example(r#""always""#);
-        /// The name of this service.
+        /// Name of this service.
         service_name: String = r#""howdah""# example(r#""shop""#);
-        /// Further attributes of the resource.
+        /// Additional resource attributes.
         attributes: BTreeMap<String, String> = "{}" example(r#"{ "deployment.environment.name" = "production" }"#);
-        /// Put the query of a request into its span. Queries may hold what is nobody else's business.
+        /// Include a request's query in its span. Queries may contain private data.
         query: bool = "false" example("true");
-        /// How long an export may take, its repetitions included.
+        /// Maximum time of an export, retries included.
         timeout: Duration = r#""10s""# example(r#""3s""#);
-        /// How long a span may wait for others before it is sent.
+        /// Maximum time that a span waits for others before it is sent.
         delay: Duration = r#""1s""# example(r#""5s""#);
-        /// How many spans may wait; further ones are dropped and counted.
+        /// Maximum number of waiting spans; further ones are dropped and counted.
         queue: usize = "8192" in(1, 1000000) example("2048");
-        /// How many spans are sent at once.
+        /// Maximum number of spans per export.
         batch: usize = "512" in(1, 100000) example("256");
     }
     plus {

@@ -11,38 +11,38 @@ use crate::value::Value;
 settings! {
     /// TLS, for the addresses of `listen` that begin with `https://`.
     pub struct TlsSettings at "tls" {
-        /// The certificates: files in PEM, the server's own certificate first and its issuers behind it. A client gets the one
-        /// that is for the name it asks for, or else the first.
+        /// Certificates: files in PEM, the server's certificate first, then its issuers. A client gets the one for the
+        /// requested name, else the first.
         ///
-        /// The files are looked at every two seconds, and exchanged while the server runs; so the user that it runs as must be
-        /// able to read them. A pair that does not fit leaves the one before in place.
+        /// The files are checked every two seconds and reloaded when they change, so the server's user must be able to
+        /// read them. A pair that does not match leaves the old one in place.
         ///
-        /// In a site they are for its hosts alone, before those of the top level.
+        /// In a site they apply to its hosts, before those of the top level.
         certificates: Vec<CertificateFiles> = "[]"
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
-        /// Get or make the certificates: for the names in `[acme]`, or for `localhost` where it names none. Without a `listen`
-        /// the server listens on ports 80 and 443 then, or on 8080 and 8443 of this machine where it names none.
+        /// Obtain or create certificates: for the names in `[acme]`, or for `localhost` if it has none. Without
+        /// `listen` the server then listens on ports 80 and 443, or on 8080 and 8443 of this machine for `localhost`.
         ///
-        /// `--tls auto` says the same. In a site: for its hosts, beside the names in `[acme]`.
+        /// `--tls auto` does the same. In a site: for its hosts, in addition to the names in `[acme]`.
         auto: bool = "false" example("true");
-        /// The oldest version that is spoken.
+        /// Minimum TLS version.
         min_version: TlsVersion = r#""1.2""# example(r#""1.3""#);
-        /// Whether clients show a certificate: they are not asked (`off`), they may (`optional`), they must (`required`). One
-        /// that `client_ca` has not signed ends the connection; scripts see the others in `SSL_CLIENT_*`.
+        /// Client certificates: not requested (`off`), `optional` or `required`. One that `client_ca` has not signed
+        /// ends the connection; scripts see the others in `SSL_CLIENT_*`.
         client_auth: ClientAuth = r#""off""# example(r#""required""#);
-        /// The certificates of the authorities that sign those of clients, in PEM.
+        /// CA certificates that sign client certificates, in PEM.
         client_ca: Option<PathBuf> = r#""""# example(r#""/etc/ssl/clients-ca.pem""#);
-        /// Send requests that come without TLS to the same address with it: 301, or 308 for other methods than GET and HEAD.
-        /// What is below `/.well-known/acme-challenge/` is still served.
+        /// Redirect requests without TLS: 301 for GET and HEAD, 308 for other methods. `/.well-known/acme-challenge/`
+        /// is still served.
         redirect: bool = "false" example("true");
-        /// The value of `Strict-Transport-Security` on responses over TLS; `""` for none.
+        /// `Strict-Transport-Security` of responses over TLS; `""` for none.
         ///
-        /// Browsers keep to it for as long as it says, also when there is no certificate any more: begin with a short time.
+        /// Browsers obey it for the given time, even without a certificate: start with a short one.
         hsts: Option<String> = r#""""# example(r#""max-age=31536000; includeSubDomains""#);
-        /// Speak HTTP/3 too: over UDP, at the port of every address of `listen` that begins with `https://`. Responses over
-        /// HTTP/1.1 and HTTP/2 tell clients so, by `Alt-Svc`.
+        /// Enable HTTP/3: over UDP, at the port of every `https://` address in `listen`. Responses over HTTP/1.1 and
+        /// HTTP/2 advertise it by `Alt-Svc`.
         ///
-        /// **Experimental**, until more clients have been tried with it. The firewall must let UDP through.
+        /// **Experimental**, until more clients have been tested. The firewall must allow UDP.
         http3: bool = "false" example("true");
     }
     plus {}

@@ -17,7 +17,7 @@ It takes the flags and the howdah.toml of `howdah serve`. What it does beside:
   errors become pages with source, stack and request; such pages show your code, so it serves this machine alone
   each request gets a line here; changed code counts from the next request on
   mails stay here: `howdah mails` shows them
-  https with a certificate of the local CA: `howdah trust` once makes browsers believe it";
+  https with a certificate of the local CA: run `howdah trust` once to make browsers trust it";
 
 const MAILS_EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub(super) fn mails_args() -> clap::Command {
                 .value_parser(clap::value_parser!(usize))
                 .help("Print the mail with this number"),
         )
-        .arg(Arg::new("clear").long("clear").action(ArgAction::SetTrue).conflicts_with("show").help("Remove all"))
+        .arg(Arg::new("clear").long("clear").action(ArgAction::SetTrue).conflicts_with("show").help("Delete all"))
         .arg(config_arg())
         .after_help(MAILS_EXAMPLES);
     state.fold(command, clap::Command::arg)

@@ -17,14 +17,9 @@ pub(super) fn explain_args() -> clap::Command {
         _ => Err("expected NAME: VALUE"),
     };
     clap::Command::new("explain")
-        .about("Say which site, file, script and pool a request comes to, and why; no server needs to run")
+        .about("Explain which site, file, script and pool a request reaches; needs no running server")
         .arg(Arg::new("method").value_name("METHOD").help("The method [default: GET]"))
-        .arg(
-            Arg::new("url")
-                .value_name("URL")
-                .required(true)
-                .help("The address; a path alone is a request without a host"),
-        )
+        .arg(Arg::new("url").value_name("URL").required(true).help("The URL; a path alone is a request without a host"))
         .allow_missing_positional(true)
         .arg(
             Arg::new("header")
@@ -33,7 +28,7 @@ pub(super) fn explain_args() -> clap::Command {
                 .value_name("NAME: VALUE")
                 .value_parser(header)
                 .action(ArgAction::Append)
-                .help("A field of the request; may be repeated"),
+                .help("A header of the request; may be repeated"),
         )
         .arg(
             Arg::new("client")
@@ -41,7 +36,7 @@ pub(super) fn explain_args() -> clap::Command {
                 .value_name("ADDR")
                 .value_parser(clap::value_parser!(IpAddr))
                 .default_value("127.0.0.1")
-                .help("The address that it comes from"),
+                .help("Address of the client"),
         )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .arg(config_arg())

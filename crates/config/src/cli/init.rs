@@ -29,10 +29,10 @@ pub(super) fn init_args() -> clap::Command {
             switch("list").conflicts_with("print").help("List the applications that serve and init know"),
             switch("octane")
                 .conflicts_with_all(["print", "list"])
-                .help("Instead make the link by which Laravel Octane starts this server as its frankenphp"),
+                .help("Instead create the link by which Laravel Octane starts this server as frankenphp"),
             switch("replace")
                 .requires("octane")
-                .help("Even where the project has a FrankenPHP, which is kept as frankenphp.before-howdah"),
+                .help("Replace the project's FrankenPHP, keeping it as frankenphp.before-howdah"),
         ])
         .after_help(EXAMPLES)
 }

@@ -30,21 +30,21 @@ pub(super) fn reload_args(command: clap::Command) -> clap::Command {
             Arg::new(DRY_RUN)
                 .long(DRY_RUN)
                 .action(ArgAction::SetTrue)
-                .help("Only read and check the settings, and print what would change"),
+                .help("Check the settings and print what would change"),
         )
         .arg(
             Arg::new(CANARY)
                 .long(CANARY)
                 .value_name("SHARE")
                 .value_parser(|text: &str| Ratio::from_text(text).ok_or("expected a share such as 5% or 0.05"))
-                .help("Give new workers this share of the clients first, and go back if more of their responses fail"),
+                .help("Serve this share of clients with new workers first; roll back if more of their responses fail"),
         )
         .arg(
             Arg::new(WATCH)
                 .long(WATCH)
                 .value_name("TIME")
                 .value_parser(|text: &str| Duration::from_text(text).ok_or("expected a time such as 30s or 2m"))
-                .help("Watch them for so long, with --canary or `deploy.canary`"),
+                .help("Time to watch them, with --canary or `deploy.canary`"),
         )
         .after_help(
             "Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not \

@@ -54,80 +54,80 @@ macro_rules! metrics {
 
 metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
-        "Requests answered, by what answered (php, static, proxy, error) and class of status.";
+        "Responses, by source (php, static, proxy, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its response.";
     SiteRequests "howdah_site_requests_total" Counter ["site", "route", "front", "status"]
-        "The same by site and route: the `name` of a `[[route]]`, or its pattern; empty where none took the request.";
+        "Responses by site and route: the `name` of a `[[route]]`, or its pattern; empty without a route.";
     SiteDuration "howdah_site_request_duration_seconds" Histogram ["site", "route"]
-        "The same time by site and route.";
+        "Request duration by site and route.";
     SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "Bytes of response bodies sent, by site and route.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
-        "Requests refused because no site is for their host.";
+        "Requests refused because no site has their host.";
     Rejected "howdah_rejected_requests_total" Counter ["reason"]
-        "Requests refused because what came in is no request, by reason. They are not among the requests answered.";
+        "Malformed or premature requests, by reason. They are not counted as responses.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
-        "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+        "Connections closed at `http.max_connections` to accept new ones: idle ones, or slow to send a header.";
     ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
-        "Connections that have changed to another protocol (WebSocket) and are open.";
+        "Open connections that were upgraded (WebSocket).";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
-        "Handshakes of TLS by result: a new session, a resumed one, or failed (no common version, cipher or certificate, or no TLS at all).";
+        "TLS handshakes by result: full, resumed, or failed (no common version, cipher or certificate, or no TLS).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";
     Budget "howdah_budget_bytes" Gauge ["budget", "kind"]
-        "Bytes of `http.memory` and `http.spool`: those used by what waits, and the limit.";
+        "Bytes of `http.memory` and `http.spool`, by kind: used, and the limit.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
-        "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
+        "Reservations refused for lack of room: a request got 503, a response went to a file, a worker had to wait.";
     MemoryPressure "howdah_memory_pressure_percent" Gauge []
-        "Percent of the last ten seconds in which a process waited for memory; 0 where the kernel does not say.";
+        "Percent of the last ten seconds in which a process waited for memory; 0 if the kernel does not report it.";
     CompressionCache "howdah_compression_cache_total" Counter ["result"]
         "Bodies whose compressed form was taken from the cache (hit), or had to be made (miss).";
     LogDropped "howdah_log_dropped_total" Counter ["log"]
-        "Lines lost because the log (access, error, slow) could not be written, or not fast enough.";
+        "Lines lost because a log (access, error, slow) was not writable or too slow.";
     Spans "howdah_telemetry_spans_total" Counter ["result"]
-        "Spans of traces by what became of them: sent to the collector, failed (it did not take them), dropped (no room while they waited).";
+        "Spans by result: sent to the collector, failed (not accepted), dropped (queue full).";
     CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
-        "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
+        "Expiry of the certificate that the server obtained or created for a name, since the epoch; 0 if there is none.";
     AcmeOrders "howdah_acme_orders_total" Counter ["result"] "Attempts to obtain a certificate by ACME, by result: issued, failed.";
     PasswordChecks "howdah_password_checks_total" Counter [] "Passwords that had to be verified.";
     PasswordChecksOpen "howdah_password_checks_open" Gauge ["state"]
-        "Passwords that are being verified, a few at once, and requests that wait for that, by state: running or waiting.";
+        "Password checks by state: running (a few at once) or waiting.";
     Panics "howdah_request_panics_total" Counter []
-        "Requests that ended in a fault of the server's own code. The log has each; please report it.";
+        "Requests that ended in a bug of the server. The log has each; please report it.";
     UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
-        "1 while a server that requests are handed on to gets any, 0 while it has failed too often.";
+        "1 while an upstream server gets requests, 0 while it is out.";
     UpstreamActive "howdah_upstream_active" Gauge ["proxy", "server"]
-        "Requests that it has, upgraded connections included.";
-    UpstreamRequests "howdah_upstream_requests_total" Counter ["proxy", "server"] "Requests sent to it.";
+        "Running requests of an upstream server, upgraded connections included.";
+    UpstreamRequests "howdah_upstream_requests_total" Counter ["proxy", "server"] "Requests sent to an upstream server.";
     UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
-        "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
+        "Failures of an upstream server, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
-        "How long requests waited that found a pool on demand without a worker.";
+        "How long requests waited for a worker of a pool on demand that had none.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
-    WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
-    InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
+    WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that are running a request.";
+    InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests assigned to workers.";
     PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
-        "Bytes of memory that workers have together, shared ones in parts (PSS); only with `max_pool_memory`.";
+        "Memory of all workers, shared memory counted proportionally (PSS); only with `max_pool_memory`.";
     WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
         "Idle workers that ended because memory was short.";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
-        "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
+        "Requests moved to another worker, by reason: their worker died (worker_died: in their code, bystander: in another request's, not_begun: before it started them) or returned them.";
     Compared "howdah_pool_compared_total" Counter ["pool", "result"]
-        "Responses compared with those of classic mode (`compare_one_in`), by result: same, slower (the same, but it took longer), differs, inconclusive (classic mode failed, or there was nothing to compare), skipped (no worker was idle).";
+        "Responses compared with classic mode (`compare_one_in`), by result: same, slower (same content), differs, inconclusive (classic mode failed, or nothing to compare), skipped (no idle worker).";
     DemotedRoutes "howdah_pool_demoted_routes" Gauge ["pool"]
-        "Routes that run in classic mode because their responses differed, they took longer than there, or their requests killed workers.";
+        "Routes that run in classic mode because their responses differed, they were slower, or their requests killed workers.";
     SnapshotEvents "howdah_pool_snapshot_events_total" Counter ["pool", "event"]
-        "Snapshot mode: sessions of connections opened at boot that were reset after a request (session_reset), and workers replaced because a request has done what cannot be undone (worker_replaced).";
+        "Snapshot mode: sessions of connections opened at boot that were reset after a request (session_reset), and workers replaced because a request's changes could not be undone (worker_replaced).";
     PhpDuration "howdah_pool_php_duration_seconds" Histogram ["pool"] "How long requests ran in PHP.";
     Restores "howdah_pool_snapshot_restore_seconds" Histogram ["pool"]
-        "Snapshot mode: how long it took to put a worker back after a request.";
+        "Snapshot mode: how long it took to restore a worker after a request.";
     PoolProcessor "howdah_pool_processor_seconds_total" Counter ["pool"]
-        "Processor time of the pool's workers, with the programs that they have started and waited for.";
+        "Processor time of the pool's workers, including programs that they started and waited for.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
     PooledConnections "howdah_connection_pool_connections" Gauge ["pool", "name", "state"]
@@ -135,9 +135,9 @@ metrics! {
     PooledWaiting "howdah_connection_pool_waiting" Gauge ["pool", "name"]
         "Coroutines that wait for a connection.";
     PooledEvents "howdah_connection_pool_events_total" Counter ["pool", "name", "event"]
-        "What happened to connections of a connection pool: acquired, waited (one had to be waited for), timed_out (no connection came in time), opened, closed, open_failed, check_failed (a check or a reset), forgotten (given back only when its coroutine ended), open_transaction (given back with one).";
+        "Events of a connection pool: acquired, waited (for a free connection), timed_out (none came in time), opened, closed, open_failed, check_failed (a check or a reset), forgotten (returned only when its coroutine ended), open_transaction (returned with one).";
     PooledWaitTime "howdah_connection_pool_wait_seconds_total" Counter ["pool", "name"]
-        "Time that connections were waited for.";
+        "Time that coroutines waited for connections.";
 }
 
 /// The page of documentation about all metrics.
@@ -145,7 +145,7 @@ metrics! {
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to write it anew. -->\n\n\
-         Name, kind, labels, meaning. Times are in seconds. Histograms are native ones too, for a Prometheus that asks for them.\n\n",
+         Name, kind, labels, meaning. Times are in seconds. Histograms are also available as native ones.\n\n",
     );
     for metric in TABLE {
         let labels: String = metric.labels.iter().map(|label| format!(", `{label}`")).collect();

@@ -20,7 +20,7 @@ fn text(settings: &Settings) -> String {
             ListenAddr::Https(addr) => match name {
                 Some(name) => writeln!(
                     text,
-                    "  https://{name}:{}/   (`sudo howdah trust --state {}`, once, makes browsers believe it)",
+                    "  https://{name}:{}/   (`sudo howdah trust --state {}`, once, makes browsers trust it)",
                     addr.port(),
                     settings.acme.state.display()
                 ),
