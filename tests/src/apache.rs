@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -59,7 +60,9 @@ impl Apache {
         let output = fs::File::create(directory.path().join("output")).unwrap_or_else(|e| panic!("{e}"));
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", PROGRAM, "-X", "-f"]).arg(&file).env_remove("APACHE_RUN_DIR");
+        // Its first process replaces one that crashes, and ends all of its group.
+        command.args(["--pdeathsig", "TERM", "--", PROGRAM, "-D", "FOREGROUND", "-f"]).arg(&file).process_group(0);
+        command.env_remove("APACHE_RUN_DIR");
         let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
         let process = process.unwrap_or_else(|e| panic!("cannot start {PROGRAM}: {e}"));
         let mut apache = Self { process, port, directory };
@@ -142,6 +145,9 @@ LogLevel warn rewrite:{trace}
 ServerName localhost
 Listen 127.0.0.1:{port}
 {account}
+StartServers 1
+MinSpareServers 1
+MaxSpareServers 2
 MaxKeepAliveRequests 0
 KeepAliveTimeout 600
 TypesConfig /etc/mime.types

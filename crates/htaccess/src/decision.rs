@@ -4,7 +4,7 @@ use crate::access::Verdict;
 use crate::config::{Config, Section, Select};
 use crate::limits;
 use crate::pattern::{Effort, TooMuch};
-use crate::place::{Place, normal, split_query};
+use crate::place::{Place, beside, normal, split_query};
 use crate::redirects::{End, ErrorDocument};
 use crate::response::Response;
 use crate::rewrite::{self, Cookie, Effects};
@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::world::{Dear, Facts, Kind, World};
 use howdah_rules::auth::Auth;
 use howdah_rules::outcome::{Access, Failure, Outcome, Stop};
+use howdah_rules::path::decode;
 use howdah_rules::rule::Ini;
 use howdah_rules::users::Users;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -106,7 +107,8 @@ impl Htaccess {
         let mut environment = environment.redirected();
         environment.set("REDIRECT_STATUS", status.to_string().into_bytes());
         let previous = Some((before.path().to_vec(), before.query().map(<[u8]>::to_vec)));
-        let step = Step { path: normal(path), query, environment, previous, status, subrequest: false };
+        let path = decode(path).unwrap_or_else(|_| path.to_vec());
+        let step = Step { path: normal(&path), query, environment, previous, status, subrequest: false };
         self.walk(step, facts, world, now, before.kept())
     }
 
@@ -152,6 +154,9 @@ impl Htaccess {
         let Some(file) = config.auth.file.clone().filter(|_| config.auth.kind.as_deref() == Some("basic")) else {
             return Ok(Err("a user is required, and AuthType Basic or AuthUserFile is missing"));
         };
+        if !file.starts_with('/') {
+            return Ok(Err("AuthUserFile is no absolute path"));
+        }
         let key = (config.auth.realm.clone().unwrap_or_default(), file, users);
         if let Some((_, auth)) = self.auths.lock().iter().find(|(known, _)| *known == key) {
             return Ok(Ok(auth.clone()));
@@ -249,6 +254,8 @@ impl Walk<'_> {
             self.ended |= ended;
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
+                // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype).
+                rewrite::Outcome::Again(_) if effects.handler.is_some() => Some(status_stop(404)),
                 rewrite::Outcome::Again(path) => {
                     elsewhere = Some(path);
                     None
@@ -260,9 +267,13 @@ impl Walk<'_> {
                 return Ok(self.stop(config, scene, &effects, place, stop));
             }
         }
+        let mut changed = Environment::default();
         for change in &config.changes {
             scene.effort.spend(limits::CHANGE)?;
-            change.apply(scene);
+            change.apply(&mut changed, scene.world);
+        }
+        for (name, value) in changed.iter() {
+            scene.environment.set(name, value.to_vec());
         }
         for line in &config.redirects {
             let stop = match line.apply(scene)? {
@@ -285,9 +296,12 @@ impl Walk<'_> {
             let failure = Stop::Failed(Failure { rule: ".htaccess".into(), reason });
             return Ok(self.stop(config, scene, &effects, place, failure));
         }
+        let Some(next) = self.again(scene, &path) else {
+            return Ok(self.stop(config, scene, &effects, place, status_stop(400)));
+        };
         self.redirects += 1;
         self.cookies = effects.cookies;
-        Ok(Next::Again(self.again(scene, &path)))
+        Ok(Next::Again(next))
     }
 
     /// Whether the client may come in: else with what the request ends.
@@ -340,35 +354,69 @@ impl Walk<'_> {
         if is_directory {
             let usual = ["index.php".to_owned(), "index.html".to_owned()];
             let names = config.index.as_ref().map_or(&usual[..], |names| names.as_slice());
+            let mut failure = None;
             for name in names.iter().take(50) {
                 scene.effort.spend(10_000)?;
-                let path = if name.starts_with('/') {
-                    normal(name.as_bytes())
-                } else {
-                    normal(&[scene.path.as_slice(), name.as_bytes()].concat())
-                };
-                let there = self.world.look(&[self.facts.root, &path].concat());
-                if there.is_some_and(|entry| entry.kind == Kind::File) {
-                    let query = scene.query.take();
-                    return Ok(Next::Again(self.within(scene, path, query)));
+                let Some(path) = beside(&scene.path, name.as_bytes()) else { continue };
+                // Apache asks for each name by a request of its own, so where nothing has it FallbackResource responds,
+                // before the names behind it (mod_dir.c, fixup_dir and fixup_dflt).
+                match self.world.look(&[self.facts.root, &path].concat()).map(|entry| entry.kind) {
+                    Some(Kind::File) => {
+                        let query = scene.query.take();
+                        return Ok(Next::Again(self.within(scene, path, query)));
+                    }
+                    Some(Kind::Directory) if !path.ends_with(b"/") && config.slash != Some(false) => {
+                        let slash = add_slash(scene, &path);
+                        return Ok(self.stop(config, scene, effects, place, slash));
+                    }
+                    None if config.fallback.is_some() && !self.is_rewritten(config, scene, &path)? => {
+                        match self.fallback(config, scene, &path) {
+                            Some(Ok(next)) => return Ok(Next::Again(next)),
+                            Some(Err(stop)) => failure = Some(stop),
+                            None => {}
+                        }
+                    }
+                    _ => {}
                 }
             }
-        }
-        let nothing = place.kind.is_none() || is_directory;
-        if let Some(Some(fallback)) = config.fallback.as_ref().filter(|_| nothing) {
-            let (path, query) = split_query(fallback.as_bytes());
-            let path = if path.starts_with(b"/") {
-                normal(path)
-            } else {
-                let end = scene.path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
-                normal(&[&scene.path[..end], path].concat())
-            };
-            if path != scene.path {
-                let query = query.or_else(|| scene.query.take());
-                return Ok(Next::Again(self.within(scene, path, query)));
+            if let Some(failure) = failure {
+                return Ok(self.stop(config, scene, effects, place, failure));
+            }
+        } else if place.kind.is_none() {
+            let path = scene.path.clone();
+            match self.fallback(config, scene, &path) {
+                Some(Ok(next)) => return Ok(Next::Again(next)),
+                Some(Err(stop)) => return Ok(self.stop(config, scene, effects, place, stop)),
+                None => {}
             }
         }
         Ok(self.finish(config, scene, effects, place))
+    }
+
+    /// What responds where nothing has a path, if `FallbackResource` says so.
+    fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>, missing: &[u8]) -> Option<Result<Step, Stop>> {
+        let fallback = config.fallback.as_ref()?.as_ref()?;
+        let (path, query) = split_query(fallback.as_bytes());
+        let path = beside(missing, path)?;
+        if Place::find(self.facts.root, &path, self.world).is_none_or(|found| found.kind.is_none()) {
+            let failure = Failure { rule: ".htaccess".into(), reason: "FallbackResource leads to nothing" };
+            return Some(Err(Stop::Failed(failure)));
+        }
+        let query = query.or_else(|| scene.query.take());
+        Some(Ok(self.within(scene, path, query)))
+    }
+
+    /// True if rules lead a name elsewhere that a directory's index could have.
+    fn is_rewritten(&self, config: &Config, scene: &mut Scene<'_>, path: &[u8]) -> Result<bool, TooMuch> {
+        let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) else { return Ok(false) };
+        let own = (scene.path.clone(), scene.filename.clone(), scene.query.clone(), scene.subrequest);
+        let environment = scene.environment.clone();
+        (scene.path, scene.filename) = (path.to_vec(), [self.facts.root, path].concat());
+        scene.subrequest = true;
+        let outcome = rewrite::run(rewrite, scene, &mut Effects::default());
+        (scene.path, scene.filename, scene.query, scene.subrequest) = own;
+        scene.environment = environment;
+        Ok(outcome?.0 != rewrite::Outcome::Same)
     }
 
     fn stop(
@@ -384,17 +432,18 @@ impl Walk<'_> {
         Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
     }
 
-    /// An internal redirect to what rules have made: an address without scheme and host, so the first `?` ends the path.
-    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Step {
+    /// An internal redirect to what rules have made: an address without scheme and host, which the first `#` ends. Its path,
+    /// up to the first `?`, is decoded (http_request.c, ap_internal_redirect). `None` if it cannot be.
+    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Option<Step> {
         let before = scene.query.clone();
-        let (path, mut query) = split_query(made);
-        if let Some(own) = scene.query.take() {
-            query = Some(query.map_or_else(|| own.clone(), |before| [&before, &b"?"[..], &own].concat()));
-        }
+        let own = scene.query.take();
+        let made = own.map_or_else(|| made.to_vec(), |own| [made, b"?", &own].concat());
+        let (path, query) = split_query(made.split(|&b| b == b'#').next().unwrap_or_default());
+        let path = normal(&decode(path).ok()?);
         let mut environment = scene.environment.redirected();
         environment.set("REDIRECT_STATUS", self.status.to_string().into_bytes());
         let previous = Some((scene.path.clone(), before));
-        Step { path: normal(path), query, environment, previous, status: self.status, subrequest: false }
+        Some(Step { path, query, environment, previous, status: self.status, subrequest: false })
     }
 
     /// A request within the request that takes its place: a directory's index, or what responds where nothing is.
@@ -448,13 +497,17 @@ fn slash(config: &Config, place: &Place, scene: &Scene<'_>) -> Option<Stop> {
     if !is_directory || scene.path.ends_with(b"/") || config.slash == Some(false) {
         return None;
     }
-    let mut location = rewrite::escape_path(&scene.path);
+    Some(add_slash(scene, &scene.path))
+}
+
+fn add_slash(scene: &Scene<'_>, path: &[u8]) -> Stop {
+    let mut location = rewrite::escape_path(path);
     location.push(b'/');
     if let Some(query) = &scene.query {
         location.push(b'?');
         location.extend_from_slice(query);
     }
-    Some(redirect(301, &rewrite::qualified(&scene.facts, &location)))
+    redirect(301, &rewrite::qualified(&scene.facts, &location))
 }
 
 /// What `RequestHeader` lines make of the request's headers; none if there are no such lines.

@@ -135,6 +135,9 @@ impl Reader<'_> {
         }
         let name = line.name.to_ascii_lowercase();
         if let Some(holds) = condition(&name, &line.rest) {
+            if line.rest.is_empty() {
+                return Err(wrong(format!("<{}> says no condition", line.name)));
+            }
             return if holds { self.fill(body, lines, at, Some(line), depth) } else { skip(lines, at, line) };
         }
         if let "requireall" | "requireany" | "requirenone" = name.as_str() {
@@ -299,11 +302,7 @@ impl Reader<'_> {
             }
             "authname" => config.auth.realm = Some(first()?),
             "authuserfile" => {
-                let file = first()?;
-                if !file.starts_with('/') {
-                    return Err(format!("{file} is no absolute path"));
-                }
-                config.auth.file = Some(file);
+                config.auth.file = Some(first()?);
             }
             "sslrequiressl" => config.ssl_required = true,
             _ => return Ok(false),
@@ -328,11 +327,14 @@ impl Reader<'_> {
                 }
             }
             "expiresactive" => config.expires.active = Some(on_off(text)?),
-            "expiresdefault" => config.expires.usual = Some(Validity::new(&all.join(" "))?),
-            "expiresbytype" => {
-                let (kind, period) = all.split_first().ok_or("takes a media type and a period")?;
-                config.expires.by_type.push((kind.clone(), Validity::new(&period.join(" "))?));
-            }
+            "expiresdefault" => match all.as_slice() {
+                [period] => config.expires.usual = Some(Validity::new(period)?),
+                _ => return Err("takes a period, in quotes if it has blanks".to_owned()),
+            },
+            "expiresbytype" => match all.as_slice() {
+                [kind, period] => config.expires.by_type.push((kind.clone(), Validity::new(period)?)),
+                _ => return Err("takes a media type and a period, in quotes if it has blanks".to_owned()),
+            },
             "directoryindex" => {
                 let disabled = all.len() == 1 && all[0].eq_ignore_ascii_case("disabled");
                 let list = config.index.get_or_insert_default();

@@ -36,7 +36,10 @@ fn mistakes_are_named_with_their_line() {
         ("Redirect /x y", "neither a path nor an address"),
         ("Options +Everything", "the option +Everything is not known"),
         ("AuthType Digest", "only Basic"),
-        ("AuthUserFile users", "no absolute path"),
+        ("ExpiresByType text/css access plus 1 month", "in quotes if it has blanks"),
+        ("ExpiresDefault access plus 1 month", "in quotes if it has blanks"),
+        ("<IfModule>\n</IfModule>", "line 1: <IfModule> says no condition"),
+        ("<IfModule core.c>\n</IfModule >", "line 2: `</IfModule >` has a blank before its `>`"),
     ] {
         let found = mistake(text);
         assert!(found.contains(expected), "{text:?}: {found}");

@@ -2,9 +2,10 @@
 
 use crate::expression::Expression;
 use crate::pattern::{Pattern, Room, TooMuch};
-use crate::scene::Scene;
+use crate::scene::{Environment, Scene};
 use crate::substitute;
 use crate::text::words;
+use crate::world::World;
 
 /// One line of `SetEnvIf`, `BrowserMatch` or `SetEnvIfExpr`.
 #[derive(Debug)]
@@ -128,13 +129,14 @@ impl Change {
         }
     }
 
-    pub(crate) fn apply(&self, scene: &mut Scene<'_>) {
+    /// Changes what the lines before it have set: `UnsetEnv` leaves variables of other modules alone (mod_env.c).
+    pub(crate) fn apply(&self, changed: &mut Environment, world: &dyn World) {
         match self {
-            Self::Set(name, value) => scene.environment.set(name, value.clone().into_bytes()),
-            Self::Unset(name) => scene.environment.unset(name),
+            Self::Set(name, value) => changed.set(name, value.clone().into_bytes()),
+            Self::Unset(name) => changed.unset(name),
             Self::Pass(name) => {
-                if let Some(value) = scene.world.environment(name) {
-                    scene.environment.set(name, value.into_bytes());
+                if let Some(value) = world.environment(name) {
+                    changed.set(name, value.into_bytes());
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::limits;
 use crate::world::{Entry, Kind, World};
+use howdah_rules::path::decode;
 use std::borrow::Cow;
 
 /// A path without its query, and that.
@@ -34,6 +35,16 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     }
     made.truncate(limits::EXPANDED);
     made
+}
+
+/// The path that a directive names, beside another one if it is relative. It is encoded as in an address.
+pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let name = decode(name).ok()?;
+    if name.starts_with(b"/") {
+        return Some(normal(&name));
+    }
+    let end = other.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+    Some(normal(&[&other[..end], &name].concat()))
 }
 
 /// Where a path leads in the file system.

@@ -105,8 +105,7 @@ impl Response {
 
     /// Does what directives say to the headers of a response, but for `Header` lines.
     pub fn prepare(&self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
-        // What has no body has no type either.
-        if maker == Maker::File && status != 304 {
+        if maker == Maker::File {
             self.media_type(headers);
         }
         for cookie in &self.cookies {
@@ -155,10 +154,23 @@ impl Response {
             effort: Effort::of(world),
             response: Some((status, &seen)),
         };
-        let lines = self.config.headers.iter().filter(|line| maker != Maker::Server || line.always);
-        let mut made = headers.clone();
-        for line in lines.take(limits::DIRECTIVES) {
+        // `Header always` has fields of its own, for responses of all kinds, and changes no others (mod_headers.c,
+        // ap_headers_output_filter; the page on `Header` says so of its condition).
+        let (mut always, mut made) = (HeaderMap::new(), headers.clone());
+        let lines = || self.config.headers.iter().take(limits::DIRECTIVES);
+        for line in lines().filter(|line| line.always) {
+            line.apply(&mut always, &mut scene).map_err(|_| Dear)?;
+        }
+        for line in lines().filter(|line| !line.always && maker != Maker::Server) {
             line.apply(&mut made, &mut scene).map_err(|_| Dear)?;
+        }
+        for name in always.keys() {
+            if lines().any(|line| line.always && line.replaces(name)) {
+                made.remove(name);
+            }
+            for value in always.get_all(name) {
+                made.append(name.clone(), value.clone());
+            }
         }
         Ok(made)
     }

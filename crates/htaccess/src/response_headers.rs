@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// One line of `Header` or `RequestHeader`.
 #[derive(Debug)]
 pub(crate) struct HeaderLine {
-    /// Also for the server's own refusals.
+    /// For responses of all kinds, the server's own refusals among them.
     pub always: bool,
     name: HeaderName,
     action: Action,
@@ -110,6 +110,11 @@ impl HeaderLine {
                 .map_err(|_| format!("`{name}` is no header's name"))?,
         };
         Ok(Some(Self { always, name, action, when }))
+    }
+
+    /// True if a field's value is set rather than added to others.
+    pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
+        self.name == *name && matches!(self.action, Action::Set(_) | Action::SetIfEmpty(_))
     }
 
     /// Does it.
@@ -266,7 +271,9 @@ fn format(text: &str) -> Option<(Format<'_>, usize)> {
             _ => None,
         };
     }
-    match text.as_bytes().first()? {
+    // One at the end is itself (mod_headers.c, parse_format_tag).
+    let Some(first) = text.as_bytes().first() else { return Some((Format::Percent, 0)) };
+    match first {
         b'%' => Some((Format::Percent, 1)),
         b't' => Some((Format::Received, 1)),
         b'D' => Some((Format::Took, 1)),

@@ -81,7 +81,13 @@ fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
         None => (text, Kind::Directive),
         Some(tag) => {
             let tag = tag.strip_suffix('>').ok_or_else(|| Mistake::new(number, format!("`{text}` has no `>`")))?;
-            tag.strip_prefix('/').map_or((tag, Kind::Open), |name| (name, Kind::Close))
+            match tag.strip_prefix('/') {
+                None => (tag, Kind::Open),
+                Some(name) if name.contains(|c: char| c.is_ascii_whitespace()) => {
+                    return Err(Mistake::new(number, format!("`{text}` has a blank before its `>`")));
+                }
+                Some(name) => (name, Kind::Close),
+            }
         }
     };
     let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());

@@ -31,6 +31,34 @@ pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(plain)
 }
 
+/// Undoes percent-encoding, once.
+///
+/// # Errors
+/// What is wrong with the path.
+pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    let mut plain = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while at < raw.len() {
+        let byte = match raw[at] {
+            b'%' => match (hex(raw.get(at + 1)), hex(raw.get(at + 2))) {
+                (Some(high), Some(low)) => {
+                    at += 2;
+                    high << 4 | low
+                }
+                _ => return Err("an invalid percent-encoding in its path"),
+            },
+            byte => byte,
+        };
+        if byte == 0 {
+            return Err("a NUL byte in its path");
+        }
+        plain.push(byte);
+        at += 1;
+    }
+    Ok(plain)
+}
+
 /// Whether a path is as `normalise` leaves it and has nothing that is percent-encoded, so that it can be used as it is.
 #[must_use]
 pub fn is_plain(raw: &[u8]) -> bool {

@@ -1,34 +1,9 @@
 //! Paths of addresses: percent-decoded once, normalised, and encoded again. Each takes time in proportion to the path's
 //! length.
 
-pub(crate) use howdah_rules::path::normalise;
+pub(crate) use howdah_rules::path::{decode, normalise};
 use std::borrow::Cow;
 use std::fmt::Write as _;
-
-/// Undoes percent-encoding, once.
-pub(crate) fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
-    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut plain = Vec::with_capacity(raw.len());
-    let mut at = 0;
-    while at < raw.len() {
-        let byte = match raw[at] {
-            b'%' => match (hex(raw.get(at + 1)), hex(raw.get(at + 2))) {
-                (Some(high), Some(low)) => {
-                    at += 2;
-                    high << 4 | low
-                }
-                _ => return Err("an invalid percent-encoding in its path"),
-            },
-            byte => byte,
-        };
-        if byte == 0 {
-            return Err("a NUL byte in its path");
-        }
-        plain.push(byte);
-        at += 1;
-    }
-    Ok(plain)
-}
 
 /// A path decoded and normalised; usually it is so already.
 pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {

@@ -1,4 +1,4 @@
-//! `.htaccess` files in a running server. What each directive means is compared with Apache itself in `crates/htaccess`;
+//! `.htaccess` files in a running server. What each directive means is compared with Apache itself in `htaccess_apache`;
 //! here it is seen that the server does what comes out: scripts, files, refusals, passwords, settings of PHP, headers.
 
 use howdah_tests::{Mode, Request, Setup, Site, run};

@@ -41,6 +41,8 @@ struct Pass<'p, 'a> {
     effects: &'p mut Effects,
     status: Option<u16>,
     no_escape: bool,
+    /// A rule with `PT` was met: what rules have made is a path, whatever it looks like.
+    passed: bool,
     end: bool,
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
         return Ok((Outcome::Same, false));
     }
     let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
-    let mut pass = Pass { scene, directory, effects, status: None, no_escape: false, end: false };
+    let mut pass = Pass { scene, directory, effects, status: None, no_escape: false, passed: false, end: false };
     let outcome = match pass.list(rewrite)? {
         Some(status) => Outcome::Status(status),
         None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
@@ -117,6 +119,7 @@ impl Pass<'_, '_> {
             }
             if rule.flags.pass_through {
                 self.no_escape = false;
+                self.passed = true;
                 break;
             }
             if rule.flags.last {
@@ -296,10 +299,11 @@ impl Pass<'_, '_> {
         let made = std::mem::take(&mut self.scene.filename);
         let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
         let blank = self.scene.query.as_ref().is_some_and(has_blank);
-        if blank && (self.no_escape || has_scheme(&made).is_none()) {
+        let scheme = has_scheme(&made).filter(|_| !self.passed);
+        if blank && (self.no_escape || scheme.is_none()) {
             return Outcome::Status(403);
         }
-        if let Some(scheme) = has_scheme(&made) {
+        if let Some(scheme) = scheme {
             return self.redirect(rewrite, made, scheme, old_query);
         }
         if made.first() != Some(&b'/') {

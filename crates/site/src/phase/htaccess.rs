@@ -216,7 +216,16 @@ async fn target<U: Upstream>(
         Route::File(file) => {
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
             exchange.front = Front::Static;
-            Ok((found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?, Maker::File))
+            let mut found = found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?;
+            let refused = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::RANGE_NOT_SATISFIABLE].contains(&found.status());
+            let maker = if refused { Maker::Server } else { Maker::File };
+            // What files say of a media type holds for a 304 too, which does not name it.
+            if found.status() == StatusCode::NOT_MODIFIED
+                && let Some(media_type) = static_files::media_type(&site.static_files, &file.name)
+            {
+                found.headers_mut().insert(header::CONTENT_TYPE, media_type);
+            }
+            Ok((found, maker))
         }
         Route::Proxy(found) => {
             exchange.route = found.route;
@@ -350,14 +359,21 @@ async fn finished(
     let (mut head, body) = response.into_parts();
     let status = head.status.as_u16();
     decision.response.prepare(exchange.time, status, maker, &mut head.headers);
-    if !decision.response.has_lines() {
-        return Response::from_parts(head, body);
-    }
-    let headers = std::mem::take(&mut head.headers);
-    let made =
-        ask(exchange, path, move |_, facts, machine| decision.response.apply(facts, machine, status, maker, &headers));
-    match made.await {
-        Ok(headers) => {
+    let made = if decision.response.has_lines() {
+        let headers = std::mem::take(&mut head.headers);
+        let question = move |_: &Htaccess, facts: &Facts<'_>, machine: &Machine<'_>| {
+            decision.response.apply(facts, machine, status, maker, &headers)
+        };
+        ask(exchange, path, question).await
+    } else {
+        Ok(std::mem::take(&mut head.headers))
+    };
+    match made {
+        Ok(mut headers) => {
+            if status == StatusCode::NOT_MODIFIED {
+                headers.remove(header::CONTENT_TYPE);
+                headers.remove(header::CONTENT_ENCODING);
+            }
             head.headers = headers;
             Response::from_parts(head, body)
         }

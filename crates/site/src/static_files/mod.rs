@@ -75,6 +75,12 @@ pub(crate) fn run(
     }
 }
 
+/// The media type of the file called `name`; none if it is not there.
+pub(crate) fn media_type(files: &StaticFiles, name: &[u8]) -> Option<HeaderValue> {
+    let name = Path::new(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)));
+    Some(files.open(name).ok()?.media_type().clone())
+}
+
 /// A request's head for the page of an error: the page as a whole, whatever part or version of something else was asked for.
 pub(crate) fn page_head(head: &Head, method: Method) -> Head {
     let mut head = head.clone();

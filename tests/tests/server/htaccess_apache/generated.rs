@@ -24,9 +24,9 @@ pub(super) enum Dress {
 /// A request whose target is relative to the directory.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
-    pub method: &'static str,
+    pub method: String,
     pub target: String,
-    pub headers: Vec<(&'static str, &'static str)>,
+    pub headers: Vec<(String, String)>,
 }
 
 /// The files of each directory, beside `.htaccess`; scripts are all the same.
@@ -140,14 +140,15 @@ impl Generator {
             target.push_str(self.one_of(QUERIES));
         }
         let method = self.one_of(&["GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE"]);
-        let headers = (0..[0, 0, 0, 1, 2][self.order.below(5)]).map(|_| self.one_of(HEADERS)).collect();
-        Asked { method, target, headers }
+        let headers = (0..[0, 0, 0, 1, 2][self.order.below(5)]).map(|_| self.one_of(HEADERS));
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Asked { method: method.to_owned(), target, headers }
     }
 }
 
 impl Asked {
     pub(super) fn request(&self, directory: &str, host: &str) -> Request {
-        let mut request = Request::new(self.method, &format!("{directory}{}", self.target)).header("Host", host);
+        let mut request = Request::new(&self.method, &format!("{directory}{}", self.target)).header("Host", host);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -225,7 +226,6 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("$1", "-ge5"),
     ("$0", "^(.+)/$"),
     ("%{REQUEST_URI}::$1", "^(.*?/)(.*)::\\2$"),
-    ("%{LA-U:REQUEST_FILENAME}", "-f"),
     ("expr", "\"%{REQUEST_METHOD} in {'GET','POST'}\""),
     ("expr", "\"%{QUERY_STRING} =~ /x=(\\d+)/\""),
     ("expr", "\"! -z %{HTTP_COOKIE}\""),
@@ -295,7 +295,7 @@ const SUBSTITUTIONS: &[&str] = &[
     "https://%{SERVER_NAME}%{REQUEST_URI}?%{QUERY_STRING}",
     "https://example.org/#$1",
     "%{REQUEST_URI}",
-    "%{REQUEST_URI}.html",
+    "%{REQUEST_URI}x.html",
     "%{REQUEST_URI}?q=1",
     "%{DOCUMENT_ROOT}@/a.txt",
     "index.php?u=%{REQUEST_URI}",

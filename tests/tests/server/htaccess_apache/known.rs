@@ -9,7 +9,14 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
     if asked.target.contains("/.") {
         return Some("names that begin with a dot are not there");
     }
-    if !matches!(asked.method, "GET" | "HEAD") {
+    if theirs.get("body").is_some_and(|body| body.starts_with("<?php")) {
+        return Some("the source of PHP is not sent");
+    }
+    if theirs.get("php:REDIRECT_STATUS").is_some_and(|status| !status.starts_with('2')) {
+        // The page of an error has no body to read.
+        theirs.insert("php:body".to_owned(), "0".to_owned());
+    }
+    if !matches!(&*asked.method, "GET" | "HEAD") {
         if is(theirs, "405") || is(ours, "405") || (asked.method == "OPTIONS" && theirs.contains_key("allow")) {
             return Some("files are there for GET and HEAD, and OPTIONS is for scripts");
         }
@@ -27,6 +34,15 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
         // Scripts are always passed it.
         ours.remove("php:HTTP_AUTHORIZATION");
     }
+    if is(theirs, "416") {
+        // They say how long the file is.
+        ours.remove("content-range");
+        ours.remove("etag");
+    }
+    if let Some(challenge) = ours.get_mut("www-authenticate") {
+        // Passwords are UTF-8.
+        *challenge = challenge.replace(", charset=\"UTF-8\"", "");
+    }
     settle_types(theirs, ours);
     None
 }
@@ -39,6 +55,10 @@ fn settle_types(theirs: &mut Outcome, ours: &mut Outcome) {
     {
         // Texts have a charset here.
         *kind = plain.to_owned();
+    }
+    if theirs.get("content-type").is_some_and(|kind| kind == "text/html; charset=iso-8859-1") {
+        // The text of an `ErrorDocument` is UTF-8, as nearly all such files are.
+        theirs.insert("content-type".to_owned(), "text/html; charset=utf-8".to_owned());
     }
     for outcome in [theirs, ours] {
         // What has no type is said to have none; the tables of types differ a little.
