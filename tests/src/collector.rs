@@ -121,14 +121,10 @@ impl Collector {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
-    /// A `[telemetry]` section for `Setup::setting` that sends there at once, with further keys.
+    /// A `[telemetry]` section for `Setup::setting` that sends there, with further keys.
     #[must_use]
     pub fn section(&self, more: &str) -> String {
-        format!(
-            "{{ endpoint = \"{}\", delay = \"10ms\"{}{more} }}",
-            self.url(),
-            if more.is_empty() { "" } else { ", " }
-        )
+        format!("{{ endpoint = \"{}\"{}{more} }}", self.url(), if more.is_empty() { "" } else { ", " })
     }
 
     pub fn set(&self, manner: Manner) {

@@ -87,7 +87,7 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     }
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.
-        lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
+        lines.push("dumpable = true".to_owned());
     }
     if setup.version(mode.into()) == Some(Version::Three) && setup.settings.iter().all(|(key, _)| key != "tls.http3") {
         lines.push("tls.http3 = true".to_owned());

@@ -24,12 +24,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// Looks up a user by name or number, with the group named beside it, else the user's own, and with these
-    /// supplementary groups, else those that the user is in.
+    /// Looks up `USER` or `USER:GROUP`, each a name or a number, with these supplementary groups, else those that the user is
+    /// in. Without `GROUP` it has the user's own.
     ///
     /// # Errors
     /// What is not there, for the operator.
-    pub fn find(user: &str, group: Option<&str>, groups: &[String]) -> Result<Self, String> {
+    pub fn find(text: &str, groups: &[String]) -> Result<Self, String> {
+        let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
         let known = match user.parse() {
             Ok(number) => User::from_uid(Uid::from_raw(number)),
             Err(_) => User::from_name(user),
@@ -43,7 +44,11 @@ impl Account {
         let gid = match (group, own_group) {
             (Some(group), _) => Gid::from_raw(find_group(group)?),
             (None, Some(own)) => own,
-            (None, None) => return Err(format!("user {user} has no entry that says its group; set the group too")),
+            (None, None) => {
+                return Err(format!(
+                    "user {user} has no entry that says its group; set the group too, for example {user}:{user}"
+                ));
+            }
         };
         let groups = match (&known, groups) {
             (_, [_, ..]) => groups.iter().map(|name| find_group(name)).collect::<Result<_, _>>()?,
@@ -91,7 +96,7 @@ impl Settings {
     /// What is not there.
     pub fn account(&self) -> Result<Option<Account>, String> {
         let Some(user) = &self.user else { return Ok(None) };
-        let mut account = Account::find(user, self.group.as_deref(), &[])?;
+        let mut account = Account::find(user, &[])?;
         if self.server_user == ServerUser::Own {
             // What PHP makes for its group alone is served as well.
             for pool in self.pools.iter().filter_map(|pool| self.account_of(pool).ok().flatten()) {
@@ -109,12 +114,8 @@ impl Settings {
     /// What is not there.
     pub fn account_of(&self, pool: &PoolSettings) -> Result<Option<Account>, String> {
         let php = &pool.php;
-        let (user, group) = match (&php.user, &self.user) {
-            (Some(own), _) => (own, php.group.as_ref()),
-            (None, Some(servers)) => (servers, php.group.as_ref().or(self.group.as_ref())),
-            (None, None) => return Ok(None),
-        };
-        Account::find(user, group.map(String::as_str), &php.groups).map(Some)
+        let user = php.user.as_ref().or(self.user.as_ref());
+        user.map(|user| Account::find(user, &php.groups)).transpose()
     }
 }
 
@@ -124,19 +125,20 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name_and_number_with_their_groups() {
-        let root = Account::find("root", None, &[]).unwrap();
+        let root = Account::find("root", &[]).unwrap();
         assert_eq!((root.uid, root.gid, root.name.as_str()), (0, 0, "root"));
         assert!(root.groups.contains(&0), "{root:?}");
-        assert_eq!(Account::find("0", None, &[]).unwrap(), root);
-        let mixed = Account::find("root", Some("4711"), &["0".to_owned(), "4712".to_owned()]).unwrap();
+        assert_eq!(Account::find("0", &[]).unwrap(), root);
+        let mixed = Account::find("root:4711", &["0".to_owned(), "4712".to_owned()]).unwrap();
         assert_eq!((mixed.gid, mixed.groups), (4711, vec![0, 4712]));
-        assert_eq!(Account::find("4294960000", Some("7"), &[]).unwrap().groups, [7]);
-        for (user, group, what) in [
-            ("no-such-user", None, "there is no user \"no-such-user\""),
-            ("root", Some("no-such-group"), "there is no group \"no-such-group\""),
-            ("4294960000", None, "set the group too"),
+        assert_eq!(Account::find("4294960000:7", &[]).unwrap().groups, [7]);
+        for (user, what) in [
+            ("no-such-user", "there is no user \"no-such-user\""),
+            ("root:no-such-group", "there is no group \"no-such-group\""),
+            ("root:", "there is no group \"\""),
+            ("4294960000", "set the group too"),
         ] {
-            let error = Account::find(user, group, &[]).unwrap_err();
+            let error = Account::find(user, &[]).unwrap_err();
             assert!(error.contains(what), "{error}");
         }
     }

@@ -24,7 +24,6 @@ const OF_THE_PROCESS: &[&str] = &[
     "listen_owner",
     "listen_group",
     "user",
-    "group",
     "allow_root",
     "dumpable",
     "threads",
@@ -296,7 +295,6 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
         "listen_owner" listen_owner;
         "listen_group" listen_group;
         "user" user;
-        "group" group;
         "allow_root" allow_root;
         "dumpable" dumpable;
         "threads" threads;

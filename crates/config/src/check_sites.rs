@@ -157,26 +157,14 @@ fn fields(site: &SiteSettings, source: &mut Source<'_>) {
         let message = format!("\"{name}\" is not a field name, such as \"X-Request-Id\"");
         site.object("http.request_id_header", message, source);
     }
-    let values =
-        [("http.server_header", &site.http.server_header), ("static.cache_control", &site.static_files.cache_control)];
-    for (key, value) in values {
-        if let Some(value) = value
-            && !value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-        {
-            site.object(key, "must be printable ASCII".to_owned(), source);
-        }
+    if let Some(value) = &site.http.server_header
+        && !value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    {
+        site.object("http.server_header", "must be printable ASCII".to_owned(), source);
     }
 }
 
 fn media_types(site: &SiteSettings, source: &mut Source<'_>) {
-    for (extension, media) in &site.static_files.mime {
-        if extension.is_empty() || extension.contains(['.', '/']) {
-            site.object("static.mime", format!("\"{extension}\" must be a file name extension without a dot"), source);
-        }
-        if !is_media_type(media) {
-            site.object("static.mime", format!("\"{media}\" is not a media type, such as \"text/plain\""), source);
-        }
-    }
     if let Some(media) = site.compression.types.iter().find(|media| !is_media_type(media)) {
         let message = format!("\"{media}\" is not a media type, such as \"text/css\" or \"text/*\"");
         site.object("compression.types", message, source);

@@ -16,7 +16,7 @@ const OF_THE_SERVER: &str = "howdah";
 
 /// That account, if there is one.
 pub(crate) fn of_server() -> Option<Account> {
-    Account::find(OF_THE_SERVER, None, &[]).ok().filter(|account| account.uid != 0)
+    Account::find(OF_THE_SERVER, &[]).ok().filter(|account| account.uid != 0)
 }
 
 /// Settles which user the server becomes where only PHP's is named: scripts can end the processes of their own user.
@@ -26,14 +26,12 @@ pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     }
     let Some(php) = settings.pools.iter().find(|pool| pool.name == DEFAULT_POOL).map(|pool| &pool.php) else { return };
     let Some(user) = php.user.clone() else { return };
-    let group = php.group.clone();
     if of_server().is_some() {
         settings.server_user = ServerUser::Own;
         settings.user = Some(OF_THE_SERVER.to_owned());
     } else {
         settings.server_user = ServerUser::Shared;
         settings.user = Some(user);
-        settings.group = settings.group.take().or(group);
     }
 }
 
@@ -58,7 +56,8 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
             source.object(key, message);
         }
     }
-    if let Some(Err(message)) = settings.listen_owner.as_deref().map(|owner| Account::find(owner, Some("0"), &[])) {
+    if let Some(Err(message)) = settings.listen_owner.as_deref().map(|owner| Account::find(&format!("{owner}:0"), &[]))
+    {
         source.object("listen_owner", message);
     }
     server(settings, uid, source);
@@ -93,9 +92,6 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
 fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
     match settings.account() {
         Err(message) => source.object("user", message),
-        Ok(None) if settings.group.is_some() => {
-            source.object("group", "says nothing without a `user`".to_owned());
-        }
         Ok(None) if uid == 0 && !settings.allow_root => {
             let message = "the server was started as root and would stay it, and PHP with it. Say which user PHP is to run \
                            as, for example php.user = \"www-data\" (--user www-data); or, where nothing is at stake, \
@@ -110,14 +106,13 @@ fn php(settings: &Settings, pool: &PoolSettings, uid: u32, source: &mut Source<'
     let key = name(pool, "user");
     match settings.account_of(pool) {
         Err(message) => {
-            let own = pool.php.user.is_some() || pool.php.group.is_some() || !pool.php.groups.is_empty();
+            let own = pool.php.user.is_some() || !pool.php.groups.is_empty();
             if own {
                 source.object(&key, message);
             }
         }
-        Ok(None) if pool.php.group.is_some() || !pool.php.groups.is_empty() => {
-            let key = name(pool, if pool.php.group.is_some() { "group" } else { "groups" });
-            source.object(&key, "says nothing without a `user`".to_owned());
+        Ok(None) if !pool.php.groups.is_empty() => {
+            source.object(&name(pool, "groups"), "says nothing without a `user`".to_owned());
         }
         Ok(account) if pool.php.user.is_some() => may_become(settings, account.as_ref(), uid, &key, source),
         Ok(_) => {}

@@ -515,7 +515,7 @@ const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
         Kind::Number | Kind::Signed | Kind::Ratio => "N",
-        Kind::Duration | Kind::Limit => "DURATION",
+        Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",

@@ -7,6 +7,9 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, Settings};
 use crate::source::Source;
 
+/// `app` where no application is to be looked for.
+pub(crate) const NONE: &str = "none";
+
 /// The application in the directory that is named, or in the current one.
 pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     if source.file.is_some() {
@@ -16,7 +19,7 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     let settings = Settings::read(source);
     // They are said when the settings are read for good.
     source.errors.truncate(errors);
-    if !settings.detect {
+    if settings.app.as_deref() == Some(NONE) {
         return None;
     }
     let dir = if source.origins.of("root") == Origin::Default { &source.around.current_dir } else { &settings.root };

@@ -13,8 +13,6 @@ pub enum Kind {
     Ratio,
     /// A duration such as `"30s"`.
     Duration,
-    /// The same, where `""` is nothing said.
-    Limit,
     /// A size such as `"64K"`.
     Size,
     /// Any text.
@@ -60,7 +58,7 @@ impl Kind {
             Self::Bool => "true or false".to_owned(),
             Self::Number | Self::Signed => "a whole number".to_owned(),
             Self::Ratio => "a number from 0 to 1 (0.05)".to_owned(),
-            Self::Duration | Self::Limit => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
+            Self::Duration => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
             Self::Size => "a size (\"64K\", \"8M\", \"1G\" or a number of bytes)".to_owned(),
             Self::Text => "text in quotes".to_owned(),
             Self::Path => "a path in quotes".to_owned(),

@@ -149,6 +149,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         telemetry: TelemetrySettings::read(source),
         ..Settings::read(source)
     };
+    settings.app = settings.app.filter(|app| app != detected::NONE);
     if let Some(found) = found {
         detected::take(found, &mut settings, source);
     }

@@ -273,9 +273,6 @@ pub(crate) fn read_routes<'a>(
             workers: keys.workers,
             weight: keys.weight,
             slow_log_after: keys.slow_log_after,
-            deadline: keys.deadline.map(|limit| limit.0),
-            cpu_deadline: keys.cpu_deadline.map(|limit| limit.0),
-            queue_timeout: keys.queue_timeout.map(|limit| limit.0),
             proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
             share: None,
         };

@@ -188,28 +188,7 @@ impl Value for FileMode {
     }
 }
 
-/// A duration where nothing said is something else than zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Limit(pub Duration);
-
-impl Value for Limit {
-    const KIND: Kind = Kind::Limit;
-
-    fn from_node(node: &Node) -> Option<Self> {
-        Duration::from_node(node).map(Self)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        <Duration as Value>::from_text(text).map(Self)
-    }
-
-    fn show(&self) -> String {
-        self.0.show()
-    }
-}
-
 optional! {
-    Limit: "\"\"", |_: &Limit| false;
     Duration: "0", Duration::is_zero;
     ByteSize: "0", |size: &ByteSize| size.0 == 0;
     FileMode: "\"\"", |_: &FileMode| false;

@@ -358,9 +358,6 @@ fn kind(kind: Kind) -> Json {
         Kind::Duration => {
             json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
         }
-        Kind::Limit => {
-            json!({ "type": ["string", "number"], "pattern": "^([0-9.]+ *(us|ms|s|m|h|d)?)?$", "minimum": 0 })
-        }
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })
         }

@@ -69,19 +69,18 @@ settings! {
         listen_owner: Option<String> = r#""""# example(r#""www-data""#);
         /// Group of Unix sockets in `listen`; `""` for the server's. A proxy in front must belong to it.
         listen_group: Option<String> = r#""""# example(r#""www-data""#);
-        /// User that a server started as root switches to, once it listens and its logs are open; `""` for none.
+        /// User that a server started as root switches to, once it listens and its logs are open, or `USER:GROUP`; `""` for
+        /// none.
         ///
         /// A small process stays root and starts PHP, each pool as its `user`. Scripts can signal processes of their
         /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
         /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
         /// user too.
         user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) example(r#""howdah""#);
-        /// Group of that user; `""` for its primary group.
-        group: Option<String> = r#""""# example(r#""howdah""#);
         /// Serve as root, and run PHP as root, if no user is set.
         allow_root: bool = "false" flag("allow-root") example("true");
-        /// For debugging: let other processes of the server's user read its memory, and let the kernel write its core
-        /// files.
+        /// For debugging: let other processes of the same user read the memory of the server and of PHP, and let the kernel
+        /// write their core files.
         dumpable: bool = "false" example("true");
         /// Number of I/O threads. PHP runs in separate processes, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) example("2");
@@ -95,16 +94,13 @@ settings! {
         /// Script under the root that runs if no file matches the path; `""` for none (404).
         front_controller: Option<String> = r#""index.php""# example(r#""app.php""#);
         /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
-        /// visitors upload to, its front controller; `""` for none.
+        /// visitors upload to, its front controller. Without a `howdah.toml` the server looks for a known one in the directory
+        /// (`howdah init --list`) and takes its document root and rules; it reads files and runs none. `"none"` disables that.
         ///
         /// One of `adminer`, `bedrock`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`,
         /// `nextcloud`, `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`,
         /// `symfony`, `wordpress`.
         app: Option<String> = r#""""# example(r#""wordpress""#);
-        /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
-        ///
-        /// Its files are read, none is run. `howdah init --list` lists what is known.
-        detect: bool = "true" example("false");
         /// The recipe that boots the application in `root` once for many requests, in `mode` snapshot (the default then) or
         /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool named after
         /// the recipe, in a site `SITE.RECIPE`. All other scripts, and the front controller whenever that pool does not serve,
@@ -308,14 +304,10 @@ settings! {
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
         /// Start PHP without the server's environment variables.
         clear_env: bool = "false" example("true");
-        /// User that PHP runs as; `""` for the server's. Requires a server started as root.
+        /// User that PHP runs as, or `USER:GROUP`; `""` for the server's. Requires a server started as root.
         user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
-        /// Group of that user; `""` for its primary group.
-        group: Option<String> = r#""""# example(r#""www-data""#);
         /// Supplementary groups of that user.
         groups: Vec<String> = "those that the user is in" auto(no_groups) example(r#"["video"]"#);
-        /// For debugging: let other processes of PHP's user read its memory, and let the kernel write its core files.
-        dumpable: bool = "false" example("true");
         /// Disable setuid and setgid programs and file capabilities for programs that PHP runs.
         ///
         /// `mail()` through Postfix's `sendmail` needs them.

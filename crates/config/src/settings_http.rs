@@ -113,8 +113,6 @@ settings! {
         enabled: bool = "true" example("false");
         /// Send files whose path has a part that starts with a dot. `.well-known` is always sent.
         dotfiles: bool = "false" example("true");
-        /// `Cache-Control` of static files; `""` for none.
-        cache_control: Option<String> = r#""""# example(r#""public, max-age=3600""#);
         /// Names of files that are never sent, in any case; `*` matches any text, and `!` before a name exempts it.
         ///
         /// PHP's own endings (`.php`, `.phtml`, `.phar` and the like), `howdah.toml`, `php.ini` of `php.config`, pools'
@@ -143,8 +141,6 @@ settings! {
         /// Directories of files that scripts may send with `X-Sendfile: PATH`, with the restrictions of
         /// `x_accel_redirect`.
         x_sendfile: Vec<PathBuf> = "[]" example(r#"["/srv/files"]"#);
-        /// Media types by file name extension, in addition to the built-in list.
-        mime: BTreeMap<String, String> = "{}" example(r#"{ webmanifest = "application/manifest+json" }"#);
     }
     plus {
         /// Send `FILE.br`, `FILE.zst` or `FILE.gz` in a file's place to clients that take it; not where scripts hand files over.

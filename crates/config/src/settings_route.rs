@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::pattern::PathPattern;
-use crate::quantity::Limit;
 use crate::table::settings;
 
 settings! {
@@ -25,12 +24,6 @@ settings! {
         weight: u32 = "1" in(1, 1000) example("4");
         /// When these requests are noted in the slow log; 0 for what their pool's `slow_log_after` says.
         slow_log_after: Option<Duration> = "0" example(r#""1s""#);
-        /// How long these requests may run in PHP, in the place of the pool's `deadline`; 0 for no limit.
-        deadline: Option<Limit> = r#""""# example(r#""2m""#);
-        /// How much processor time they may use, in the place of the pool's `cpu_deadline`; 0 for no limit.
-        cpu_deadline: Option<Limit> = r#""""# example(r#""5s""#);
-        /// How long they may wait for a worker, in the place of the pool's `queue_timeout`.
-        queue_timeout: Option<Limit> = r#""""# example(r#""500ms""#);
     }
     plus {}
 }
@@ -52,21 +45,14 @@ pub struct Route {
     pub weight: u32,
     /// When its requests are noted in the slow log; `None`: when the pool says.
     pub slow_log_after: Option<Duration>,
-    /// How long its requests may run in PHP; `None`: as long as the pool says; zero: any time.
-    pub deadline: Option<Duration>,
-    /// The same for processor time.
-    pub cpu_deadline: Option<Duration>,
-    /// The same for the queue, where zero is zero.
-    pub queue_timeout: Option<Duration>,
     /// Its position among the routes of all sites that have a share.
     pub share: Option<u16>,
 }
 
 impl Route {
-    /// True if it shares its pool's workers in another way than requests without a route do, or has limits of its own.
+    /// True if it shares its pool's workers in another way than requests without a route do, or has a slow log of its own.
     #[must_use]
     pub const fn has_share(&self) -> bool {
-        let limits = self.deadline.is_some() || self.cpu_deadline.is_some() || self.queue_timeout.is_some();
-        self.workers > 0 || self.weight > 1 || limits || self.slow_log_after.is_some()
+        self.workers > 0 || self.weight > 1 || self.slow_log_after.is_some()
     }
 }

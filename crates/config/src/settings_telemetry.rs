@@ -28,8 +28,6 @@ settings! {
         headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
         /// Additional CA certificates to verify an `https://` collector with, in PEM.
         ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
-        /// Sampler, by its standard name. `parentbased_…` follows the caller's decision in continued traces.
-        sampler: Sampler = r#""parentbased_traceidratio""# example(r#""always_on""#);
         /// Share of traces to sample, from 0 to 1, for samplers with a ratio.
         ratio: Ratio = "1.0" example("0.05");
         /// Callers whose `traceparent` is continued: `http.trusted_proxies` (`trusted`), all (`always`) or none
@@ -41,18 +39,20 @@ settings! {
         attributes: BTreeMap<String, String> = "{}" example(r#"{ "deployment.environment.name" = "production" }"#);
         /// Include a request's query in its span. Queries may contain private data.
         query: bool = "false" example("true");
-        /// Maximum time of an export, retries included.
-        timeout: Duration = r#""10s""# example(r#""3s""#);
-        /// Maximum time that a span waits for others before it is sent.
-        delay: Duration = r#""1s""# example(r#""5s""#);
-        /// Maximum number of waiting spans; further ones are dropped and counted.
-        queue: usize = "8192" in(1, 1000000) example("2048");
-        /// Maximum number of spans per export.
-        batch: usize = "512" in(1, 100000) example("256");
     }
     plus {
         /// Whether nothing is put behind the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
         exact_endpoint: bool = false;
+        /// Which requests are sampled: `OTEL_TRACES_SAMPLER`.
+        sampler: Sampler = Sampler::ParentRatio;
+        /// How long an export may take, its repetitions included: `OTEL_EXPORTER_OTLP_TIMEOUT`.
+        timeout: Duration = Duration::from_secs(10);
+        /// How long a span may wait for others before it is sent: `OTEL_BSP_SCHEDULE_DELAY`.
+        delay: Duration = Duration::from_secs(1);
+        /// Maximum number of spans that wait; further ones are dropped and counted: `OTEL_BSP_MAX_QUEUE_SIZE`.
+        queue: usize = 8192;
+        /// Number of spans that are sent at once: `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`.
+        batch: usize = 512;
     }
 }
 

@@ -7,7 +7,6 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
-use crate::quantity::Limit;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings::{DEFAULT_POOL, PoolSettings};
@@ -112,9 +111,6 @@ impl Page<'_> {
                 workers: route.workers,
                 weight: route.weight,
                 slow_log_after: route.slow_log_after,
-                deadline: route.deadline.map(Limit),
-                cpu_deadline: route.cpu_deadline.map(Limit),
-                queue_timeout: route.queue_timeout.map(Limit),
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
         }

@@ -166,7 +166,7 @@ macro_rules! optional {
 
             fn from_node(node: &Node) -> Option<Self> {
                 if matches!(&node.tree, Tree::Text(text) if text.is_empty()) {
-                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode | Kind::Limit).then_some(None);
+                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode).then_some(None);
                 }
                 let value = <$ty as Value>::from_node(node)?;
                 Some(if $is_none(&value) { None } else { Some(value) })

@@ -61,8 +61,8 @@ index = ["home.php"]
 [http]
 max_body = "3M"
 [static]
-cache_control = "no-cache"
-mime = { one = "text/one" }
+dotfiles = true
+x_accel_redirect = { "/one/" = "/usr" }
 [pool.api]
 workers = 2
 [[route]]
@@ -76,7 +76,7 @@ root = "a"
 front_controller = ""
 server_name = "shop.example"
 [site.static]
-mime = { two = "text/two" }
+x_accel_redirect = { "/two/" = "/etc" }
 [site.http]
 max_body = "64M"
 [site.log]
@@ -101,9 +101,9 @@ pool = "api"
     assert_eq!((&shop.index, &rest.index), (&vec!["home.php".to_owned()], &vec!["home.php".to_owned()]));
     assert_eq!((shop.front_controller.as_deref(), rest.front_controller.as_deref()), (None, Some("index.php")));
     assert_eq!((shop.http.max_body, rest.http.max_body), (Some(ByteSize(64 << 20)), Some(ByteSize(3 << 20))));
-    assert_eq!(shop.static_files.cache_control.as_deref(), Some("no-cache"));
-    assert_eq!(shop.static_files.mime.len(), 2);
-    assert_eq!(rest.static_files.mime.len(), 1);
+    assert!(shop.static_files.dotfiles);
+    assert_eq!(shop.static_files.x_accel_redirect.len(), 2);
+    assert_eq!(rest.static_files.x_accel_redirect.len(), 1);
     assert_eq!((shop.routes.len(), shop.routes[0].pattern.as_str()), (1, "/x/*"));
     assert_eq!(rest.routes, settings.routes);
     let shares: Vec<_> = settings.shares().iter().map(|route| (route.workers, route.weight)).collect();
@@ -190,7 +190,7 @@ fn what_is_shown_says_the_same() {
     let files = Files::new(&[
         (
             "howdah.toml",
-            "[static]\ncache_control = \"no-cache\"\n[[site]]\nhosts = [\"default\"]\nroot = \"a\"\n[site.static]\ncache_control = \"public\"\n[[site.route]]\nmatch = \"/x\"\npool = \"b.example\"\n",
+            "[static]\ndotfiles = true\n[[site]]\nhosts = [\"default\"]\nroot = \"a\"\n[site.static]\ndotfiles = false\n[[site.route]]\nmatch = \"/x\"\npool = \"b.example\"\n",
         ),
         (
             "conf.d/b.toml",

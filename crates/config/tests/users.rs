@@ -18,8 +18,7 @@ fn root_must_say_whom_it_becomes() {
         ("user = \"root\"", "root is root"),
         ("user = \"0\"", "root is root"),
         ("user = \"no-such-user\"", "there is no user \"no-such-user\""),
-        ("user = \"nobody\"\ngroup = \"no-such-group\"", "there is no group"),
-        ("group = \"nogroup\"", "says nothing without a `user`"),
+        ("user = \"nobody:no-such-group\"", "there is no group"),
         ("user = \"nobody\"\n[php]\nuser = \"root\"", "root is root"),
         ("user = \"nobody\"\n[pool.a]\nuser = \"no-such-user\"", "pool.a"),
         ("allow_root = true\n[php]\ngroups = [\"nogroup\"]", "says nothing without a `user`"),
@@ -47,7 +46,7 @@ fn only_root_becomes_somebody_else() {
     assert!(errors.contains("only root can become nobody; the server was started by 4294960000"), "{errors}");
     assert!(errors.contains("only root can become root"), "{errors}");
     // Whoever it is already may be named.
-    let nobody = howdah_config::Account::find("nobody", None, &[]).unwrap();
+    let nobody = howdah_config::Account::find("nobody", &[]).unwrap();
     site.write("howdah.toml", "user = \"nobody\"\n[php]\nuser = \"nobody\"\n");
     site.uid = Some(nobody.uid);
     site.load().unwrap();
@@ -56,11 +55,11 @@ fn only_root_becomes_somebody_else() {
 #[test]
 fn a_pool_runs_as_its_own_user_or_the_servers() {
     let mut site = Site::new(
-        "user = \"nobody\"\ngroup = \"daemon\"\n[pool.a]\nuser = \"daemon\"\ngroups = [\"nogroup\"]\n[pool.b]\ngroup = \"root\"\n",
+        "user = \"nobody:daemon\"\n[pool.a]\nuser = \"daemon\"\ngroups = [\"nogroup\"]\n[pool.b]\nuser = \"nobody:root\"\n",
     );
     site.uid = Some(0);
     let settings = site.load().unwrap().settings;
-    let nobody = howdah_config::Account::find("nobody", Some("daemon"), &[]).unwrap();
+    let nobody = howdah_config::Account::find("nobody:daemon", &[]).unwrap();
     let account = |name: &str| settings.account_of(settings.pool(name).unwrap()).unwrap().unwrap();
     assert_eq!(settings.account().unwrap().unwrap(), nobody);
     assert_eq!(account("default"), nobody);

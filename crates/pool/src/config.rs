@@ -1,6 +1,5 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
-use crate::request::time_limits::TimeLimits;
 use howdah_budget::Budgets;
 use howdah_transport::WorkerSpec;
 use howdah_transport::privileges::Privileges;
@@ -17,14 +16,12 @@ pub struct RouteShare {
     pub weight: u32,
     /// When its requests are noted in the slow log; `None`: when the pool says.
     pub slow_log_after: Option<Duration>,
-    /// How long its requests may take.
-    pub limits: TimeLimits,
 }
 
 impl RouteShare {
     /// True if its requests share one turn while they wait, whichever client they are from.
     pub(crate) fn is_own_flow(&self) -> bool {
-        self.workers > 0 || self.weight > 1 || self.limits != TimeLimits::default()
+        self.workers > 0 || self.weight > 1
     }
 }
 

@@ -144,10 +144,7 @@ impl Pool {
         }
         let target = self.learns_from(&request);
         let (sink, receiver) = sink::new(self.limits.clone(), stats, request.share.clone());
-        let mut pending = Box::new(Pending::new(request, sink));
-        if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
-            pending.limits = pending.limits.over(route.limits);
-        }
+        let pending = Box::new(Pending::new(request, sink));
         if let Err(fault) = self.submit(pending).await {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);

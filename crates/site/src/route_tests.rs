@@ -404,9 +404,6 @@ fn the_pool_is_chosen_by_the_decoded_path() {
             workers: 0,
             weight: 1,
             slow_log_after: None,
-            deadline: None,
-            cpu_deadline: None,
-            queue_timeout: None,
             share: None,
         };
         let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();

@@ -193,7 +193,7 @@ fn what_is_said_counts_more_than_what_is_found() {
     let (top, dir) = project("laravel/framework", "v11.33.2");
     let app = |arguments: &[&str]| said(top.path(), &dir, arguments, "app");
     assert_eq!(app(&[]), "app = \"laravel\" # found Laravel 11.33.2");
-    assert_eq!(app(&["--set", "detect=false"]), "app = \"\" # default");
+    assert_eq!(app(&["--set", "app=none"]), "app = \"\" # --set app");
     assert_eq!(app(&["--set", "front_controller=other.php"]), "app = \"\" # default");
     assert_eq!(app(&["--htaccess"]), "app = \"\" # default");
     assert_eq!(app(&["--mode", "worker", "--script", "public/other.php"]), "app = \"\" # default");
@@ -271,7 +271,7 @@ fn what_is_found_is_said_with_what_would_be_faster() {
         let said = served(top.path(), &dir, &[], |ask| assert_eq!(ask("/a").0, 200));
         assert!(said.contains(what) && said.contains(how), "{package}: {said}");
         assert!(said.contains(&dir.join("public").display().to_string()), "{package}: {said}");
-        let said = served(top.path(), &dir, &["--set", "detect=false"], |ask| assert_eq!(ask("/a").0, 200));
+        let said = served(top.path(), &dir, &["--set", "app=none"], |ask| assert_eq!(ask("/a").0, 200));
         assert!(!said.contains("found "), "{said}");
     }
 }

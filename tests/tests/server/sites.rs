@@ -22,7 +22,7 @@ env = { POOL = "own" }
 max_body = 10
 server_header = "Shop"
 
-[static]
+[[rule]]
 cache_control = "max-age=5"
 
 [log]

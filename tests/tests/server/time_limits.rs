@@ -1,28 +1,25 @@
-//! How long requests may run, compute and wait: by pool, by route, by rule.
+//! How long requests may run, compute and wait: by pool, by rule.
 
 use howdah_tests::{Conn, Request, php, scenario, script_scenario};
 
-const ROUTES: &str = r#"[{ match = "/long.php", pool = "default", deadline = "60s" }, { match = "/short.php", pool = "default", deadline = "1s" }]"#;
-const RULES: &str =
-    r#"[{ path = "/ruled.php", deadline = "1s" }, { path = "/long.php", query = { now = true }, deadline = "1s" }]"#;
+const RULES: &str = r#"[{ path = "/long.php", deadline = "60s" }, { path = "/short.php", deadline = "1s" },
+    { path = "/long.php", query = { now = true }, deadline = "1s" }]"#;
 
 script_scenario!(
-    a_route_and_a_rule_have_deadlines_of_their_own,
-    howdah_only = "deadlines of routes are Howdah's own",
+    a_rule_has_a_deadline_of_its_own,
+    howdah_only = "deadlines of rules are Howdah's own",
     |s| s
         .workers(2)
         .setting("deadline", r#""2s""#)
-        .setting("route", ROUTES)
         .setting("rule", RULES)
         .expect_log("past the deadline")
         .php("long.php", "sleep(isset($_GET['now']) ? 30 : 4); echo 'done';")
         .php("short.php", "sleep(30);")
-        .php("ruled.php", "sleep(30);")
         .php("other.php", "sleep(30);"),
     |site| {
         // Twice as long as others may run.
         assert_eq!(site.get_ok("/long.php"), "done");
-        for target in ["/short.php", "/ruled.php", "/other.php", "/long.php?now"] {
+        for target in ["/short.php", "/other.php", "/long.php?now"] {
             assert_eq!(site.get(target).status, 504, "{target}");
             let _ = site.wait_for_log(&["past the deadline", target]);
         }
@@ -37,7 +34,7 @@ script_scenario!(
     |s| s
         .workers(1)
         .setting("cpu_deadline", r#""1s""#)
-        .setting("route", r#"[{ match = "/free.php", pool = "default", cpu_deadline = "0" }]"#)
+        .setting("rule", r#"[{ path = "/free.php", cpu_deadline = "0" }]"#)
         .expect_log("past its processor time")
         .php("compute.php", php!("time_limits/compute.php"))
         .php("free.php", "for ($end = hrtime(true) + 3_000_000_000; hrtime(true) < $end;) { } echo 'free';")
@@ -56,12 +53,12 @@ script_scenario!(
 );
 
 scenario!(
-    a_route_says_how_long_its_requests_wait,
-    howdah_only = "limits of routes are Howdah's own",
+    a_rule_says_how_long_its_requests_wait,
+    howdah_only = "limits of rules are Howdah's own",
     |s| s
         .workers(1)
         .setting("queue_timeout", r#""60s""#)
-        .setting("route", r#"[{ match = "/search.php", pool = "default", queue_timeout = "1s" }]"#)
+        .setting("rule", r#"[{ path = "/search.php", queue_timeout = "1s" }]"#)
         .allow_log("queue_timeout")
         .php("hold.php", "require 'gate.php'; gate('only'); echo 'held';")
         .php("search.php", "echo 'found';")

@@ -16,8 +16,10 @@ const SEEN: &str = "echo ($_SERVER['HTTP_TRACEPARENT'] ?? 'none') . ' ' . ($_SER
 
 fn with(collector: &Collector, more: &str, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
     let section = collector.section(more);
-    let set =
-        |s: Setup| setup(s.workers(1).setting("telemetry", &section).php("seen.php", SEEN).file("a.txt", "static"));
+    let set = |s: Setup| {
+        let s = s.own_env("OTEL_BSP_SCHEDULE_DELAY", "10").setting("telemetry", &section);
+        setup(s.workers(1).php("seen.php", SEEN).file("a.txt", "static"))
+    };
     run(Mode::Classic, set, body);
 }
 
@@ -257,7 +259,8 @@ fn the_standards_variables_say_what_the_settings_leave_open() {
     let url = collector.url();
     let setup = |s: Setup| {
         s.workers(1)
-            .setting("telemetry", "{ enabled = true, delay = \"10ms\" }")
+            .setting("telemetry", "{ enabled = true }")
+            .own_env("OTEL_BSP_SCHEDULE_DELAY", "10")
             .file("a.txt", "static")
             .own_env("OTEL_EXPORTER_OTLP_ENDPOINT", &url)
             .own_env("OTEL_SERVICE_NAME", "from-environment")
@@ -277,10 +280,14 @@ fn the_standards_variables_say_what_the_settings_leave_open() {
 #[test]
 fn the_last_spans_are_sent_before_the_server_ends() {
     let collector = Collector::start();
-    let section = format!("{{ endpoint = \"{}\", delay = \"1h\" }}", collector.url());
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("telemetry", &section).file("a.txt", "static"),
+        |s| {
+            s.workers(1)
+                .setting("telemetry", &collector.section(""))
+                .own_env("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+                .file("a.txt", "static")
+        },
         |site| {
             assert_eq!(site.get_ok("/a.txt"), "static");
             site.howdah().signal(rustix::process::Signal::TERM);

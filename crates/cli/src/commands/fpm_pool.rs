@@ -47,10 +47,9 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     }
     let clears = !pool.get("clear_env").is_some_and(is_off);
     let _ = writeln!(page, "\n[php]\nclear_env = {clears}");
-    for key in ["user", "group"] {
-        if let Some(value) = pool.get(key) {
-            let _ = writeln!(page, "{key} = {}", quoted(value));
-        }
+    if let Some(user) = pool.get("user") {
+        let group = pool.get("group").map(|group| format!(":{group}")).unwrap_or_default();
+        let _ = writeln!(page, "user = {}", quoted(&format!("{user}{group}")));
     }
     for (key, names) in [
         ("env", &["env"][..]),
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(pool.deadline.map(|time| time.as_secs()), Some(30));
         assert_eq!(pool.slow_log_after.map(|time| time.as_secs()), Some(5));
         assert_eq!((pool.status_path.as_deref(), pool.ping_path.as_deref()), (Some("/status"), Some("/ping")));
-        assert_eq!((pool.php.user.as_deref(), pool.php.clear_env), (Some("www-data"), false));
+        assert_eq!((pool.php.user.as_deref(), pool.php.clear_env), (Some("www-data:www-data"), false));
         assert_eq!((&*pool.php.env["APP_ENV"], &*pool.php.admin_ini["memory_limit"]), ("prod", "128M"));
         assert_eq!(pool.php.ini["display_errors"], "off");
         assert!(

@@ -44,7 +44,7 @@ const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doct
 /// What is served where no known application was found. None: somebody has said what is, or it is not PHP by an index.php.
 fn plain(loaded: &Loaded) -> Option<String> {
     let settings = &loaded.settings;
-    let is_free = loaded.file.is_none() && settings.detect && settings.app.is_none();
+    let is_free = loaded.file.is_none() && loaded.origins.of("app") == Origin::Default && settings.app.is_none();
     let has_script = settings.pools.iter().any(|pool| pool.script.is_some() || pool.boot.is_some());
     let front = settings.front_controller.as_deref().unwrap_or_default().trim_start_matches('/');
     let (root, is_front) = (&settings.root, !front.is_empty() && settings.root.join(front).is_file());

@@ -59,7 +59,7 @@ pub(crate) fn announce_logs(account: Option<&Account>) {
 
 /// Who may connect to the Unix sockets among the addresses that are listened on.
 pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) -> Result<UnixAccess, String> {
-    let owner = settings.listen_owner.as_deref().map(|owner| Account::find(owner, Some("0"), &[])).transpose()?;
+    let owner = settings.listen_owner.as_deref().map(|owner| Account::find(&format!("{owner}:0"), &[])).transpose()?;
     let group = settings.listen_group.as_deref().map(find_group).transpose()?;
     Ok(UnixAccess {
         mode: settings.listen_mode.0,

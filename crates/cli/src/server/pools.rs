@@ -8,8 +8,8 @@ use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSetting
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::process::launcher::Launcher;
 use howdah_pool::{
-    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
-    prepare_pool, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, prepare_pool,
+    start_pool,
 };
 use howdah_site::upstream::{PoolPage, PoolPageText, Target};
 use howdah_site::warm_up;
@@ -247,7 +247,7 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         umask: php.umask.map(|mode| mode.0),
         no_new_privs: php.no_new_privs,
         // What learns reads the memory of workers.
-        dumpable: php.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
+        dumpable: settings.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
     };
     Ok((privileges, env))
 }
@@ -297,8 +297,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
 /// What a route says to a pool; a pool is told of all routes, so that their numbers are the same everywhere.
 fn route_share(route: &Route, pool: &PoolSettings) -> RouteShare {
     let slow_log_after = route.slow_log_after.filter(|_| route.pool == pool.name && route.proxy.is_none());
-    let limits = TimeLimits { deadline: route.deadline, cpu: route.cpu_deadline, queue: route.queue_timeout };
-    RouteShare { workers: route.workers, weight: route.weight, limits, slow_log_after }
+    RouteShare { workers: route.workers, weight: route.weight, slow_log_after }
 }
 
 /// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.

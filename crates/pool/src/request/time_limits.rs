@@ -1,4 +1,4 @@
-//! How long a request may wait, run and compute: what is said for it alone, for its route, or for its pool.
+//! How long a request may wait, run and compute: what is said for it alone, or for its pool.
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
@@ -13,21 +13,6 @@ pub struct TimeLimits {
     pub cpu: Option<Duration>,
     /// Time in the queue; zero is zero here.
     pub queue: Option<Duration>,
-}
-
-impl TimeLimits {
-    /// These, and where they say nothing, the others.
-    #[must_use]
-    pub const fn over(self, others: Self) -> Self {
-        const fn first(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-            if one.is_some() { one } else { other }
-        }
-        Self {
-            deadline: first(self.deadline, others.deadline),
-            cpu: first(self.cpu, others.cpu),
-            queue: first(self.queue, others.queue),
-        }
-    }
 }
 
 /// A request's limit: its own, or the pool's.
@@ -54,9 +39,6 @@ mod tests {
         assert_eq!(or_of_pool(Some(second), Some(minute)), Some(second));
         assert_eq!(or_of_pool(Some(second), None), Some(second));
         assert_eq!(or_of_pool(Some(Duration::ZERO), Some(minute)), None, "zero is no limit");
-        let rule = TimeLimits { deadline: Some(second), ..TimeLimits::default() };
-        let route = TimeLimits { deadline: Some(minute), queue: Some(minute), cpu: None };
-        assert_eq!(rule.over(route), TimeLimits { deadline: Some(second), queue: Some(minute), cpu: None });
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The media type of a file by the extension of its name.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -41,37 +40,14 @@ const REGISTERED: &[(&str, &str)] = &[
     ("yml", "application/yaml"),
 ];
 
-/// The types of the settings over those of the built-in list.
-#[derive(Debug, Default)]
-pub(super) struct MediaTypes {
-    own: HashMap<String, HeaderValue>,
-}
-
-impl MediaTypes {
-    /// `overrides` maps extensions (with or without the dot, in any case) to types. A type that cannot stand in a
-    /// header is left out.
-    pub(super) fn new<'a>(overrides: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        let own = overrides
-            .into_iter()
-            .filter_map(|(extension, kind)| {
-                let extension = extension.trim_start_matches('.').to_ascii_lowercase();
-                Some((extension, with_charset(kind)?))
-            })
-            .collect();
-        Self { own }
-    }
-
-    pub(super) fn of(&self, path: &Path) -> HeaderValue {
-        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
-        if let Some(own) = self.own.get(&extension) {
-            return own.clone();
-        }
-        let registered = REGISTERED.iter().find(|(registered, _)| *registered == extension).map(|(_, kind)| *kind);
-        registered
-            .or_else(|| mime_guess::from_ext(&extension).first_raw())
-            .and_then(with_charset)
-            .unwrap_or(HeaderValue::from_static("application/octet-stream"))
-    }
+/// The media type of a file by its name.
+pub(super) fn of(path: &Path) -> HeaderValue {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+    let registered = REGISTERED.iter().find(|(registered, _)| *registered == extension).map(|(_, kind)| *kind);
+    registered
+        .or_else(|| mime_guess::from_ext(&extension).first_raw())
+        .and_then(with_charset)
+        .unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
 /// Adds `charset=utf-8` to types that are text and say nothing about it.
@@ -90,12 +66,6 @@ mod tests {
 
     #[test]
     fn table() {
-        let overrides = [
-            ("webmanifest".to_owned(), "application/manifest+json".to_owned()),
-            (".TXT".to_owned(), "text/plain; charset=latin1".to_owned()),
-            ("bad".to_owned(), "a\nb".to_owned()),
-        ];
-        let types = MediaTypes::new(overrides.iter().map(|(extension, kind)| (extension, kind)));
         for (path, expected) in [
             ("a/b.html", "text/html; charset=utf-8"),
             ("a.JS", "text/javascript; charset=utf-8"),
@@ -113,12 +83,11 @@ mod tests {
             ("a.m3u8", "application/vnd.apple.mpegurl"),
             ("a.vcf", "text/vcard; charset=utf-8"),
             ("a.webmanifest", "application/manifest+json"),
-            ("a.txt", "text/plain; charset=latin1"),
-            ("a.bad", "application/octet-stream"),
+            ("a.txt", "text/plain; charset=utf-8"),
             ("a.unknownext", "application/octet-stream"),
             ("README", "application/octet-stream"),
         ] {
-            assert_eq!(types.of(Path::new(path)).to_str().unwrap(), expected, "{path}");
+            assert_eq!(of(Path::new(path)).to_str().unwrap(), expected, "{path}");
         }
     }
 }

@@ -47,7 +47,6 @@ use cache::{Cache, Opened};
 use coding::Coding;
 use content::{Content, Stamp};
 pub use links::Links;
-use media_type::MediaTypes;
 pub(crate) use real_path::{is_out_of_descriptors, real_path_of};
 use root::Root;
 
@@ -108,7 +107,7 @@ pub(crate) fn run_for_script(
     let file = files.open(path).map_err(|miss| miss.refusal(&files.path.join(path)))?;
     // Whatever the script was asked with, its response is a file.
     let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
-    let response = respond::respond(&file.0, &method, &request.headers, None, media_type);
+    let response = respond::respond(&file.0, &method, &request.headers, media_type);
     Ok(response.map(Body::files))
 }
 
@@ -191,9 +190,7 @@ pub struct StaticFiles {
     links: Arc<Links>,
     withheld: Arc<Withheld>,
     cache: Cache,
-    types: MediaTypes,
     settings: StaticSettings,
-    cache_control: Option<HeaderValue>,
     /// `static.revalidate_after` in milliseconds.
     validity: u64,
     /// `TWINS` in milliseconds.
@@ -205,7 +202,7 @@ impl StaticFiles {
     /// Opens the document root.
     ///
     /// # Errors
-    /// The root is no directory that can be reached, or `cache_control` cannot stand in a header.
+    /// The root is no directory that can be reached.
     pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings, withheld: Arc<Withheld>) -> io::Result<Self> {
         Self::with_links(root, settings, Vec::new(), withheld)
     }
@@ -221,11 +218,6 @@ impl StaticFiles {
         withheld: Arc<Withheld>,
     ) -> io::Result<Self> {
         let path = root.into();
-        let cache_control = settings.cache_control.as_deref().filter(|value| !value.is_empty());
-        let cache_control = cache_control
-            .map(HeaderValue::from_str)
-            .transpose()
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
         let links = Arc::new(Links::new(settings, public));
         Ok(Self {
             root: RwLock::new(Arc::new(Root::open(&path, links.clone(), withheld.clone())?)),
@@ -233,9 +225,7 @@ impl StaticFiles {
             path,
             withheld,
             cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
-            types: MediaTypes::new(&settings.mime),
             settings: settings.clone(),
-            cache_control,
             #[allow(clippy::cast_possible_truncation)]
             validity: settings.revalidate_after.as_millis() as u64,
             #[allow(clippy::cast_possible_truncation)]
@@ -276,7 +266,7 @@ impl StaticFiles {
     /// The response to a request for `file`: 200, 206, 304, 405, 412 or 416.
     #[must_use]
     pub fn serve(&self, file: &OpenFile, method: &Method, headers: &HeaderMap) -> Response<FileBody> {
-        respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
+        respond::respond(&file.0, method, headers, None)
     }
 
     /// Which links are followed.
@@ -345,7 +335,7 @@ impl StaticFiles {
     }
 
     fn load(&self, root: &Root, path: &Path, now: u64) -> Result<Opened, Miss> {
-        let media_type = self.types.of(path);
+        let media_type = media_type::of(path);
         let plain = Content::load(root.open_file(path)?, None, media_type.clone())?;
         let is_withheld = |content: &Content| {
             let (device, inode) = content.stamp.file();

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use howdah_protocol::FileBody;
 use http::header::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, RANGE, VARY,
+    ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, RANGE, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -24,7 +24,6 @@ pub(super) fn respond(
     opened: &Opened,
     method: &Method,
     headers: &HeaderMap,
-    cache_control: Option<&HeaderValue>,
     media_type: Option<&HeaderValue>,
 ) -> Response<FileBody> {
     let get = method == Method::GET;
@@ -60,9 +59,6 @@ pub(super) fn respond(
     let fields = response.headers_mut();
     fields.insert(ETAG, content.etag.clone());
     fields.insert(LAST_MODIFIED, content.last_modified(now));
-    if let Some(value) = cache_control {
-        fields.insert(CACHE_CONTROL, value.clone());
-    }
     if !opened.twins.is_empty() {
         fields.insert(VARY, HeaderValue::from_name(ACCEPT_ENCODING));
     }

@@ -263,9 +263,6 @@ mod tests {
             workers: 0,
             weight: 1,
             slow_log_after: None,
-            deadline: None,
-            cpu_deadline: None,
-            queue_timeout: None,
             share: None,
         };
         let written = chooses("debug", &[route], DEFAULT_POOL);

@@ -8,7 +8,6 @@ use crate::process::launcher::Launcher;
 use crate::queue::shares::Shares;
 use crate::queue::waiting::Limits;
 use crate::request::pending::Pending;
-use crate::request::time_limits::TimeLimits;
 use crate::request::{Request, RequestId};
 use crate::response::parts;
 use crate::response::sink::{self, ResponseBody};
@@ -175,5 +174,5 @@ impl Stage {
 }
 
 pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
-    RouteShare { workers, weight, slow_log_after: None, limits: TimeLimits::default() }
+    RouteShare { workers, weight, slow_log_after: None }
 }
