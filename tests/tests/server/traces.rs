@@ -232,11 +232,15 @@ fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
         for listens in [true, false] {
             let collector = if listens { Collector::start() } else { Collector::absent() };
             collector.set(Manner::Hangs);
-            let more = format!("protocol = \"{protocol}\", queue = 20, timeout = \"60s\"");
+            let more = format!("protocol = \"{protocol}\"");
             with(
                 &collector,
                 &more,
-                |s| s.allow_log("spans "),
+                |s| {
+                    s.own_env("OTEL_BSP_MAX_QUEUE_SIZE", "20")
+                        .own_env("OTEL_EXPORTER_OTLP_TIMEOUT", "60000")
+                        .allow_log("spans ")
+                },
                 |site| {
                     for _ in 0..50 {
                         assert_eq!(site.get_ok("/a.txt"), "static");
