@@ -157,6 +157,17 @@ pub fn ask_without_window(target: &Target, path: &str, times: usize) -> std::io:
     Ok(conn)
 }
 
+/// Reads frames until the head of a response has come.
+pub fn read_until_a_response(conn: &mut Conn) {
+    loop {
+        let head = read_exactly(conn, 9);
+        let _ = read_exactly(conn, u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+        if head[3] == HEADERS {
+            return;
+        }
+    }
+}
+
 /// Lets the server send so many more bytes on a stream.
 pub fn give_window(conn: &mut Conn, stream: u32, bytes: u32) -> std::io::Result<()> {
     conn.try_send(&frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes()))

@@ -70,6 +70,8 @@ pub struct AccessEntry<'a> {
     pub site: Option<&'a str>,
     /// The host that it asked for.
     pub host: Option<&'a [u8]>,
+    /// The response ended before its body did: the client left, or the script or another server broke off.
+    pub cut_off: bool,
     /// The trace that it belongs to; none where traces are not made.
     pub trace: Option<&'a str>,
     /// Why it was refused before it was parsed: `target` is the line that came in, and nothing else is known.
@@ -197,6 +199,7 @@ impl AccessEntry<'_> {
             ("queue_us", self.queue_us.map(|micros| micros.to_string())),
             ("php_us", self.php_us.map(|micros| micros.to_string())),
             ("trace_id", self.trace.map(str::to_owned)),
+            ("cut_off", self.cut_off.then(|| "true".to_owned())),
             ("refused", self.refused.map(str::to_owned)),
         ];
         for (name, value) in fields {
@@ -255,6 +258,9 @@ impl AccessEntry<'_> {
             line.extend_from_slice(b" trace=");
             field(line, trace.as_bytes());
         }
+        if self.cut_off {
+            line.extend_from_slice(b" cut_off=true");
+        }
         if let Some(reason) = self.refused {
             line.extend_from_slice(b" refused=");
             field(line, reason.as_bytes());
@@ -305,6 +311,9 @@ impl AccessEntry<'_> {
         }
         if let Some(trace) = self.trace {
             json_text(line, "trace_id", Some(trace.as_bytes()));
+        }
+        if self.cut_off {
+            line.extend_from_slice(b",\"cut_off\":true");
         }
         if let Some(reason) = self.refused {
             json_text(line, "refused", Some(reason.as_bytes()));

@@ -28,6 +28,7 @@ fn entry() -> AccessEntry<'static> {
         site: Some("shop"),
         host: Some(b"Shop.example:81"),
         trace: None,
+        cut_off: false,
         refused: None,
     }
 }
@@ -52,6 +53,16 @@ fn a_refused_request_has_its_line_and_its_reason() {
     assert!(begins && combined.ends_with(" refused=malformed\n"), "{combined}");
     let json = line(&refused, AccessFormat::Json);
     assert!(json.contains("\"method\":null,") && json.ends_with(",\"refused\":\"malformed\"}\n"), "{json}");
+}
+
+#[test]
+fn a_response_that_was_cut_off_says_so_and_others_do_not() {
+    let cut = AccessEntry { cut_off: true, ..entry() };
+    assert!(line(&cut, AccessFormat::Combined).ends_with(" cut_off=true\n"));
+    assert!(line(&cut, AccessFormat::Json).ends_with(",\"cut_off\":true}\n"));
+    for format in [AccessFormat::Combined, AccessFormat::Json] {
+        assert!(!line(&entry(), format).contains("cut_off"));
+    }
 }
 
 #[test]

@@ -140,6 +140,8 @@ pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusC
 pub(crate) struct Outgoing<'a> {
     kind: Kind,
     delivery: Delivery,
+    /// Bytes of the parts that were handed out.
+    fetched: u64,
     /// What is missing of the length that it has to have.
     left: Option<u64>,
     waits: bool,
@@ -150,7 +152,12 @@ impl<'a> Outgoing<'a> {
     /// See [`length_to_keep`] for its length.
     pub(crate) fn new(body: Body, left: Option<u64>, connection: &'a Connection) -> Self {
         let (kind, delivery) = body.open();
-        Self { kind, delivery, left, waits: false, connection }
+        Self { kind, delivery, fetched: 0, left, waits: false, connection }
+    }
+
+    /// So many bytes of the parts are on their way to the client.
+    pub(crate) fn went(&mut self, bytes: usize) {
+        self.delivery.sent += bytes as u64;
     }
 
     /// It is complete.
@@ -187,10 +194,7 @@ impl<'a> Outgoing<'a> {
                 None => TOO_LONG,
             },
             (None, Some(left)) if *left > 0 => TOO_SHORT,
-            _ => {
-                self.delivery.complete |= part.is_none();
-                return part;
-            }
+            _ => return part,
         };
         warn_of_length(why);
         Some(Err(std::io::Error::other(why)))
@@ -220,7 +224,7 @@ impl<'a> Outgoing<'a> {
             }),
         };
         match &part {
-            Some(Ok(data)) => self.delivery.sent += data.len() as u64,
+            Some(Ok(data)) => self.fetched += data.len() as u64,
             Some(Err(_)) => {}
             None => self.kind = Kind::Empty,
         }
@@ -240,7 +244,7 @@ impl<'a> Outgoing<'a> {
 
 impl Drop for Outgoing<'_> {
     fn drop(&mut self) {
-        self.delivery.complete |= self.is_at_end();
+        self.delivery.complete = self.is_at_end() && self.delivery.sent == self.fetched;
         // The stream ends before its end is told.
         self.kind = Kind::Empty;
         self.note(false);

@@ -55,6 +55,8 @@ pub struct Exchange {
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
+    /// The response ended before its body did.
+    pub cut_off: bool,
     /// What rules have changed for the script.
     pub changes: Option<Box<Changes>>,
     /// Its place in a trace; none where traces are not made.
@@ -176,6 +178,7 @@ impl Exchange {
             coding: None,
             ran: Ran::Nowhere,
             bytes: 0,
+            cut_off: false,
             changes: None,
             trace,
         };
@@ -227,6 +230,7 @@ impl Exchange {
 impl Ending for Exchange {
     fn ended(mut self: Box<Self>, bytes: u64, complete: bool) {
         self.bytes = bytes;
+        self.cut_off = !complete;
         if !complete {
             if let Some(trace) = &mut self.trace {
                 trace.cut_off = true;

@@ -28,6 +28,7 @@ pub(crate) fn record(log: &AccessLog, rejected: &Rejected<'_>) {
         compression: None,
         site: None,
         host: None,
+        cut_off: false,
         trace: None,
         refused: Some(rejected.rejection.label()),
     });

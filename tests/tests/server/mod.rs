@@ -40,6 +40,7 @@ mod links_outside;
 mod listeners;
 mod load;
 mod log_services;
+mod logged_transfers;
 mod markers;
 mod memory_pressure;
 mod native_histograms;

@@ -178,9 +178,25 @@ async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
     Ok(())
 }
 
+/// A body that is being sent. What has not gone when that ends was not sent.
+struct Underway<'a> {
+    io: &'a Mutex<Io>,
+    delivery: Delivery,
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if !self.delivery.complete {
+            self.delivery.sent = self.delivery.sent.saturating_sub(lock(self.io).out.unsent());
+        }
+    }
+}
+
 /// Sends a body as it is framed. Its end is told when this returns, or is dropped.
 async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
-    let (kind, mut delivery) = body.open();
+    let (kind, delivery) = body.open();
+    let mut underway = Underway { io, delivery };
+    let delivery = &mut underway.delivery;
     match kind {
         // An upgrade has its status, and does not come here.
         Kind::Empty | Kind::Upgrade(_) => {}
@@ -198,9 +214,9 @@ async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
                 }
             }
         }
-        Kind::Files(files) => send_files(io, files, &mut delivery).await?,
+        Kind::Files(files) => send_files(io, files, delivery).await?,
         // The stream ends before its end is told.
-        Kind::Stream(stream) => send_stream(io, framing, stream, &mut delivery).await?,
+        Kind::Stream(stream) => send_stream(io, framing, stream, delivery).await?,
     }
     flush(io).await?;
     delivery.complete = true;

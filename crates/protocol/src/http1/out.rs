@@ -47,6 +47,15 @@ impl Out {
         self.short.len() - self.written + self.in_pieces
     }
 
+    /// Bytes that wait, those of files too.
+    pub(super) fn unsent(&self) -> u64 {
+        let of_files = self.pieces.iter().map(|piece| match piece {
+            Piece::Memory(_) => 0,
+            Piece::File(part) => part.end - part.start,
+        });
+        self.waiting() as u64 + of_files.sum::<u64>()
+    }
+
     /// Where short pieces are put, if nothing long waits.
     fn short(&mut self) -> Option<&mut Vec<u8>> {
         // A reader who is always a little behind must not have all it has taken kept.

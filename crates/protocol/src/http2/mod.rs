@@ -310,6 +310,7 @@ async fn send(
             }
             let part = data.split_to(room);
             stream.send_data(part, last && data.is_empty())?;
+            body.went(room);
             patience.took(room);
         }
         if last {

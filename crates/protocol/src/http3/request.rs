@@ -249,9 +249,12 @@ async fn send(
         link.set_window(data.len());
         write(out, &mut parts, &mut patience).await?;
         let mut frame = BytesMut::with_capacity(16);
-        put_frame(&mut frame, kind::DATA, data.len());
+        let length = data.len();
+        put_frame(&mut frame, kind::DATA, length);
         parts = [frame.freeze(), data, Bytes::new(), Bytes::new()];
-        write(out, &mut parts, &mut patience).await?;
+        let written = write(out, &mut parts, &mut patience).await;
+        body.went(length - parts[1].len());
+        written?;
     }
     write(out, &mut parts, &mut patience).await
 }

@@ -61,6 +61,7 @@ fn record(exchange: &Exchange) {
         compression: exchange.coding,
         site: if exchange.misdirected { None } else { Some(&site.settings.name) },
         host: exchange.host(),
+        cut_off: exchange.cut_off,
         trace: trace.as_deref(),
         refused: None,
     });

@@ -140,6 +140,15 @@ async def stream(client, path):
     return response.told()
 
 
+async def leave(client, path):
+    """Closes the connection when the response's body has begun."""
+    response = client.request("GET", path)
+    while not response.parts:
+        response.changed.clear()
+        await asyncio.wait_for(response.changed.wait(), PATIENCE)
+    return {}
+
+
 async def move(client, path):
     before = await client.ask("GET", path)
     await client.move()
