@@ -68,6 +68,7 @@ mod recipes_of_sites;
 mod refused_requests;
 mod releases;
 mod reload;
+mod repeated_fields;
 mod request_end;
 mod request_start;
 mod rules;

@@ -285,6 +285,10 @@ impl Compressor {
                 policy::finish_not_modified(headers, asked.if_none_match.as_ref());
                 None
             }
+            Verdict::Part => {
+                policy::add_vary(headers);
+                None
+            }
             Verdict::Candidate { declared } => {
                 policy::add_vary(headers);
                 asked.algorithm.map(|algorithm| (coding(algorithm), declared))

@@ -208,13 +208,15 @@ fn not_modified() {
 }
 
 #[test]
-fn partial_content_is_left_alone() {
+fn partial_content_is_not_compressed_and_varies_as_the_whole_does() {
     let with = compressor();
     let mut headers = page_head(5000);
     let asked = with.asked(&Method::GET, &request("gzip"));
     let body = Bytes::from(bodies::text(5000));
     let done = with.complete(&asked, StatusCode::PARTIAL_CONTENT, &mut headers, body.clone().into());
     assert!(matches!(done.body, Whole::Bytes(sent) if sent.equals(&body)));
+    assert_eq!(headers[VARY], "Cookie, Accept-Encoding");
+    headers.insert(VARY, page_head(5000)[VARY].clone());
     assert_eq!(headers, page_head(5000));
 }
 

@@ -1,13 +1,13 @@
 //! Which responses may be compressed, and what compression does to their header fields.
 //!
 //! The rules, in the order in which they are asked:
-//! 1. Responses without a body of their own kind are left alone: 1xx, 204, 205, 206 (a range counts bytes of the unencoded
-//!    file) and whatever carries `Content-Range`.
+//! 1. Responses without a body of their own kind are left alone: 1xx, 204, 205, and whatever carries `Content-Range`. A 206
+//!    is not encoded, as its range counts bytes of the unencoded file.
 //! 2. So are responses that have been encoded already, that say `Cache-Control: no-transform`, and that carry a digest of
 //!    their bytes (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would make a lie.
 //! 3. So are media types outside the list.
 //! 4. What is left gets `Vary: Accept-Encoding` whether it is encoded in the end or not (a later response for the same
-//!    URL may be), and so does a 304 that stands for it.
+//!    URL may be), and so do a 304 that stands for it and a 206 that is a part of it (RFC 9110 15.3.7).
 
 use crate::entity_tags::Tags;
 use howdah_config::Algorithm;
@@ -80,6 +80,8 @@ pub enum Verdict {
     Leave,
     /// A 304 that stands for a response that may be compressed.
     NotModified,
+    /// A part of a response that may be compressed.
+    Part,
     /// It may be compressed.
     Candidate {
         /// The length that the response's own `Content-Length` states.
@@ -90,14 +92,17 @@ pub enum Verdict {
 /// Applies the rules above to a response's head, in one pass over its fields.
 #[must_use]
 pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdict {
-    if status.is_informational() || matches!(status.as_u16(), 204..=206) {
+    if status.is_informational() || matches!(status.as_u16(), 204 | 205) {
         return Verdict::Leave;
     }
+    let is_part = status == StatusCode::PARTIAL_CONTENT;
     let mut media_type = None;
     let mut declared = None;
     for (name, value) in headers {
         if name == CONTENT_TYPE {
-            media_type = Some(types.contains(value.as_bytes()));
+            // Several parts have the type of their frame.
+            let is_frame = is_part && value.as_bytes().starts_with(b"multipart/byteranges");
+            media_type = Some(is_frame || types.contains(value.as_bytes()));
         } else if name == CONTENT_LENGTH {
             declared = value.to_str().ok().and_then(|length| length.trim().parse().ok());
         } else if name == CONTENT_ENCODING {
@@ -109,13 +114,14 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
             if has_token(value, b"no-transform") {
                 return Verdict::Leave;
             }
-        } else if name == CONTENT_RANGE || is_digest(name) {
+        } else if (name == CONTENT_RANGE && !is_part) || is_digest(name) {
             return Verdict::Leave;
         }
     }
     match (status == StatusCode::NOT_MODIFIED, media_type) {
         // A 304 need not name its type: then it may stand for a response that is compressed.
         (true, None | Some(true)) => Verdict::NotModified,
+        (false, Some(true)) if is_part => Verdict::Part,
         (false, Some(true)) => Verdict::Candidate { declared },
         (_, None | Some(false)) => Verdict::Leave,
     }
@@ -258,7 +264,10 @@ mod tests {
             (100, &[html], Verdict::Leave),
             (204, &[html], Verdict::Leave),
             (205, &[html], Verdict::Leave),
-            (206, &[html], Verdict::Leave),
+            (206, &[html, ("content-range", "bytes 1-2/10")], Verdict::Part),
+            (206, &[("content-type", "multipart/byteranges; boundary=x")], Verdict::Part),
+            (206, &[("content-type", "image/png"), ("content-range", "bytes 1-2/10")], Verdict::Leave),
+            (206, &[html, ("content-encoding", "gzip")], Verdict::Leave),
             (416, &[html, ("content-range", "bytes */10")], Verdict::Leave),
             (304, &[html], Verdict::NotModified),
             (304, &[("etag", "\"x\"")], Verdict::NotModified),
