@@ -148,7 +148,7 @@ test-php84: ## Build and run all scenarios with PHP 8.4 in a Debian 13 made by d
 # What differs between versions of PHP, compat.h and the layouts of extensions' variables, in all modes.
 PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body snapshot::state snapshot::boot \
 	snapshot::extensions worker::request_loop server::output server::input server::script_life server::php_settings \
-	server::php_versions
+	server::php_versions server::process_changes
 PHP_SHORT = $(or $(FILTER),$(PHP_TELLING)) --skip ::reference --skip postgresql
 
 test-php84-short: build ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once

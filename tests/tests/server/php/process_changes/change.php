@@ -1,4 +1,17 @@
 <?php
+$functions = ['pcntl_setns', 'pcntl_setcpuaffinity'];
+if (in_array($_GET['what'], $functions, true) && !function_exists($_GET['what'])) {
+    echo 'missing';
+    return;
+}
+$fork = function (int $signal): int {
+    if (($child = pcntl_fork()) === 0) {
+        while (true) {
+            posix_kill(posix_getpid(), $signal);
+        }
+    }
+    return $child;
+};
 echo json_encode(match ($_GET['what']) {
     'proc_nice' => proc_nice(3),
     'pcntl_setpriority' => pcntl_setpriority(4),
@@ -14,5 +27,9 @@ echo json_encode(match ($_GET['what']) {
     'pcntl_signal' => pcntl_signal(SIGUSR1, fn () => null) && pcntl_signal(SIGPIPE, SIG_DFL),
     'pcntl_sigprocmask' => pcntl_sigprocmask(SIG_BLOCK, [SIGUSR2]),
     'pcntl_alarm' => pcntl_alarm(600) === 0,
+    'pcntl_fork' => $fork(SIGSTOP) > 0,
+    'pcntl_setns' => pcntl_setns(getmypid(), CLONE_NEWUTS),
+    'pcntl_setcpuaffinity' => pcntl_setcpuaffinity(getmypid(), [0]),
+    'wait' => ($child = $fork(SIGKILL)) === pcntl_waitpid($child, $status),
     'umask' => umask(0777) !== null,
 });

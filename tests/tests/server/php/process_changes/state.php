@@ -11,6 +11,6 @@ echo json_encode([
         posix_getsid(0) === getmypid(), posix_getpgid(0) === getmypid(),
         $status['Uid'], $status['Gid'], $status['Groups'], $status['SigBlk'], $status['SigIgn'],
         hexdec($status['SigCgt']) >> SIGUSR1 - 1 & 1, $status['Umask'],
-        readlink('/proc/self/ns/uts'),
+        readlink('/proc/self/ns/uts'), $status['Cpus_allowed_list'], pcntl_waitpid(-1, $child, WNOHANG),
     ],
 ]);
