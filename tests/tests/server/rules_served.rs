@@ -1,7 +1,7 @@
 //! Access is judged on what is served: a sample, with PHP, of what `crates/site/src/access_tests.rs` tries in every spelling.
 
 use crate::server::http3;
-use howdah_tests::{Conn, Mode, Request, Setup, Site, run, scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Upstream, run, scenario};
 
 /// Rules that protect, and a rewrite around them.
 const RULES: &str = "[
@@ -174,3 +174,40 @@ scenario!(
         }
     },
 );
+
+/// Many servers cut parameters off a path's segments before they resolve dots, and take no notice of a slash at the end.
+#[test]
+fn rules_hold_for_what_a_proxied_server_takes_a_path_for() {
+    let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nREACHED");
+    let rules = format!(
+        "[{{ path = [\"/back/admin\", \"/back/admin/*\", \"/back/secret.jsp\"], deny = true }}, \
+         {{ path = \"/back/*\", proxy = \"{}\" }}]",
+        upstream.url()
+    );
+    run(
+        Mode::Classic,
+        |s| s.workers(1).setting("rule", &rules),
+        |site| {
+            for path in [
+                "/back/admin",
+                "/back/admin;x",
+                "/back/admin;x/page",
+                "/back/;/admin",
+                "/back/public/..;/admin/page",
+                "/back/public/..;x=y/admin",
+                "/back/%61dmin%3bx",
+                "/back/secret.jsp/",
+                "/back/secret.jsp;jsessionid=1",
+                "/back/x/../secret.jsp/%2e",
+                "/;/back/;/secret.jsp",
+            ] {
+                assert!([403, 404].contains(&site.get(path).status), "{path}");
+                assert!(!site.get(path).text().contains("REACHED"), "{path}");
+            }
+            for path in ["/back/", "/back/public/", "/back/public;jsessionid=1", "/back/secret.jsp.html"] {
+                assert_eq!(site.get_ok(path), "REACHED", "{path}");
+            }
+            upstream.cut();
+        },
+    );
+}

@@ -3,6 +3,9 @@
 //! rewrite (of a rule, of `try_files`, of an `.htaccess` file) another path, a link another file. The rules that protect
 //! are followed once more with these names (`Rules::judge`). Where the name is the path, that costs a comparison.
 //!
+//! Another server reads a path its own way: many (Java's) cut what follows `;` in each segment before they resolve `..`,
+//! many take `/x/` for `/x`. So its rules are followed with the path read like that, too.
+//!
 //! A file that a script hands over (`X-Accel-Redirect`, `X-Sendfile`) is that script's decision, and is not judged.
 
 use super::{SiteFiles, access, end, with_request};
@@ -87,7 +90,8 @@ fn with_names<T>(
     };
     // Rules before a rewrite were asked about the path before it, and those behind it about the one after.
     let rewritten = first.is_some_and(|first| first.path.is_some()) || path != &*asked;
-    if !rewritten && name == path && real.is_none() {
+    let folded = matches!(served.route, Route::Proxy(_)).then(|| folded(path)).flatten();
+    if !rewritten && name == path && real.is_none() && folded.is_none() {
         return None;
     }
     let lookup = first.map_or_else(Lookup::default, |first| Lookup::new(site, first));
@@ -102,8 +106,9 @@ fn with_names<T>(
         (name != path).then(|| name_of(name, false)),
         beside.as_deref().filter(|path| rewritten || *path != &*asked).map(|path| name_of(path, false)),
         real.map(|path| name_of(path, front.is_none())),
+        folded.as_deref().map(|path| name_of(path, false)),
     ];
-    let mut found = [name_of(path, false); 5];
+    let mut found = [name_of(path, false); 6];
     let mut count = 0;
     for (place, name) in found.iter_mut().zip(names.into_iter().flatten()) {
         *place = name;
@@ -136,4 +141,43 @@ fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool
 fn beside(script: &Script) -> Vec<u8> {
     let at = script.name.iter().rposition(|&b| b == b'/').unwrap_or(0);
     [&script.name[..at], &script.path_info].concat()
+}
+
+/// The path that servers take this one for which know parameters of segments and no slash at the end. None: the same.
+fn folded(path: &[u8]) -> Option<Vec<u8>> {
+    if !path.contains(&b';') && (path.len() < 2 || !path.ends_with(b"/")) {
+        return None;
+    }
+    let mut segments = Vec::new();
+    for segment in path.split(|&b| b == b'/') {
+        match segment.split(|&b| b == b';').next().unwrap_or_default() {
+            b"" | b"." => {}
+            b".." => drop(segments.pop()),
+            named => segments.push(named),
+        }
+    }
+    let folded = [b"/", &*segments.join(&b'/')].concat();
+    (folded != path).then_some(folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_folded_as_servers_with_parameters_read_it() {
+        for (path, expected) in [
+            ("/a/b", None),
+            ("/", None),
+            ("/a/", Some("/a")),
+            ("/a;x/b", Some("/a/b")),
+            ("/x/..;/a", Some("/a")),
+            ("/;/a;b=c;d/", Some("/a")),
+            ("/x/;a/..;x=/y", Some("/y")),
+            ("/..;/..;/a", Some("/a")),
+            (";", Some("/")),
+        ] {
+            assert_eq!(folded(path.as_bytes()).as_deref(), expected.map(str::as_bytes), "{path}");
+        }
+    }
 }
