@@ -12,7 +12,7 @@ if [ "${1-}" != --inside ]; then
     suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
     export OUT=target/packages
     rm -rf "$OUT"
-    version=$("${BUILT:-target/release}/howdah" version | cut -d' ' -f2)
+    version=$("${BUILT:-target/release}/howdah" --version | cut -d' ' -f2)
     VERSION=$version-1 packaging/debian/build.sh
     OUT=$OUT/newer VERSION=$version-2 packaging/debian/build.sh
     # The root has a target/ of its own.
@@ -105,7 +105,7 @@ echo '# the administrator was here' >>/etc/howdah/howdah.toml
 installed "$(one "$packages/newer/howdah_*.deb")" "$(one "$packages/newer/howdah-php*.deb")"
 dpkg-query -W -f '${Version}\n' howdah | grep -q -- '-2$' || fail "not upgraded"
 tail -n1 /etc/howdah/howdah.toml | grep -q 'was here' || fail "the settings were replaced"
-get http://127.0.0.1:8080/?name=upgrade | grep -q 'Hello, upgrade!' || fail "the running server stopped serving"
+get http://127.0.0.1:8080/?name=upgrade | grep -q 'Howdah is installed and runs PHP' || fail "the running server stopped serving"
 stop
 start
 stop
