@@ -98,7 +98,9 @@ server() {
         place 0644 "$file" "$prefix/share/doc/howdah/drop-ins/$(basename "$file")"
     done
     place 0644 docs/reference/howdah.toml "$prefix/share/doc/howdah/examples/howdah.toml"
-    place 0644 docs/reference/howdah.schema.json "$prefix/share/howdah/howdah.schema.json"
+    for file in howdah.schema.json howdah-site.schema.json; do
+        place 0644 "docs/reference/$file" "$prefix/share/howdah/$file"
+    done
     place_settings packaging/howdah.toml "$etc/howdah/howdah.toml"
     place_settings packaging/howdah.logrotate "$etc/logrotate.d/howdah"
     if [ "$what" = install ]; then

@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
+use clap::Command;
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
+use howdah_detect::RECIPES;
 
-use crate::cli::{PROGRAM, definition};
+use crate::cli::{PROGRAM, definition, flag_rows};
+use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PoolSettings, Settings};
 use crate::settings_proxy::ProxySettings;
@@ -19,9 +23,29 @@ use crate::strict::SECTIONS;
 pub fn completions(shell: &str) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(shell) = shell.parse::<Shell>() {
-        clap_complete::generate(shell, &mut definition(), PROGRAM, &mut out);
+        clap_complete::generate(shell, &mut offered(), PROGRAM, &mut out);
     }
     out
+}
+
+/// The command line as shells offer it: without hidden commands, and with the words that settings may have. The parser does not
+/// have these, since what is wrong with a setting is said in the same words wherever it stands.
+fn offered() -> Command {
+    let whole = definition();
+    let recipes: Vec<&'static str> = RECIPES.iter().map(|recipe| recipe.name).collect();
+    let words = flag_rows().filter_map(|(_, row)| match row.kind {
+        Kind::Choice(words) => Some((row.flag?, words.to_vec())),
+        _ => None,
+    });
+    let words: Vec<_> = words.chain([("recipe", recipes)]).collect();
+    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| {
+        let has = |flag: &str| command.get_arguments().any(|arg| arg.get_id() == flag);
+        let known: Vec<_> = words.iter().filter(|(flag, _)| has(flag)).collect();
+        known.into_iter().fold(command.clone(), |command, (flag, words)| {
+            command.mut_arg(*flag, |arg| arg.value_parser(PossibleValuesParser::new(words.clone())))
+        })
+    });
+    Command::new(PROGRAM).version(env!("CARGO_PKG_VERSION")).subcommands(commands)
 }
 
 /// Writes every manual page into a directory: `howdah(1)`, one for each command, and `howdah.toml(5)`.
@@ -31,7 +55,53 @@ pub fn completions(shell: &str) -> Vec<u8> {
 pub fn write_pages(directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     clap_mangen::generate_to(definition(), directory)?;
+    let main = directory.join(format!("{PROGRAM}.1"));
+    std::fs::write(&main, std::fs::read_to_string(&main)? + &main_page_end())?;
     std::fs::write(directory.join("howdah.toml.5"), settings_page())
+}
+
+/// What `howdah(1)` says beside its commands.
+fn main_page_end() -> String {
+    let mut page = String::new();
+    section(&mut page, "EXIT STATUS");
+    for (status, meaning) in [
+        ("0", "What was asked for is done; of `check`: the server would start."),
+        ("1", "It is not done: the message says why. Of `check`: there are mistakes."),
+        ("2", "The command line is wrong."),
+    ] {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\fB{status}\\fR");
+        text(&mut page, meaning);
+    }
+    section(&mut page, "FILES");
+    for (file, meaning) in [
+        ("./howdah.toml", "The settings, where `--config` names no other file."),
+        (
+            "/etc/howdah/howdah.toml",
+            "The settings of the packaged service, which commands about a running server look for, too.",
+        ),
+        ("/etc/howdah/conf.d/*.toml", "Its sites."),
+        ("/run/howdah/admin.sock", "The packaged server's admin socket."),
+        ("/var/lib/howdah", "Certificates, keys, and what pools have learnt."),
+        ("/var/log/howdah", "Logs."),
+    ] {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\fI{}\\fR", escaped(file));
+        text(&mut page, meaning);
+    }
+    section(&mut page, "EXAMPLES");
+    for (command, meaning) in [
+        ("howdah serve", "Serves the application in the current directory on 127.0.0.1:8080."),
+        ("howdah check --config /etc/howdah/howdah.toml", "Shows the settings in effect and every mistake."),
+        ("howdah reload", "Has the running server read its settings and its code again."),
+    ] {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\fB{}\\fR", escaped(command));
+        text(&mut page, meaning);
+    }
+    section(&mut page, "SEE ALSO");
+    text(&mut page, "`howdah-serve`(1), `howdah.toml`(5)");
+    page
 }
 
 /// `howdah.toml(5)`.
@@ -126,6 +196,9 @@ mod tests {
             assert!(page.contains(&escaped(&command.get_about().unwrap().to_string())), "{page}");
         }
         assert!(!dir.path().join("howdah-man.1").exists());
+        for heading in ["EXIT STATUS", "FILES", "EXAMPLES", "SEE ALSO"] {
+            assert!(read("howdah.1").contains(&format!(".SH \"{heading}\"")), "{heading}");
+        }
         let toml = read("howdah.toml.5");
         let rows = SECTIONS.iter().flat_map(|(_, rows)| rows.iter());
         for row in rows.chain(Settings::ROWS).chain(PoolSettings::ROWS) {
@@ -144,6 +217,11 @@ mod tests {
             for word in ["serve", "check", "status", "completions", "allow-root", "set"] {
                 assert!(text.contains(word), "{shell}: no {word}");
             }
+            // Words of settings, and no command that is not for people.
+            for word in ["snapshot", "wordpress", "debug"] {
+                assert!(text.contains(word), "{shell}: no {word}");
+            }
+            assert!(!text.contains("sendmail"), "{shell}");
         }
         assert_eq!(completions("ksh"), b"");
     }

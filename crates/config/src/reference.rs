@@ -25,6 +25,7 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("commands.md", commands_page()),
         ("howdah.toml", example_file()),
         ("howdah.schema.json", schema()),
+        ("howdah-site.schema.json", site_schema()),
     ]
 }
 
@@ -256,24 +257,10 @@ pub fn schema() -> String {
     for (name, rows) in SECTIONS {
         top.insert((*name).to_owned(), object(properties(&[rows])));
     }
-    let mut own = properties(&[PoolSettings::ROWS, PhpSettings::ROWS]);
-    // A section, or only its profile.
-    let sandbox = json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] });
-    top.insert("sandbox".to_owned(), sandbox.clone());
-    // And PHP's, or only its version.
-    let version = json!({ "type": "string", "description": "In short for `binary`." });
-    top.insert("php".to_owned(), json!({ "anyOf": [object(properties(&[PhpSettings::ROWS])), version.clone()] }));
-    own.insert("php".to_owned(), version);
-    own.insert("sandbox".to_owned(), sandbox);
-    let pool = object(own);
-    let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
-    top.insert(
-        "pool".to_owned(),
-        json!({ "type": "object", "propertyNames": names, "additionalProperties": pool.clone(), "description": "Further pools, by name." }),
-    );
-    let mut route = object(properties(&[RouteKeys::ROWS]));
-    route["required"] = json!(["match"]);
-    route["anyOf"] = json!([{ "required": ["pool"] }, { "required": ["proxy"] }]);
+    top.insert("sandbox".to_owned(), sandbox());
+    // A section, or only its version.
+    top.insert("php".to_owned(), json!({ "anyOf": [object(properties(&[PhpSettings::ROWS])), php_version()] }));
+    top.insert("pool".to_owned(), pools());
     let mut proxy = object(properties(&[ProxySettings::ROWS]));
     proxy["required"] = json!(["to"]);
     let names = json!({ "pattern": "^[A-Za-z0-9_-]+$" });
@@ -283,22 +270,61 @@ pub fn schema() -> String {
     );
     top.insert(
         "route".to_owned(),
-        json!({ "type": "array", "items": route.clone(), "description": "Which paths go to which pool." }),
+        json!({ "type": "array", "items": route(), "description": "Which paths go to which pool." }),
     );
     top.insert(
         "rule".to_owned(),
         json!({ "type": "array", "items": rule(), "description": "What is done with which requests." }),
     );
-    top.insert(
-        "site".to_owned(),
-        json!({ "type": "array", "items": site(&pool, &route), "description": "Sites for some hosts." }),
-    );
-    let mut schema = object(top);
+    top.insert("site".to_owned(), json!({ "type": "array", "items": site(), "description": "Sites for some hosts." }));
+    titled(object(top), "howdah.toml")
+}
+
+/// `docs/reference/howdah-site.schema.json`: a file that `sites` names is one site, or has several in `[[site]]` sections.
+#[must_use]
+pub fn site_schema() -> String {
+    let sites = json!({ "type": "array", "items": site(), "description": "Sites for some hosts." });
+    let mut several = object(Map::from_iter([("site".to_owned(), sites), ("pool".to_owned(), pools())]));
+    several["required"] = json!(["site"]);
+    titled(json!({ "anyOf": [site(), several] }), "a site of howdah")
+}
+
+fn titled(mut schema: Json, title: &str) -> String {
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!("howdah.toml");
+    schema["title"] = json!(title);
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// A section, or only its profile.
+fn sandbox() -> Json {
+    json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] })
+}
+
+fn php_version() -> Json {
+    json!({ "type": "string", "description": "In short for `binary`." })
+}
+
+/// A `[pool.NAME]`.
+fn pool() -> Json {
+    let mut own = properties(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+    own.insert("php".to_owned(), php_version());
+    own.insert("sandbox".to_owned(), sandbox());
+    object(own)
+}
+
+fn pools() -> Json {
+    let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
+    json!({ "type": "object", "propertyNames": names, "additionalProperties": pool(), "description": "Further pools, by name." })
+}
+
+/// A `[[route]]`.
+fn route() -> Json {
+    let mut route = object(properties(&[RouteKeys::ROWS]));
+    route["required"] = json!(["match"]);
+    route["anyOf"] = json!([{ "required": ["pool"] }, { "required": ["proxy"] }]);
+    route
 }
 
 /// A `[[rule]]`. What its values look like is checked by the server alone.
@@ -310,7 +336,7 @@ fn rule() -> Json {
 }
 
 /// A `[[site]]`.
-fn site(pool: &Json, route: &Json) -> Json {
+fn site() -> Json {
     let mut keys = properties(&[SiteKeys::ROWS]);
     keys.extend(OWN_KEYS.iter().filter_map(|key| own_row(key)).map(|row| (row.key.to_owned(), property(row))));
     for (name, rows, allowed) in SITE_SECTIONS {
@@ -318,8 +344,8 @@ fn site(pool: &Json, route: &Json) -> Json {
         keys.insert((*name).to_owned(), object(rows.map(|row| (row.key.to_owned(), property(row))).collect()));
     }
     let name = json!({ "type": "string" });
-    keys.insert("pool".to_owned(), json!({ "anyOf": [name, pool] }));
-    keys.insert("route".to_owned(), json!({ "type": "array", "items": route }));
+    keys.insert("pool".to_owned(), json!({ "anyOf": [name, pool()] }));
+    keys.insert("route".to_owned(), json!({ "type": "array", "items": route() }));
     keys.insert("rule".to_owned(), json!({ "type": "array", "items": rule() }));
     let mut site = object(keys);
     site["required"] = json!(["hosts"]);

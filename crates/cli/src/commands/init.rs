@@ -11,10 +11,12 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 const NAME: &str = "howdah.toml";
+/// What the package has for editors, which look for it in the first line of a file.
+const SCHEMA: &str = "/usr/share/howdah/howdah.schema.json";
 
 /// Writes the page into the project. A file that is there stays as it is.
 pub(crate) fn write(dir: &Path) -> Result<()> {
-    let (project, page) = found(dir)?;
+    let (project, page) = found_with_schema(dir)?;
     let path = project.join(NAME);
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let mut file = match file {
@@ -30,7 +32,13 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
 
 /// The page for the application in a directory.
 pub(crate) fn page(dir: &Path) -> Result<String> {
-    found(dir).map(|(_, page)| page)
+    found_with_schema(dir).map(|(_, page)| page)
+}
+
+fn found_with_schema(dir: &Path) -> Result<(std::path::PathBuf, String)> {
+    let (project, page) = found(dir)?;
+    let line = if Path::new(SCHEMA).is_file() { format!("#:schema file://{SCHEMA}\n") } else { String::new() };
+    Ok((project, line + &page))
 }
 
 /// The directory of the project, and the page for it.

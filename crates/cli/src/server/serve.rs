@@ -36,6 +36,7 @@ use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_telemetry::Sender;
 use howdah_tls::Store;
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -359,7 +360,11 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let (orders, ordered) = mpsc::channel(4);
     let predecessor = taking_over.from;
     let admin = admin::start(admin, settings, server.clone(), metrics, report, orders, predecessor.clone())?;
-    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
+    // HTTP/3 listens at the address of HTTPS.
+    let mut addresses: Vec<String> = listeners.iter().map(|listener| listener.local_addr().to_string()).collect();
+    let mut seen = HashSet::new();
+    addresses.retain(|address| seen.insert(address.clone()));
+    let addresses = addresses.join(", ");
     let tasks = Tasks::start(&edition, watched, tls.as_mut(), &server.fixed.around.metrics);
     for listener in listeners {
         if files.owns(&listener.local_addr()) {
