@@ -1,10 +1,9 @@
-//! A collector of a test's own: takes spans by OTLP, over gRPC and HTTP at one port, and tells what it has got. Or it refuses
-//! them, or never answers.
+//! A collector of traces: takes spans by OTLP over HTTP and keeps them for the test, or refuses them, or never answers.
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::body::{Body, Bytes, Frame, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -14,9 +13,7 @@ use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 /// What it does with exports.
@@ -170,49 +167,23 @@ impl Drop for Collector {
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
-    request: Request<Incoming>,
-) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     lock(&shared.heads).push((head.uri.path().to_owned(), head.headers.clone()));
-    let grpc = head.headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     let manner = *lock(&shared.manner);
     match manner {
         Manner::Hangs => std::future::pending::<()>().await,
         Manner::Takes => {
-            // A message of gRPC has a flag and its length before it.
-            let message = if grpc { body.get(5..).unwrap_or_default() } else { &body[..] };
             let decoded =
-                ExportTraceServiceRequest::decode(message).unwrap_or_else(|error| panic!("no spans: {error}"));
+                ExportTraceServiceRequest::decode(&body[..]).unwrap_or_else(|error| panic!("no spans: {error}"));
             lock(&shared.spans).extend(spans(decoded));
         }
         Manner::Refuses => {}
     }
     let refused = manner == Manner::Refuses;
-    if !grpc {
-        let status = if refused { 403 } else { 200 };
-        return Ok(Response::builder().status(status).body(Full::new(Bytes::new()).boxed()).unwrap_or_default());
-    }
-    let mut trailers = HeaderMap::new();
-    // 7 is PERMISSION_DENIED.
-    trailers.insert("grpc-status", if refused { 7 } else { 0 }.into());
-    let frames = vec![Frame::data(Bytes::from_static(&[0; 5])), Frame::trailers(trailers)];
-    let body = Frames(frames.into_iter()).boxed();
-    Ok(Response::builder().header("content-type", "application/grpc").body(body).unwrap_or_default())
-}
-
-/// A body of frames that are there already.
-struct Frames(std::vec::IntoIter<Frame<Bytes>>);
-
-impl Body for Frames {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.next().map(Ok))
-    }
+    let status = if refused { 403 } else { 200 };
+    Ok(Response::builder().status(status).body(Full::new(Bytes::new())).unwrap_or_default())
 }
 
 fn spans(request: ExportTraceServiceRequest) -> Vec<Span> {

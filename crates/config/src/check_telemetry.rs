@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::choice::{Sampler, TelemetryProtocol};
+use crate::choice::Sampler;
 use crate::origin::Origin;
 use crate::settings_telemetry::{Ratio, TelemetrySettings};
 use crate::source::Source;
@@ -48,8 +48,13 @@ pub(crate) fn resolve(telemetry: &mut TelemetrySettings, source: &mut Source<'_>
 
 /// What concerns the way to the collector.
 fn exporter(telemetry: &mut TelemetrySettings, variables: &mut Variables<'_, '_>) {
-    let protocol = ("protocol", &["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"][..]);
-    variables.set(protocol, &mut telemetry.protocol, TelemetryProtocol::from_word);
+    let mut protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"].into_iter();
+    if let Some((variable, protocol)) = protocols.find_map(|name| variables.get(name))
+        && protocol != "http/protobuf"
+    {
+        let message = format!("\"{protocol}\" is not supported; use \"http/protobuf\", usually on port 4318");
+        variables.source.error(Some(Origin::Env(variable)), "telemetry", message);
+    }
     let some = |text: &str| Some(Some(text.to_owned()));
     let own = ("endpoint", &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"][..]);
     telemetry.exact_endpoint = variables.set(own, &mut telemetry.endpoint, some);

@@ -238,16 +238,6 @@ choice! {
 }
 
 choice! {
-    /// How traces go to a collector.
-    TelemetryProtocol, default Http {
-        /// HTTP with protobuf.
-        Http = "http/protobuf",
-        /// gRPC.
-        Grpc = "grpc",
-    }
-}
-
-choice! {
     /// Which requests have their spans sent.
     Sampler, default ParentRatio {
         /// All.

@@ -78,8 +78,8 @@ pub use booted::Booted;
 pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
-    ProxyHost, RootLinks, Sampler, SandboxProfile, ServerUser, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion,
-    TrustedHeader, UnknownDirective,
+    ProxyHost, RootLinks, Sampler, SandboxProfile, ServerUser, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
+    UnknownDirective,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::choice::{ParentTrust, Sampler, TelemetryProtocol};
+use crate::choice::{ParentTrust, Sampler};
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::secret::{HIDDEN, Secret};
@@ -19,11 +19,9 @@ settings! {
         /// If it is on, the standard environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and so on) fill in missing
         /// settings. Scripts never inherit those that end in `_HEADERS`.
         enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
-        /// Collector's address. With `http/protobuf` `/v1/traces` is appended if missing; the default is
-        /// `http://localhost:4318`, or `http://localhost:4317` with `grpc`.
+        /// Collector's address for OTLP over HTTP with protobuf; the default is `http://localhost:4318`. `/v1/traces` is
+        /// appended if missing.
         endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
-        /// Protocol of the collector: `http/protobuf` or `grpc`.
-        protocol: TelemetryProtocol = r#""http/protobuf""# example(r#""grpc""#);
         /// Headers of each export, such as an API key. Their values are not shown.
         headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
         /// Additional CA certificates to verify an `https://` collector with, in PEM.
@@ -64,12 +62,8 @@ impl TelemetrySettings {
     /// The address that exports are sent to.
     #[must_use]
     pub fn address(&self) -> String {
-        let of_protocol = match self.protocol {
-            TelemetryProtocol::Grpc => "http://localhost:4317",
-            TelemetryProtocol::Http => "http://localhost:4318",
-        };
-        let endpoint = self.endpoint.as_deref().unwrap_or(of_protocol);
-        if self.protocol == TelemetryProtocol::Grpc || self.exact_endpoint || endpoint.ends_with("/v1/traces") {
+        let endpoint = self.endpoint.as_deref().unwrap_or("http://localhost:4318");
+        if self.exact_endpoint || endpoint.ends_with("/v1/traces") {
             return endpoint.to_owned();
         }
         format!("{}/v1/traces", endpoint.trim_end_matches('/'))
@@ -191,16 +185,13 @@ mod tests {
 
     #[test]
     fn the_address_has_the_path_of_traces() {
-        let address = |protocol, endpoint: Option<&str>, exact_endpoint| {
+        let address = |endpoint: Option<&str>, exact_endpoint| {
             let endpoint = endpoint.map(str::to_owned);
-            TelemetrySettings { protocol, endpoint, exact_endpoint, ..TelemetrySettings::default() }.address()
+            TelemetrySettings { endpoint, exact_endpoint, ..TelemetrySettings::default() }.address()
         };
-        let (http, grpc) = (TelemetryProtocol::Http, TelemetryProtocol::Grpc);
-        assert_eq!(address(http, None, false), "http://localhost:4318/v1/traces");
-        assert_eq!(address(grpc, None, false), "http://localhost:4317");
-        assert_eq!(address(http, Some("https://c:1/otlp/"), false), "https://c:1/otlp/v1/traces");
-        assert_eq!(address(http, Some("http://c/v1/traces"), false), "http://c/v1/traces");
-        assert_eq!(address(http, Some("http://c/in"), true), "http://c/in");
-        assert_eq!(address(grpc, Some("http://c:4317"), false), "http://c:4317");
+        assert_eq!(address(None, false), "http://localhost:4318/v1/traces");
+        assert_eq!(address(Some("https://c:1/otlp/"), false), "https://c:1/otlp/v1/traces");
+        assert_eq!(address(Some("http://c/v1/traces"), false), "http://c/v1/traces");
+        assert_eq!(address(Some("http://c/in"), true), "http://c/in");
     }
 }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
-    ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion, TrustedHeader,
-    UnknownDirective,
+    ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -233,7 +232,6 @@ words!(
     Balance,
     ProxyHost,
     ForwardedFields,
-    TelemetryProtocol,
     Sampler,
     ParentTrust
 );

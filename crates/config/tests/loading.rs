@@ -205,6 +205,18 @@ fn bad_flags_and_variables_are_named() {
 }
 
 #[test]
+fn a_protocol_of_traces_that_is_not_spoken_is_an_error_of_its_variable() {
+    let mut site = Site::new("[telemetry]\nenabled = true\n");
+    site.env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "http/protobuf".to_owned());
+    assert_eq!(site.load().unwrap().settings.telemetry.address(), "http://localhost:4318/v1/traces");
+    site.env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "grpc".to_owned());
+    let errors = site.errors();
+    let expected = "\"grpc\" is not supported; use \"http/protobuf\", usually on port 4318";
+    assert!(errors.len() == 1 && errors[0].contains("OTEL_EXPORTER_OTLP_PROTOCOL"), "{errors:?}");
+    assert!(errors[0].ends_with(expected), "{errors:?}");
+}
+
+#[test]
 fn concurrency_is_for_async_pools() {
     let site = Site::new("concurrency = 7\n[pool.live]\nmode = \"async\"\nscript = \"live.php\"\n");
     site.write("live.php", "");

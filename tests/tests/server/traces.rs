@@ -35,15 +35,13 @@ fn counted(site: &Site, result: &str) -> u64 {
     line.parse().unwrap()
 }
 
-fn a_request_has_a_span_and_one_for_each_phase(protocol: &str, target: &str) {
+#[test]
+fn a_request_has_a_span_and_one_for_each_phase() {
     let collector = Collector::start();
-    let more = format!(
-        "protocol = \"{protocol}\", service_name = \"shop\", attributes = {{ \"deployment.environment.name\" = \"test\" }}, \
-         headers = {{ x-key = \"s3cret\" }}"
-    );
+    let more = r#"service_name = "shop", attributes = { "deployment.environment.name" = "test" }, headers = { x-key = "s3cret" }"#;
     with(
         &collector,
-        &more,
+        more,
         |s| s,
         |site| {
             let request = Request::post("/seen.php?token=x", "text/plain", "body").header("User-Agent", "probe");
@@ -72,22 +70,12 @@ fn a_request_has_a_span_and_one_for_each_phase(protocol: &str, target: &str) {
             // What traces in PHP goes on below the span of PHP.
             assert_eq!(text.split('-').nth(2), Some(&*phases["php"].id));
             let (path, fields) = collector.exports().remove(0);
-            assert_eq!(path, target);
+            assert_eq!(path, "/v1/traces");
             assert_eq!(fields.get("x-key").map(|value| value.as_bytes()), Some(&b"s3cret"[..]));
             let shown = site.howdah().command(&["check"]);
             assert!(!String::from_utf8_lossy(&shown.stdout).contains("s3cret"));
         },
     );
-}
-
-#[test]
-fn a_request_has_a_span_and_one_for_each_phase_over_http() {
-    a_request_has_a_span_and_one_for_each_phase("http/protobuf", "/v1/traces");
-}
-
-#[test]
-fn a_request_has_a_span_and_one_for_each_phase_over_grpc() {
-    a_request_has_a_span_and_one_for_each_phase("grpc", "/opentelemetry.proto.collector.trace.v1.TraceService/Export");
 }
 
 #[test]
@@ -203,57 +191,51 @@ fn a_request_that_is_handed_on_takes_its_trace_along() {
 
 #[test]
 fn a_collector_that_refuses_costs_spans_and_is_said_once() {
-    for protocol in ["http/protobuf", "grpc"] {
-        let collector = Collector::start();
-        collector.set(Manner::Refuses);
-        let more = format!("protocol = \"{protocol}\"");
-        with(
-            &collector,
-            &more,
-            |s| s.expect_log("spans lost"),
-            |site| {
-                for _ in 0..10 {
-                    assert_eq!(site.get_ok("/a.txt"), "static");
-                }
-                assert!(eventually(PATIENCE, || counted(site, "failed") >= 10), "{}", site.log());
-                assert_eq!(site.log().matches("spans lost").count(), 1, "{}", site.log());
-                collector.set(Manner::Takes);
-                assert_eq!(site.get_ok("/seen.php").len(), "00--- none".len() + 32 + 16 + 2);
-                let _ = collector.of_path("/seen.php");
-                let _ = site.wait_for_log(&["exporting spans to "]);
-            },
-        );
-    }
+    let collector = Collector::start();
+    collector.set(Manner::Refuses);
+    with(
+        &collector,
+        "",
+        |s| s.expect_log("spans lost"),
+        |site| {
+            for _ in 0..10 {
+                assert_eq!(site.get_ok("/a.txt"), "static");
+            }
+            assert!(eventually(PATIENCE, || counted(site, "failed") >= 10), "{}", site.log());
+            assert_eq!(site.log().matches("spans lost").count(), 1, "{}", site.log());
+            collector.set(Manner::Takes);
+            assert_eq!(site.get_ok("/seen.php").len(), "00--- none".len() + 32 + 16 + 2);
+            let _ = collector.of_path("/seen.php");
+            let _ = site.wait_for_log(&["exporting spans to "]);
+        },
+    );
 }
 
 #[test]
 fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
-    for protocol in ["http/protobuf", "grpc"] {
-        for listens in [true, false] {
-            let collector = if listens { Collector::start() } else { Collector::absent() };
-            collector.set(Manner::Hangs);
-            let more = format!("protocol = \"{protocol}\"");
-            with(
-                &collector,
-                &more,
-                |s| {
-                    s.own_env("OTEL_BSP_MAX_QUEUE_SIZE", "20")
-                        .own_env("OTEL_EXPORTER_OTLP_TIMEOUT", "60000")
-                        .allow_log("spans ")
-                },
-                |site| {
-                    for _ in 0..50 {
-                        assert_eq!(site.get_ok("/a.txt"), "static");
-                    }
-                    if listens {
-                        assert!(eventually(PATIENCE, || counted(site, "dropped") > 0), "{}", site.log());
-                    }
-                    // Far before the time that an export may take is over.
-                    site.howdah().signal(rustix::process::Signal::TERM);
-                    assert_eq!(site.howdah_mut().wait(), Some(0));
-                },
-            );
-        }
+    for listens in [true, false] {
+        let collector = if listens { Collector::start() } else { Collector::absent() };
+        collector.set(Manner::Hangs);
+        with(
+            &collector,
+            "",
+            |s| {
+                s.own_env("OTEL_BSP_MAX_QUEUE_SIZE", "20")
+                    .own_env("OTEL_EXPORTER_OTLP_TIMEOUT", "60000")
+                    .allow_log("spans ")
+            },
+            |site| {
+                for _ in 0..50 {
+                    assert_eq!(site.get_ok("/a.txt"), "static");
+                }
+                if listens {
+                    assert!(eventually(PATIENCE, || counted(site, "dropped") > 0), "{}", site.log());
+                }
+                // Far before the time that an export may take is over.
+                site.howdah().signal(rustix::process::Signal::TERM);
+                assert_eq!(site.howdah_mut().wait(), Some(0));
+            },
+        );
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: &Arc<Metrics>, sites:
     match Telemetry::start(settings, metrics.clone()) {
         Ok((telemetry, sender)) => {
             sites.server.make_traces(telemetry);
-            tracing::info!(target: "howdah::telemetry", "exporting traces to {} by {}", settings.address(), settings.protocol);
+            tracing::info!(target: "howdah::telemetry", "exporting traces to {}", settings.address());
             Some(sender)
         }
         Err(why) => {
