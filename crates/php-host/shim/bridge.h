@@ -36,7 +36,7 @@ typedef enum {
     HOWDAH_EVENT_STOP,
 } howdah_event;
 
-// What of PHP's state lives on between two requests of a worker.
+// PHP state that is kept between two requests of a worker.
 typedef enum {
     // Nothing: a full PHP request each time.
     HOWDAH_MODE_CLASSIC,
@@ -105,9 +105,9 @@ typedef struct {
 // An owned text without NUL bytes, with one behind it. C sees a `const char *` that is never NULL.
 typedef const char *howdah_text;
 
-// How a worker runs its requests. The zygote keeps it as long as it lives; C reads it there (`howdah_worker_spec`).
+// Settings of request execution. They live in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
 typedef struct {
-    // What stays between two requests.
+    // State kept between two requests.
     howdah_mode mode;
     // The worker script, or empty.
     howdah_text script;
@@ -131,9 +131,9 @@ typedef struct {
     uint64_t max_memory;
     // Requests that a worker runs at once; 1 in all modes but async.
     uint32_t concurrency;
-    // Whether the responses of two visitors to the warm-up requests are compared.
+    // Compare the responses of two visitors to the warm-up requests.
     bool warmup_check;
-    // Whether an error of a script becomes a page for a developer: in `howdah dev` alone, as it shows source code.
+    // Show errors of scripts as pages with source code: `howdah dev` only.
     bool error_pages;
 } howdah_worker_spec;
 

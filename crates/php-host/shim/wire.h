@@ -38,7 +38,7 @@
 // In `Head`: begins a line that is no header. PHP sends no header with this byte.
 #define ROUTE_LINE 0
 
-// Connection pools that a worker can tell about. Beyond that, none is told about.
+// Maximum number of connection pools that a worker reports; further ones are left out.
 #define POOL_SLOTS 21
 
 // Bytes of a pool's name.
@@ -76,7 +76,7 @@ typedef struct {
     uint32_t flags;
     // HTTP version × 1000: 1000, 1001, 2000, 3000.
     uint32_t proto;
-    // How many `WireVar` follow.
+    // Number of `WireVar` that follow.
     uint32_t n_vars;
     // Length of the string area in bytes.
     uint32_t strings_len;

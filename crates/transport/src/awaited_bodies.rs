@@ -1,4 +1,4 @@
-//! What a multiplexed worker is sent, and what of it waits until the bodies of requests have come.
+//! Events for a multiplexed worker, and those that wait until the bodies of their requests have arrived.
 
 use crate::wire::{REQUEST_BODY_FD, WireRequest};
 use std::collections::VecDeque;
@@ -11,11 +11,10 @@ pub(crate) struct AwaitedBodies {
     pub(crate) requests: VecDeque<TakenRequest>,
     /// Of these, so many have been asked for, from the first on.
     pub(crate) asked: usize,
-    /// What was said meanwhile, and is to be heard behind them.
+    /// Events received meanwhile, to be delivered after them.
     pub(crate) later: VecDeque<Event>,
 }
 
-/// What the server has sent.
 #[derive(Debug)]
 pub enum Event {
     /// A request, begun.
@@ -31,7 +30,7 @@ pub enum Event {
     Stop,
 }
 
-/// A request in memory of its own.
+/// A request in owned memory.
 #[derive(Debug)]
 pub struct TakenRequest {
     /// Its number on the lane.

@@ -10,7 +10,7 @@ use std::fmt;
 #[repr(transparent)]
 pub struct CText(*const c_char);
 
-// SAFETY: the text has one owner and nobody writes to it, so it may be read and dropped by any thread.
+// SAFETY: the text has one owner and it is never written, so it may be read and dropped by any thread.
 unsafe impl Send for CText {}
 // SAFETY: as above.
 unsafe impl Sync for CText {}
@@ -27,7 +27,8 @@ impl CText {
     /// The text as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // SAFETY: the pointer came from `CString::into_raw` and is taken back only by `drop`; nobody writes to the bytes.
+        // SAFETY: the pointer came from `CString::into_raw` and is taken back only by `drop`; the bytes are never
+        // written.
         let text = unsafe { CStr::from_ptr(self.0) };
         // It was made from a `str`.
         text.to_str().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Messages with descriptors beside a lane, and between the server and a zygote: one Unix `SOCK_SEQPACKET` datagram each.
+//! Messages with descriptors, in addition to a lane and between the server and a zygote: one Unix `SOCK_SEQPACKET`
+//! datagram each.
 //!
 //! Message boundaries are the kernel's, so a peer that dies cannot leave half a message. The text form is one tag byte and
 //! a payload; its size is bounded by `MAX_MESSAGE`.
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// The longest message in bytes.
 pub const MAX_MESSAGE: usize = 64 * 1024;
 
-/// What a worker's control socket carries.
+/// A message on a worker's control socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// Server → worker, with a descriptor: the body of a request that the worker has begun and asked for (`NeedBody`).
@@ -199,8 +200,8 @@ mod tests {
     use std::io::ErrorKind;
     use std::time::{Duration, Instant};
 
-    /// A worker that a template had announced before it ended, with further orders unread, was never heard of: it took a
-    /// lane that another one was given too, and nobody reaped it.
+    /// A worker that a template announced before it ended, with further orders unread, was lost: it took a lane that
+    /// was also given to another worker, and was never reaped.
     #[test]
     fn what_a_peer_said_is_heard_although_it_left_something_unread() {
         let (ours, theirs) = pair().unwrap();

@@ -1,5 +1,5 @@
-//! How a process ends children that it is a subreaper for, with all that they have started. The zygote, the server and the
-//! launcher do it, each with its own idea of which children are meant.
+//! Ends children of a subreaper, with all that they have started. The zygote, the server and the launcher use it, each
+//! with its own choice of children.
 //!
 //! A script may have left a fork bomb. What has ended counts against the limit of a user or of a control group until it is
 //! reaped, so **nothing is reaped before all of it has ended**: otherwise each process that is killed makes room for
@@ -34,7 +34,7 @@ impl Ending {
     }
 }
 
-/// Whether this child has ended; it stays unreaped.
+/// `true` if this child has ended; it stays unreaped.
 #[must_use]
 pub fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

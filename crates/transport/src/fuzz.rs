@@ -21,7 +21,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What scripts are made of, for mutations.
+/// Pieces of scripts, for mutations.
 pub const WORDS: &[&[u8]] = &[
     b"\nshow\n",
     b"\nclaim ",
@@ -72,7 +72,7 @@ pub enum Step {
         flags: u16,
         /// The request.
         number: u64,
-        /// What it holds.
+        /// Its payload.
         payload: Vec<u8>,
         /// The length that the header says, if not that of the payload.
         claimed: Option<u32>,
@@ -165,7 +165,7 @@ impl RawWorker {
         Ok(Self { responses: segment.response_ring(), head, segment, eventfd })
     }
 
-    /// Whether a step would write over what the server has not read.
+    /// `true` if a step would overwrite what the server has not read.
     #[must_use]
     pub fn must_wait(&self, step: &Step) -> bool {
         let Step::Frame { payload, .. } = step else { return false };

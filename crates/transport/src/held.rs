@@ -1,13 +1,13 @@
 //! Payloads that stay in the response ring until they have been used: a response's body on its way to the socket.
 //!
-//! Room is given back in the order of the frames, so a held payload keeps what lies behind it from being given back as
-//! well; whoever holds one must let go of it within its turn, or copy it. The segment stays mapped until the last payload
-//! is gone, even if the worker is dead and the lane thrown away by then.
+//! Room is given back in the order of the frames, so a held payload also delays the frames after it: release it within
+//! your turn, or copy it. The segment stays mapped until the last payload is gone, even if the worker is dead and the
+//! lane thrown away by then.
 //!
-//! **The worker can write to the bytes at any time.** So there is never a `&[u8]` over them, whose content must not change
-//! under its reader: they are copied, compared by `memcmp`, or handed to the kernel, each through a raw pointer. What
-//! comes of it when they do change is for the worker's own clients, as if it had written that in the first place. An
-//! encoder or a parser, which could be led astray by a byte that changes between two looks, gets a copy.
+//! **The worker can write to the bytes at any time.** So there is never a `&[u8]` over them, whose content must not
+//! change under its reader: they are copied, compared by `memcmp`, or handed to the kernel, each through a raw pointer.
+//! If they change, only the worker's own clients are affected, as if it had written that in the first place. An encoder
+//! or a parser, which a byte that changes between two reads could confuse, gets a copy.
 
 use crate::segment::Segment;
 use crate::wake;
@@ -149,7 +149,7 @@ impl HeldPayload {
         copy
     }
 
-    /// Whether its bytes are these.
+    /// `true` if its bytes are these.
     #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
         if self.len != other.len() {

@@ -3,27 +3,26 @@
 //! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
 //! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how
 //! the other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
-//! `control_socket` carries descriptors beside the lane. A page more (`pool_page`) has what a worker tells about its
-//! connection pools.
+//! `control_socket` carries descriptors. A page more (`pool_page`) has the numbers of a worker's connection pools.
 //!
 //! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
 //! at it; what it does not look at may stay where it is (`held`). Nothing in a lane is shared with another worker.
 //!
-//! **The server never does I/O that can block on a description it shares.** Flags such as `O_NONBLOCK` belong to the open
-//! file description, so whoever holds a copy of a descriptor decides whether the other one's next write waits. What the
-//! server shares, and why none of it can hold the server up:
+//! **The server never does I/O that can block on a description it shares.** Flags such as `O_NONBLOCK` belong to the
+//! open file description, so the holder of a copy of a descriptor decides whether the other's next write blocks. What
+//! the server shares, and why none of it can hold the server up:
 //!
 //! | descriptor | shared with | what the server does with it |
 //! |---|---|---|
-//! | control socket of a worker | nobody: each end is a description of its own | `MSG_DONTWAIT` on every call |
-//! | zygote's socket | nobody: likewise | `MSG_DONTWAIT` on every call |
+//! | control socket of a worker | none: each end is a separate description | `MSG_DONTWAIT` on every call |
+//! | zygote's socket | none: likewise | `MSG_DONTWAIT` on every call |
 //! | eventfd that wakes the server | zygote, worker | waits for edges in epoll; neither reads nor writes it |
-//! | wake pipe of a worker in async mode | nobody: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
+//! | wake pipe of a worker in async mode | none: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
 //! | lane | zygote, worker | memory only; sealed, so that no page of it can vanish |
 //! | pidfd | zygote | waits in epoll, sends signals; neither waits |
 //! | a body's file | the worker that runs the request | nothing, once it was handed over |
-//! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
+//! | standard output and error of a zygote | none: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
 pub mod awaited_bodies;
 mod c_text;
@@ -62,8 +61,8 @@ pub use wake::new_wake_pipe;
 pub use worker_end::WorkerEnd;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
 
-/// What is kept of open requests, by their number on the lane. The server gives the numbers out, so nobody can choose ones
-/// that collide.
+/// State of open requests, by their number on the lane. The server chooses the numbers, so clients cannot make them
+/// collide.
 pub type RequestMap<T> = rustc_hash::FxHashMap<u64, T>;
 
 /// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
@@ -75,6 +74,6 @@ pub fn new_eventfd() -> std::io::Result<std::os::fd::OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// Asks a worker for its PHP stack (`Message::Stack`). Linux never sends this signal by itself and applications do not
-/// use it (signal(7), SIGSTKFLT), so it collides with nothing that a script installs.
+/// Asks a worker for its PHP stack (`Message::Stack`). Linux never sends this signal and applications do not use it
+/// (signal(7), SIGSTKFLT), so it collides with nothing that a script installs.
 pub const STACK_SIGNAL: rustix::process::Signal = rustix::process::Signal::STKFLT;

@@ -1,4 +1,4 @@
-//! Descriptors that whoever started this process has left open for it, from number 3 on, as systemd does with the sockets of
+//! Descriptors that the starter of this process left open for it, from number 3 on, as systemd does with the sockets of
 //! a unit (sd_listen_fds(3)).
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
@@ -12,8 +12,8 @@ const FIRST: RawFd = 3;
 /// More than anybody's unit has.
 const MOST: usize = 1024;
 
-/// Takes them; no program that is started later gets them. To be called first of all in a process, before it opens anything:
-/// what was promised and is not there could be something of its own otherwise.
+/// Takes them; no program that is started later gets them. To be called first of all in a process, before it opens
+/// anything: a promised descriptor that is missing could otherwise be one that the process opened itself.
 ///
 /// # Errors
 /// One of them is not open, there are too many, or they were taken before.
@@ -34,7 +34,7 @@ fn take_one(number: RawFd) -> io::Result<OwnedFd> {
     let missing = |_| io::Error::other(format!("descriptor {number} is not open"));
     let flags = fcntl_getfd(borrowed).map_err(missing)?;
     fcntl_setfd(borrowed.as_fd(), flags | FdFlags::CLOEXEC)?;
-    // SAFETY: it is open, and it is nobody else's: whoever started this process left it for it, `take` gives each number once,
-    // and nothing of this process's own has been opened before.
+    // SAFETY: it is open and has no other owner: the starter of this process left it for it, `take` returns each number
+    // once, and this process has opened nothing before.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

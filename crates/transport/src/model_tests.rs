@@ -1,4 +1,4 @@
-//! `wake` and `request_state` in every order in which two processors may run them, by the model checker loom: nobody
+//! `wake` and `request_state` in every order in which two processors may run them, by the model checker loom: no side
 //! sleeps for ever, and no request runs twice or not at all. The same models with words that lack their fence, or whose
 //! exchange is none, must fail: else they would show nothing.
 
@@ -12,7 +12,7 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
-/// What a word lacks.
+/// The fault of a word.
 #[derive(Clone, Copy, PartialEq)]
 enum Lack {
     Nothing,
@@ -328,7 +328,7 @@ fn exchange_in_every_order(lack: Lack) {
         slot.bytes.with_mut(|_| ());
         slot.state.store(request_state::QUEUED, Relaxed);
         slot.head.store(1, Release);
-        // Whoever takes it back has it run elsewhere.
+        // The side that takes it back runs it elsewhere.
         let elsewhere = u32::from(!request_state::is_decided(&slot.state) && request_state::take_back(&slot.state));
         if slot.tail.load(Acquire) == 1 {
             slot.bytes.with_mut(|_| ());

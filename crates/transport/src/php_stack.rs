@@ -1,15 +1,15 @@
-//! What a zygote tells of its workers' PHP stacks, which it reads from their memory. Nobody has checked what stands there:
-//! the zygote makes text of it and bounds it, and the server bounds and cleans it once more (`tidy`).
+//! PHP stacks of workers, which their zygote reads from their memory. The content is untrusted: the zygote turns it
+//! into bounded text, and the server bounds and cleans it again (`tidy`).
 
 use serde::{Deserialize, Serialize};
 
-/// Frames of a stack that are told; those behind are left out.
+/// Maximum number of frames of a stack; further ones are left out.
 pub const MAX_FRAMES: usize = 64;
 /// Bytes of a function's or a file's name.
 pub const MAX_NAME: usize = 256;
 /// Bytes of a query.
 pub const MAX_QUERY: usize = 2048;
-/// Stacks of one request that are told: in async mode it may have many coroutines.
+/// Maximum number of stacks of one request, which may have many coroutines in async mode.
 pub const MAX_STACKS: usize = 16;
 /// Samples in a second, at most.
 pub const MAX_RATE: u32 = 1000;
@@ -30,7 +30,7 @@ pub struct StackFrame {
 pub struct PhpStack {
     /// The coroutine's number; 0 outside of async mode.
     pub coroutine: u64,
-    /// What a coroutine waits for; `None`: it runs, or nobody knows.
+    /// What a coroutine waits for; `None` if it runs, or if that is unknown.
     pub waits_for: Option<String>,
     /// The query that its innermost function sends or waits for.
     pub query: Option<String>,
@@ -80,7 +80,7 @@ impl StackFrame {
 }
 
 impl Samples {
-    /// The same for samples: stacks whose frames are not in the table are left out.
+    /// Cleans samples in the same way; stacks whose frames are not in the table are left out.
     #[must_use]
     pub fn tidy(mut self) -> Self {
         self.frames.iter_mut().for_each(StackFrame::tidy);

@@ -1,12 +1,12 @@
-//! What a worker tells about its connection pools (`Howdah\Pool`): a page of the lane that the worker writes whenever it
-//! likes and the server reads when somebody asks. No message, no wake-up, no lock: each number is a word of its own.
+//! Numbers of a worker's connection pools (`Howdah\Pool`): a page of the lane that the worker writes at any time and
+//! the server reads on demand. No message, no wake-up, no lock: each number is one word.
 //!
-//! Each number is stored and loaded with `Relaxed`: it announces nothing but itself, and numbers that were written together
-//! may be read from before and after. A name's length is stored with `Release` behind its bytes and loaded with `Acquire`,
-//! so whoever sees the length sees the name.
+//! Each number is stored and loaded with `Relaxed`: it announces nothing but itself, and numbers that were written
+//! together may be read from before and after. A name's length is stored with `Release` after its bytes and loaded with
+//! `Acquire`, so a reader that sees the length sees the name.
 //!
-//! The server takes what it reads for what it is: names are cut, cleaned and counted, numbers are bounded. A worker that
-//! lies here lies about itself.
+//! The server does not trust what it reads: names are cut, cleaned and counted, numbers are bounded. A worker that lies
+//! here lies about itself.
 
 use crate::wire::{POOL_NAME_LEN, POOL_NUMBERS, POOL_SLOTS};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

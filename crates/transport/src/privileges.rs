@@ -1,5 +1,5 @@
-//! What a pool's processes may do: whom they run as and within which limits. Whoever starts `howdah-php` says it on the
-//! command line, in JSON behind `--privileges=`, so that the server cannot change it afterwards.
+//! Privileges of a pool's processes: their user and limits. The starter of `howdah-php` passes them on the command
+//! line, in JSON after `--privileges=`, so that the server cannot change them afterwards.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub const PRIVILEGES_ARGUMENT: &str = "--privileges=";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Privileges {
-    /// Whom they become; only root can say one.
+    /// User to become; only root can set one.
     #[serde(skip_serializing_if = "is_default")]
     pub user: Option<Credentials>,
     /// Limits of the kernel.
@@ -55,13 +55,13 @@ pub struct ControlGroup {
 pub struct ResourceLimit {
     /// Its name in lower case without `RLIMIT_`.
     pub name: String,
-    /// What counts.
+    /// The effective limit.
     pub soft: Option<u64>,
-    /// What the process itself may raise that to.
+    /// Upper bound to which the process itself may raise it.
     pub hard: Option<u64>,
 }
 
-/// What is not said is the default: the argument shows in lists of processes.
+/// Missing values are defaults: the argument is visible in lists of processes.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,8 +1,7 @@
-//! Who has a request: the exchange on its state that decides between the worker, which begins it, and the server, which
-//! takes it back to give it to another worker.
+//! Ownership of a request: the exchange on its state that decides between the worker, which begins it, and the server,
+//! which takes it back to give it to another worker.
 //!
-//! Either side's exchange comes before what it does with the request then, hence `AcqRel`; who loses does nothing, hence
-//! `Relaxed`.
+//! Each side's exchange comes before its use of the request, hence `AcqRel`; the loser does nothing, hence `Relaxed`.
 
 use crate::word::Word;
 use std::sync::atomic::Ordering;
@@ -24,7 +23,8 @@ pub(crate) fn take_back(state: &impl Word) -> bool {
     state.exchange(QUEUED, REVOKED, Ordering::AcqRel)
 }
 
-/// Whether a worker has begun the request, or the server taken it back. `Relaxed`: a hint, which the exchange decides.
+/// `true` if a worker has begun the request or the server has taken it back. `Relaxed`: a hint, which the exchange
+/// decides.
 pub(crate) fn is_decided(state: &impl Word) -> bool {
     state.load(Ordering::Relaxed) != QUEUED
 }

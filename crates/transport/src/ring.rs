@@ -1,10 +1,10 @@
 //! Frames in a byte ring: where the next one goes, and how its bytes are written and read.
 //!
 //! A frame is a 24-byte header and a payload, starts at a multiple of 8 and never wraps: what is left at the ring's end
-//! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low bits
-//! are the offset. A producer that finds the ring empty, and a quarter of it used since offset 0, starts again there, so
-//! that short requests keep using the same few cache lines and pages. Not sooner: until the consumer has passed the
-//! padding, only what lies before it is free, and a response would be published in pieces for want of room.
+//! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low
+//! bits are the offset. A producer that finds the ring empty, and a quarter of it used since offset 0, starts again
+//! there, so that short requests keep using the same few cache lines and pages. Not sooner: until the consumer has
+//! passed the padding, only what lies before it is free, and a response would be published in pieces for lack of room.
 //!
 //! This file knows neither who owns which cursor nor the memory orders; the two ends do.
 
@@ -19,7 +19,7 @@ const MAX_FRAME_DIVISOR: usize = 2;
 /// Bytes of a frame header.
 pub(crate) const HEADER_LEN: usize = 24;
 
-/// What stands before a payload.
+/// Header before a payload.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameHeader {

@@ -1,4 +1,5 @@
-//! The memory of one lane: a sealed memfd, its mapping, the control page at its start and the page of the pools behind it.
+//! The memory of one lane: a sealed memfd, its mapping, the control page at its start and the page of connection pools
+//! after it.
 //!
 //! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
 //! the descriptor to one worker. Either mapping lives until its owner drops it.
@@ -71,7 +72,7 @@ pub struct LaneSizes {
 }
 
 impl LaneSizes {
-    /// What the server uses. Memory is only taken for pages that are ever written, and rings restart at their beginning
+    /// The server's sizes. Memory is only taken for pages that are ever written, and rings restart at their beginning
     /// whenever they are empty, so short requests touch a few pages of each. The response ring has room for several
     /// responses of 50 KB, which stay there until they are sent.
     pub const DEFAULT: Self = Self { request: 256 * 1024, response: 512 * 1024 };
@@ -120,7 +121,7 @@ impl Segment {
         control.request_cap.store(sizes.request, Ordering::Relaxed);
         control.response_cap.store(sizes.response, Ordering::Relaxed);
         control.version.store(WIRE_VERSION, Ordering::Relaxed);
-        // Release: whoever sees the magic sees the sizes.
+        // Release: a process that sees the magic sees the sizes.
         control.magic.store(MAGIC, Ordering::Release);
         Ok((segment, fd))
     }
@@ -149,7 +150,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Whether processes that this one forks get the mapping as well.
+    /// Decides whether forks of this process inherit the mapping.
     pub(crate) fn pass_to_forks(&self, pass: bool) -> io::Result<()> {
         let advice = if pass { Advice::LinuxDoFork } else { Advice::LinuxDontFork };
         // SAFETY: the range is the mapping that `self` owns; the advice changes nothing in this process.
@@ -252,7 +253,7 @@ impl Hole {
         }?;
         for (at, bytes) in content {
             assert!(*at <= self.len && bytes.len() <= self.len - at, "outside the segment");
-            // SAFETY: the target is inside the mapping just made (assertion), which nobody refers to yet.
+            // SAFETY: the target is inside the mapping just made (assertion), to which there are no references yet.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.cast::<u8>().add(*at), bytes.len()) };
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! The server's end of a lane: sends requests, takes them back, reads frames. Trusts nothing it reads.
 //!
 //! Memory orders: the server publishes a request with a `Release` store of `request_head`, which the worker loads with
-//! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so frame
-//! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
-//! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read;
-//! `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as nobody else writes them. Words
-//! that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are `Relaxed`: seen late,
-//! they cost time only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
+//! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so
+//! frame bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the
+//! bytes were copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is
+//! being read; `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as it is their only
+//! writer. Words that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are
+//! `Relaxed`: seen late, they cost time only. Where one side would sleep for ever if both missed each other, `wake` has
+//! the fences.
 
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
@@ -32,7 +33,7 @@ pub struct RequestSlot(u64);
 
 #[derive(Debug)]
 pub struct Frame {
-    /// What it is.
+    /// The frame's kind.
     pub kind: FrameKind,
     /// `FLAG_*` bits.
     pub flags: u16,
@@ -58,7 +59,7 @@ pub enum SendError {
     Broken(#[from] RingBroken),
 }
 
-/// How a body travels with its request.
+/// Transport of a request's body.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyInLane<'a> {
     /// There is none.
@@ -108,7 +109,7 @@ pub struct FrameReceiver {
 }
 
 impl RequestSender {
-    /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe, of which nobody else has the
+    /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe, of which it has the only
     /// write end.
     #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
@@ -135,9 +136,10 @@ impl RequestSender {
         self.send_request_with(request, number, body, 0)
     }
 
-    /// The same, with `REQUEST_MEASURE` or `REQUEST_NICE` in `flags`.
+    /// Sends a request with `REQUEST_MEASURE` or `REQUEST_NICE` in `flags`.
     ///
     /// # Errors
+    ///
     /// See `SendError`; nothing was sent then.
     pub fn send_request_with(
         &mut self,
@@ -224,7 +226,7 @@ impl RequestSender {
         }
     }
 
-    /// A body was sent over the control socket, on which a worker that runs one request at a time waits by itself.
+    /// A body was sent over the control socket, where a worker that runs one request at a time waits.
     pub fn body_sent(&self) {
         if let Some(wake_pipe) = &self.wake_pipe {
             wake::wake_worker_event(&self.segment.control().worker_word.0, wake_pipe.as_fd());

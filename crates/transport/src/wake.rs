@@ -1,11 +1,11 @@
 //! Waking the other side, with a system call only when it sleeps.
 //!
-//! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then looks once more for
-//! work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps on
-//! each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the word.
-//! The waker takes the word back to 0, so that one sleep costs at most one wake-up. A multiplexed worker
-//! waits for its wake pipe among its own descriptors instead of on the futex, except for room; whoever wakes it must take
-//! back exactly the reason it has seen, since the worker may be waiting for another one by then.
+//! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then looks once more
+//! for work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps
+//! on each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the
+//! word. The waker takes the word back to 0, so that one sleep costs at most one wake-up. A multiplexed worker waits
+//! for its wake pipe among its own descriptors instead of on the futex, except for room; the waker must take back
+//! exactly the reason that it saw, since the worker may be waiting for another one by then.
 //!
 //! The wake pipe is one of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
 //! worker empties it now and then (`WorkerEnd::woken`), long before it is full.
@@ -61,8 +61,8 @@ pub fn new_wake_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wakes the worker if it waits for its wake pipe. Call after publishing.
 pub(crate) fn wake_worker_event(word: &impl Word, wake_pipe: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
-        // A worker whose wake pipe is full was woken in vain more often than an honest one can be: it does not listen.
-        // One that is dead has closed its end; its reader will notice.
+        // A worker whose wake pipe is full was woken more often than an honest one can be: it does not listen. A dead
+        // worker has closed its end; its reader will notice.
         let _ = rustix::io::write(wake_pipe, &[1]);
     }
 }

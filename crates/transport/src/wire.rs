@@ -65,7 +65,7 @@ pub struct WireRequest {
     pub flags: u32,
     /// HTTP version × 1000: 1000, 1001, 2000, 3000.
     pub proto: u32,
-    /// How many `WireVar` follow.
+    /// Number of `WireVar` that follow.
     pub n_vars: u32,
     /// Length of the string area in bytes.
     pub strings_len: u32,
@@ -85,7 +85,7 @@ pub struct WireRequest {
     pub authorization: StrRef,
 }
 
-/// What a frame in the response ring carries.
+/// Kind of a frame in the response ring.
 #[repr(u16)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable)]
 pub enum FrameKind {
@@ -161,25 +161,26 @@ pub struct WireDone {
 }
 
 impl WireDone {
-    /// How the worker's snapshot finds written pages: a position in `SNAPSHOT_WAYS`, as far as it is honest.
+    /// Method by which the worker's snapshot finds written pages: a position in `SNAPSHOT_WAYS`, as reported by the
+    /// worker.
     #[must_use]
     pub const fn way(&self) -> u32 {
         self.flags >> DONE_WAY_SHIFT & 0xff
     }
 
-    /// How many sessions of connections opened at boot were reset after this request.
+    /// Number of sessions of connections opened at boot that were reset after this request.
     #[must_use]
     pub const fn resets(&self) -> u32 {
         self.flags >> DONE_RESETS_SHIFT & 0xff
     }
 
-    /// Whether the worker ends after this request.
+    /// `true` if the worker ends after this request.
     #[must_use]
     pub const fn retires(&self) -> bool {
         self.flags & DONE_RETIRE != 0
     }
 
-    /// Whether that is because the worker cannot be put back after this request.
+    /// `true` if it ends because it cannot be restored after this request.
     #[must_use]
     pub const fn is_unfit(&self) -> bool {
         self.flags & DONE_UNFIT != 0
@@ -198,14 +199,14 @@ pub const DONE_UNFIT: u32 = 2;
 /// On `Done`, bits 16 to 23 of the flags: how many sessions of connections opened at boot were reset after this request.
 pub const DONE_RESETS_SHIFT: u32 = 16;
 
-/// Connection pools that a worker can tell about. Beyond that, none is told about.
+/// Maximum number of connection pools that a worker reports; further ones are left out.
 pub const POOL_SLOTS: usize = 21;
 /// Bytes of a pool's name.
 pub const POOL_NAME_LEN: usize = 56;
 
 macro_rules! pool_numbers {
     ($($(#[$doc:meta])+ $name:ident $c:ident $text:literal,)*) => {
-        /// What a worker counts of a connection pool: positions in `pool_page`.
+        /// Counters of a connection pool: positions in `pool_page`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum PoolNumber { $($(#[$doc])+ $name),* }
 
@@ -216,7 +217,7 @@ macro_rules! pool_numbers {
 
         /// Their names in C, by position.
         pub const POOL_NUMBER_NAMES: &[&str] = &[$(stringify!($c)),*];
-        /// How many there are.
+        /// Number of counters.
         pub const POOL_NUMBERS: usize = POOL_NUMBER_NAMES.len();
     };
 }
@@ -227,7 +228,7 @@ pool_numbers! {
     Limit POOL_LIMIT c"limit",
     /// Connections it has open, or is opening.
     Open POOL_OPEN c"open",
-    /// Of these, those nobody uses.
+    /// Open connections that are idle.
     Idle POOL_IDLE c"idle",
     /// Of these, those in use.
     InUse POOL_IN_USE c"in_use",
@@ -239,9 +240,9 @@ pool_numbers! {
     Acquired POOL_ACQUIRED c"acquired",
     /// Times somebody had to wait for one.
     Waits POOL_WAITS c"waits",
-    /// How long they waited all together.
+    /// Total waiting time.
     Wait POOL_WAIT c"wait_seconds",
-    /// Times somebody waited in vain.
+    /// Waits that timed out.
     Timeouts POOL_TIMEOUTS c"timeouts",
     /// Connections opened.
     Opened POOL_OPENED c"opened",

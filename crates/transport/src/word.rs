@@ -1,8 +1,8 @@
 //! A word that the two ends of a lane share, as an interface.
 //!
-//! What must never lose a wake-up or run a request twice (`wake`, `request_state`) is written against it. In the server
-//! and in workers a word is an atomic of the lane's memory, and this costs nothing; in `model_tests` it is one of the
-//! model checker loom, so that the very same code is tried in every order in which a processor may run it.
+//! Code that must never lose a wake-up or run a request twice (`wake`, `request_state`) is written against it. In the
+//! server and in workers a word is an atomic of the lane's memory, and this costs nothing; in `model_tests` it is one
+//! of the model checker loom, so that the very same code is tried in every order in which a processor may run it.
 
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering, fence};

@@ -66,7 +66,7 @@ pub struct WorkerEnd {
     pub(crate) bodies: AwaitedBodies,
 }
 
-/// What wakes a multiplexed worker.
+/// Reasons to wake a multiplexed worker.
 #[derive(Debug)]
 pub(crate) struct WakePipe {
     pub(crate) fd: OwnedFd,
@@ -188,8 +188,9 @@ impl WorkerEnd {
         request_state::begin(self.requests.state(at))
     }
 
-    /// Asks for the current request's body and waits for its descriptor, which the server sends to nobody but a worker that
-    /// has begun the request. `None`: it cannot be had, and the request has failed; the worker ends it with `done` at once.
+    /// Asks for the current request's body and waits for its descriptor, which the server sends only to a worker that
+    /// has begun the request. `None`: it cannot be had, and the request has failed; the worker ends it with `done` at
+    /// once.
     ///
     /// # Errors
     /// The control socket is closed or says something unexpected.
@@ -206,7 +207,7 @@ impl WorkerEnd {
 
     /// Asks for the body of a request that was begun.
     pub fn ask_for_body(&mut self, number: u64) {
-        // What is being written belongs to the selected request.
+        // The frame that is being written belongs to the selected request.
         self.close_body(0);
         let selected = std::mem::replace(&mut self.number, number);
         self.put(FrameKind::NeedBody, 0, &[]);
@@ -270,13 +271,13 @@ impl WorkerEnd {
             if open.limit > open.len {
                 return true;
             }
-            // What only lacks the consumer's progress goes on in the same frame: a body in one piece is not put together.
+            // A frame that only lacks the consumer's progress is continued: a body in one piece is not reassembled.
             if open.len < self.responses.room_at(open.at).min(max) {
                 return false;
             }
             self.close_body(0);
         }
-        // What is left at the ring's end is skipped when it is hardly worth a frame of its own.
+        // The rest at the ring's end is skipped if it is hardly worth a frame.
         let least = (self.responses.cap() / 256).max(64);
         let Ok(Some(at)) = self.responses.place(self.head, tail, least) else { return false };
         let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
@@ -421,15 +422,16 @@ impl WorkerEnd {
         &raw const self.segment.control().timed_out.0
     }
 
-    /// Whether a process that this one forks next gets the lane: only one that goes on as the worker.
+    /// Decides whether the next fork of this process gets the lane: only one that continues as the worker should.
     ///
     /// # Errors
+    ///
     /// The system's error.
     pub fn pass_to_fork(&self, pass: bool) -> io::Result<()> {
         self.segment.pass_to_forks(pass)
     }
 
-    /// What a fork that is no worker may still read of the lane: the request that runs.
+    /// The running request, which a fork that is no worker may still read.
     #[must_use]
     pub fn copy_for_fork(&self) -> LaneCopy {
         let tail = self.segment.control().request_tail.0.load(Ordering::Relaxed);
@@ -502,7 +504,7 @@ pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
     }
 }
 
-/// How the current request's body travels.
+/// Transport of the current request's body.
 #[must_use]
 pub fn body_kind(flags: u32) -> (bool, bool) {
     (flags & REQUEST_BODY_INLINE != 0, flags & REQUEST_BODY_FD != 0)

@@ -145,7 +145,7 @@ impl WorkerEnd {
         }
     }
 
-    /// What was said while requests waited for their bodies, once nothing keeps it back.
+    /// The next event received while requests waited for their bodies, once nothing holds it back.
     fn heard_meanwhile(&mut self) -> Option<Event> {
         let bodies = &mut self.bodies;
         let at = (0..bodies.later.len()).find(|&at| !bodies.delays(&bodies.later[at]))?;

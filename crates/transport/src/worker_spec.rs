@@ -1,15 +1,15 @@
-//! What a worker is told about its pool: one structure, filled once from the settings, sent to the zygote as JSON, and read
-//! by the C shim in place. "How to add a worker setting" in CONTRIBUTING.md lists the places that know about each field.
+//! A worker's settings: one structure, filled once from the pool's settings, sent to the zygote as JSON, and read by
+//! the C shim in place. "How to add a worker setting" in CONTRIBUTING.md lists the places that know about each field.
 
 use crate::c_text::CText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a worker runs its requests. The zygote keeps it as long as it lives; C reads it there (`howdah_worker_spec`).
+/// Settings of request execution. They live in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
 #[repr(C)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
-    /// What stays between two requests.
+    /// State kept between two requests.
     pub mode: Mode,
     /// The worker script, or empty.
     pub script: CText,
@@ -33,9 +33,9 @@ pub struct WorkerSpec {
     pub max_memory: u64,
     /// Requests that a worker runs at once; 1 in all modes but async.
     pub concurrency: u32,
-    /// Whether the responses of two visitors to the warm-up requests are compared.
+    /// Compare the responses of two visitors to the warm-up requests.
     pub warmup_check: bool,
-    /// Whether an error of a script becomes a page for a developer: in `howdah dev` alone, as it shows source code.
+    /// Show errors of scripts as pages with source code: `howdah dev` only.
     pub error_pages: bool,
 }
 
@@ -67,7 +67,7 @@ macro_rules! words {
     };
 }
 
-/// What of PHP's state lives on between two requests of a worker.
+/// PHP state that is kept between two requests of a worker.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,21 +86,21 @@ pub enum Mode {
 words!(Mode { Classic = "classic", Worker = "worker", Snapshot = "snapshot", Async = "async" });
 
 impl Mode {
-    /// Whether a worker is multiplexed: runs many requests at once.
+    /// `true` if a worker is multiplexed: runs many requests at once.
     #[must_use]
     pub const fn is_multiplexed(self) -> bool {
         matches!(self, Self::Async)
     }
 }
 
-/// What the workers of a pool may do to the rest of the machine.
+/// Restrictions of a pool's workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxProfile {
     /// Whatever their user may do.
     #[default]
     Off,
-    /// What an application needs, and nothing else.
+    /// Allow only what an application needs.
     App,
     /// Whatever their user may do, but what an application needs is noted down.
     Learn,

@@ -1,7 +1,7 @@
-//! What the server and a pool's zygote say to each other: JSON messages on a control socket, descriptors beside them.
+//! Messages between the server and a pool's zygote: JSON on a control socket, with descriptors.
 //!
-//! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers and
-//! exits, so nothing outlives the server, however it dies.
+//! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers
+//! and exits, so nothing outlives the server, however it dies.
 
 use crate::php_stack::{RequestStacks, Samples};
 use crate::worker_spec::{SandboxProfile, WorkerSpec};
@@ -54,12 +54,13 @@ pub enum FromZygote {
         php_version: String,
         /// Its workers may lower their nice value again after they have raised it.
         restores_nice: bool,
-        /// The largest form that PHP reads (`post_max_size`), in bytes; none where it reads any, or none by itself.
+        /// Maximum size of a form that PHP reads (`post_max_size`), in bytes; `None` without a limit, or if PHP parses
+        /// no forms.
         form_limit: Option<u64>,
     },
     /// PHP did not start; the zygote ends after this.
     BootFailed {
-        /// What is known, for the operator.
+        /// Details for the operator.
         error: String,
     },
     /// A worker runs. Descriptor: its pidfd, where the zygote says it.
@@ -79,7 +80,7 @@ pub enum FromZygote {
     },
     /// Snapshot mode: each worker boots on its own. Said by the worker that booted first, passed on by the zygote.
     Unshared {
-        /// What the application has opened that workers cannot share, for the operator.
+        /// Resources opened by the application that workers cannot share, for the operator.
         why: String,
     },
     /// Snapshot mode: what the warm-up has shown. Said by the worker that booted first, passed on by the zygote. When it
@@ -92,7 +93,7 @@ pub enum FromZygote {
         /// For the operator.
         findings: Vec<Finding>,
     },
-    /// A worker in a sandbox that learns has done what the profile `app` would refuse; each thing is said once.
+    /// A worker in a learning sandbox has done what the profile `app` would refuse; each need is sent once.
     Learnt {
         /// What.
         needs: Vec<Need>,
@@ -103,7 +104,7 @@ pub enum FromZygote {
         order: u64,
         found: Result<RequestStacks, String>,
     },
-    /// What was seen since the last message of this kind, at most a second's worth.
+    /// Samples since the last message of this kind, at most a second's worth.
     Samples {
         /// The number from the order.
         order: u64,
@@ -111,7 +112,7 @@ pub enum FromZygote {
         /// No more will come.
         last: bool,
     },
-    /// How much memory workers have.
+    /// Memory of workers.
     Sizes {
         /// Process ids and bytes; what workers share counts in parts.
         sizes: Vec<(u32, u64)>,
@@ -127,7 +128,7 @@ pub enum FromZygote {
     Exited {
         /// Its process id.
         pid: u32,
-        /// Its exit status, if it ended by itself.
+        /// Exit status, if it exited.
         status: Option<i32>,
         /// The signal that killed it.
         signal: Option<i32>,
@@ -141,7 +142,7 @@ pub enum FromZygote {
 pub struct Finding {
     /// False for what may be meant.
     pub is_error: bool,
-    /// What it is, with the path.
+    /// The need, with its path.
     pub text: String,
 }
 
@@ -154,25 +155,25 @@ pub struct WarmUpRequest {
     pub words: Box<[u64]>,
 }
 
-/// How a pool's PHP starts.
+/// Settings for the start of a pool's PHP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
     /// `wire::WIRE_VERSION` of the server; the zygote refuses another.
     pub wire_version: u32,
     /// The pool's name, shown as the process title and in logs.
     pub pool: String,
-    /// What its workers are told.
+    /// Settings of its workers.
     pub worker: WorkerSpec,
     /// The directory that is served.
     pub root: String,
-    /// What workers may do to the rest of the machine.
+    /// Restrictions of its workers.
     pub sandbox: SandboxSpec,
 }
 
-/// What a pool's sandbox allows, as its settings say. The zygote adds what PHP itself needs.
+/// Permissions of a pool's sandbox, from its settings. The zygote adds what PHP itself needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// Whether there is one.
+    /// `Off` for no sandbox.
     pub profile: SandboxProfile,
     /// PHP does not start where the kernel cannot enforce all of it.
     pub required: bool,
@@ -190,9 +191,9 @@ pub struct SandboxSpec {
     pub connect: Vec<u16>,
     /// TCP ports to listen on.
     pub bind: Vec<u16>,
-    /// Groups of system calls that are allowed beside.
+    /// Additional groups of system calls to allow.
     pub allow: Vec<String>,
-    /// Groups of system calls that are refused beside.
+    /// Additional groups of system calls to refuse.
     pub deny: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ fn drain(frames: &mut FrameReceiver) -> Result<usize, String> {
     Ok(bytes)
 }
 
-/// Not a test of its own: what the killed process runs. Its standard input is the lane.
+/// The killed process's code, not a test. Its standard input is the lane.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     if std::env::var_os(CHILD).is_none() {
@@ -156,7 +156,7 @@ fn attack(mut seed: u64) {
             };
             view.write(place, &value.to_ne_bytes());
         }
-        // What was held in earlier rounds is still there, whatever has been written to it.
+        // Payloads held in earlier rounds are unchanged, whatever has been written since.
         held.retain(|held: &HeldPayload| {
             assert!(held.copy_from(0).len() == held.len() && held.len() <= 4096);
             next(&mut seed).is_multiple_of(2)

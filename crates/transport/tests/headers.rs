@@ -1,6 +1,7 @@
-//! Renders the C view of the border, `shim/wire.h` and `shim/bridge.h`, from the Rust sources that define it. The committed
-//! copies are compared with this, so the two sides cannot differ; the compiler holds the shim's own functions against the
-//! prototypes. It stands here and not beside the shim because `make generate` has to work while the shim does not compile.
+//! Renders the C view of the border, `shim/wire.h` and `shim/bridge.h`, from the Rust sources that define it. The
+//! committed copies are compared with this, so the two sides cannot differ; the compiler holds the shim's own functions
+//! against the prototypes. It is here and not with the shim because `make generate` has to work while the shim does not
+//! compile.
 #![allow(clippy::unwrap_used)]
 
 use cbindgen::{Builder, Config, DocumentationStyle, Language, RenameRule, SortKey, Style};
@@ -9,7 +10,7 @@ use std::fmt::Write;
 
 const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Where C's side of the border is defined, beside the wire.
+/// Files that define C's side of the border, in addition to the wire.
 const OF_THE_BRIDGE: &[&str] = &[
     "transport/src/c_text.rs",
     "transport/src/worker_spec.rs",
@@ -103,7 +104,7 @@ fn wire() -> String {
     render(config, &["transport/src/wire.rs"])
 }
 
-/// What macros define in `wire.rs`, where the generator sees nothing.
+/// Definitions by macros in `wire.rs`, which the generator does not see.
 fn lists() -> String {
     let mut out =
         "/* What a worker tells about each of its connection pools. */\ntypedef enum pool_number {\n".to_owned();

@@ -436,7 +436,7 @@ fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     let (mut server, worker) = lane(LaneSizes::DEFAULT);
     let wake_pipe = worker.wake_fd().unwrap();
     let flags = rustix::fs::fcntl_getfl(wake_pipe).unwrap();
-    // It can fill the pipe through a description of its own, and make that one and its own end wait.
+    // It can fill the pipe through another description, and make that one and its own end wait.
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&wake_pipe));
     let own =
         rustix::fs::open(path, rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty());
