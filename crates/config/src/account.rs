@@ -1,4 +1,4 @@
-//! Users and groups by name: whom the server and the pools' PHP run as, looked up in the system's databases.
+//! Users and groups by name, looked up in the system's databases: those of the server and of the pools' PHP.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -90,15 +90,16 @@ fn groups_of(user: &str, gid: Gid) -> Result<Vec<u32>, String> {
 }
 
 impl Settings {
-    /// Whom the server becomes; `None`: it stays who it is.
+    /// The account that the server switches to; `None`: it keeps its user.
     ///
     /// # Errors
-    /// What is not there.
+    ///
+    /// The missing name.
     pub fn account(&self) -> Result<Option<Account>, String> {
         let Some(user) = &self.user else { return Ok(None) };
         let mut account = Account::find(user, &[])?;
         if self.server_user == ServerUser::Own {
-            // What PHP makes for its group alone is served as well.
+            // Files that PHP creates for its group only are served as well.
             for pool in self.pools.iter().filter_map(|pool| self.account_of(pool).ok().flatten()) {
                 if pool.gid != 0 && !account.groups.contains(&pool.gid) {
                     account.groups.push(pool.gid);
@@ -108,10 +109,11 @@ impl Settings {
         Ok(Some(account))
     }
 
-    /// Whom a pool's PHP runs as; `None`: the one that starts the server.
+    /// The account that a pool's PHP runs as; `None`: the user that starts the server.
     ///
     /// # Errors
-    /// What is not there.
+    ///
+    /// The missing name.
     pub fn account_of(&self, pool: &PoolSettings) -> Result<Option<Account>, String> {
         let php = &pool.php;
         let user = php.user.as_ref().or(self.user.as_ref());

@@ -73,7 +73,7 @@ pub enum TrustedProxy {
 }
 
 impl TrustedProxy {
-    /// Whether a peer with this address is meant. A v4 address mapped into v6 counts as the v4 address.
+    /// `true` if a peer with this address matches. A v4 address mapped into v6 counts as the v4 address.
     #[must_use]
     pub fn contains(&self, peer: IpAddr) -> bool {
         matches!(self, Self::Net(net) if net.contains(&peer.to_canonical()))

@@ -1,4 +1,4 @@
-//! Where a running server is reached: by the settings of whoever asks, or, where these say nothing, by looking for it.
+//! Address of a running server: from the command's settings, or, if these name none, by looking for it.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::settings_file::{FILE_NAME, read_file};
 use crate::source::{Source, Surroundings};
 
-/// How long an address may take to be connected to.
+/// Maximum time to connect to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Where a running server is reached.
@@ -22,16 +22,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct AdminAddress {
     /// Its admin endpoint.
     pub addr: ListenAddr,
-    /// What requests must carry there.
+    /// Token that requests must carry.
     pub token: Option<Secret>,
 }
 
-/// Where the server is reached that `howdah status`, `reload` and `stop` mean: the address in the flags, environment
-/// or `howdah.toml`. If these name none, it is the one server that answers, of the default one, those with settings in
-/// `/etc/howdah`, and those with a socket in the usual places.
+/// The address of the server for `howdah status`, `reload` and `stop`: from flags, environment or `howdah.toml`. If
+/// these name none, it is the one server that responds, of the default one, those with settings in `/etc/howdah`, and
+/// those with a socket in the usual directories.
 ///
 /// # Errors
-/// What is wrong with the settings that decide it, or that several servers answer.
+///
+/// Mistakes in the relevant settings, or several responding servers.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
 }
@@ -63,7 +64,7 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
     });
     match &found[..] {
         [(_, one)] => Ok(one.clone()),
-        // The error of whoever asks names the packaged server's address.
+        // The error names the packaged server's address.
         [] => Ok(installed
             .into_iter()
             .next()
@@ -116,7 +117,7 @@ fn names_in(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether somebody listens there, perhaps for other users than this one.
+/// `true` if a server listens there, perhaps for other users than this one.
 fn responds(admin: &AdminAddress) -> bool {
     match &admin.addr {
         ListenAddr::Unix(path) => match UnixStream::connect(path) {

@@ -1,8 +1,8 @@
-//! What a site's recipe has come to.
+//! Result of a site's recipe.
 
 use howdah_detect::Recipe;
 
-/// What has booted a site's application.
+/// The boot of a site's application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booted {
     pub recipe: &'static Recipe,

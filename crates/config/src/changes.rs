@@ -1,4 +1,4 @@
-//! What a reload changes: the settings of a running server beside those that were read anew, and which of these wait for a
+//! Changes of a reload: compares the settings of a running server with newly read ones, and finds those that wait for a
 //! restart.
 
 use crate::load::Loaded;
@@ -35,15 +35,15 @@ const OF_THE_PROCESS: &[&str] = &[
     "tls.http3",
 ];
 
-/// The same where HTTP/3 is on: its endpoints keep the TLS that they were opened with.
+/// Settings that wait for a restart while HTTP/3 is on: its endpoints keep the TLS that they were opened with.
 const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca"];
 
 /// One thing that a reload changes, as a line for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What it is about: `pool shop`, `site www.example.org`, `address 127.0.0.1:8080`, or a setting's name.
+    /// The subject: `pool shop`, `site www.example.org`, `address 127.0.0.1:8080`, or a setting's name.
     pub what: String,
-    /// What becomes of it.
+    /// The change.
     pub how: String,
     /// It stays as it was until a restart.
     pub waits: bool,
@@ -124,7 +124,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
     let mut all = Vec::new();
     for (section, before, after) in sections {
         let mut found = differing(section, before, after);
-        // What was computed follows from the rest, or from what the machine has just now.
+        // Computed values follow from the rest, or from the machine's current state.
         let rows: Vec<&Row> = Settings::ROWS
             .iter()
             .chain(crate::HttpSettings::ROWS)
@@ -151,7 +151,7 @@ fn differing(section: &str, before: Shown, after: Shown) -> Vec<Differs> {
     pairs.collect()
 }
 
-/// Long values would hide what there is to see, and tables may hold what is nobody's business.
+/// Long values would hide the change, and tables may contain secrets.
 fn how(before: &str, after: &str) -> String {
     const LONGEST: usize = 80;
     let is_table = |text: &str| text.starts_with('{');
@@ -272,7 +272,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     all
 }
 
-/// Puts back what stays as it was, and what nobody has said.
+/// Restores unchanged values, and values that were not set.
 fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     let Loaded { settings, origins, .. } = new;
     let stays = |name: &str| waiting.iter().any(|kept| kept == name) || origins.of(name) == Origin::Default;

@@ -1,4 +1,4 @@
-//! What is said of settings that differ, and what of them waits.
+//! Messages about settings that differ, and those that wait.
 
 use super::changes;
 use crate::cli::ServeFlags;

@@ -119,7 +119,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     sandbox(pool, source);
 }
 
-/// What is said of the number of workers must fit together.
+/// The settings of the number of workers must fit together.
 fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn Fn(&str) -> String) {
     let max = pool.workers.max as usize;
     let spare = pool.spare_workers;

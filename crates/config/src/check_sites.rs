@@ -45,7 +45,7 @@ impl SiteSettings {
         if self.is_top_level() { key.to_owned() } else { format!("site.{}.{key}", self.name) }
     }
 
-    /// Whether the site sets this, or the top level for it.
+    /// `true` if the site sets this, or the top level for it.
     pub(crate) fn says(&self, key: &str, source: &Source<'_>) -> bool {
         [&*self.name_of(key), key].iter().any(|name| source.origins.of(name) != Origin::Default)
     }
@@ -125,7 +125,7 @@ fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
-/// Certificates of its own need an address that speaks TLS, and hosts that an authority vouches for.
+/// A site's certificates need an address with TLS, and hosts that an authority can verify.
 fn tls(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     if site.is_top_level() {
         return;
@@ -227,7 +227,7 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
     for site in
         sites.iter().filter(|site| source.origins.of(&site.name_of("name")) != Origin::Default).collect::<Vec<_>>()
     {
-        // One that is there twice was told, and has got a number.
+        // A duplicate was reported already, and has got a number.
         let name = site.name.split(" (").next().unwrap_or_default();
         if name.len() > 100 || !name.bytes().all(fits) {
             site.object("name", "is made of at most 100 letters, digits, -, _ and dots".to_owned(), source);
@@ -235,7 +235,7 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
     }
 }
 
-/// What requests run must not be writable: a directory that may be written to is not above a root or the script.
+/// Code that requests run must not be writable: a writable directory is not above a root or the script.
 fn writable_code(settings: &Settings, source: &mut Source<'_>) {
     for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
         let section =

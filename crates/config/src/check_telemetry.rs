@@ -46,7 +46,7 @@ pub(crate) fn resolve(telemetry: &mut TelemetrySettings, source: &mut Source<'_>
     variables.set(("delay", &["OTEL_BSP_SCHEDULE_DELAY"]), &mut telemetry.delay, milliseconds);
 }
 
-/// What concerns the way to the collector.
+/// Settings of the connection to the collector.
 fn exporter(telemetry: &mut TelemetrySettings, variables: &mut Variables<'_, '_>) {
     let mut protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"].into_iter();
     if let Some((variable, protocol)) = protocols.find_map(|name| variables.get(name))
@@ -74,7 +74,7 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().map(Duration::from_millis)
 }
 
-/// The environment, beside what was said otherwise.
+/// The environment, for values that are not set otherwise.
 struct Variables<'a, 'b> {
     source: &'a mut Source<'b>,
 }
@@ -86,7 +86,7 @@ impl Variables<'_, '_> {
         (!value.is_empty()).then(|| (variable.to_owned(), value.to_owned()))
     }
 
-    /// Sets what nobody has said yet from the first of these variables that is there. True if it was.
+    /// Sets a missing value from the first of these variables that is set. Returns `true` if it did.
     fn set<T>(&mut self, (key, names): (&str, &[&str]), value: &mut T, read: impl Fn(&str) -> Option<T>) -> bool {
         let setting = format!("telemetry.{key}");
         if self.source.origins.of(&setting) != Origin::Default {

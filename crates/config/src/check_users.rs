@@ -1,4 +1,4 @@
-//! Checks whom the server and PHP are to run as, against who starts the server, and what else concerns rights.
+//! Checks the users of the server and PHP against the user that starts the server, and other permissions.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn of_server() -> Option<Account> {
     Account::find(OF_THE_SERVER, &[]).ok().filter(|account| account.uid != 0)
 }
 
-/// Settles which user the server becomes where only PHP's is named: scripts can end the processes of their own user.
+/// Chooses the server's user if only PHP's is set: scripts can signal processes of their own user.
 pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     if source.around.uid != Some(0) || source.origins.of("user") != Origin::Default {
         return;

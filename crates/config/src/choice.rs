@@ -42,7 +42,7 @@ macro_rules! choice {
 }
 
 choice! {
-    /// How an authority is shown that a name is ours.
+    /// Challenges that prove control of a name.
     Proof, default Http01 {
         /// By a text on port 80.
         Http01 = "http-01",
@@ -92,7 +92,7 @@ choice! {
 }
 
 choice! {
-    /// Whether clients show certificates.
+    /// Client certificates.
     ClientAuth, default Off {
         /// They are not asked.
         Off = "off",
@@ -126,9 +126,9 @@ choice! {
 }
 
 choice! {
-    /// What a server that requests are handed on to sees as `Host`.
+    /// `Host` that an upstream server receives.
     ProxyHost, default Request {
-        /// What the client asked for.
+        /// The requested host.
         Request = "request",
         /// The server's own name.
         Upstream = "upstream",
@@ -136,7 +136,7 @@ choice! {
 }
 
 choice! {
-    /// How servers that requests are handed on to learn of the client.
+    /// Headers that tell upstream servers about the client.
     ForwardedFields, default XForwarded {
         /// From `X-Forwarded-For` and its kin.
         XForwarded = "x-forwarded",
@@ -148,7 +148,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of an .htaccess file with a directive that is not known.
+    /// Treatment of an .htaccess file with an unknown directive.
     UnknownDirective, default Refuse {
         /// The file is not followed: requests below it get 500, as under Apache.
         Refuse = "refuse",
@@ -174,7 +174,7 @@ choice! {
     TrustedHeader, default For {
         /// The client's address, as a list.
         For = "X-Forwarded-For",
-        /// Whether the client used HTTPS.
+        /// The client's scheme.
         Proto = "X-Forwarded-Proto",
         /// The host that the client asked for.
         Host = "X-Forwarded-Host",
@@ -200,9 +200,9 @@ choice! {
 }
 
 choice! {
-    /// How much the log says.
+    /// Minimum level of the log.
     LogLevel, default Info {
-        /// What needs a person now.
+        /// A person has to act now.
         Error = "error",
         /// And what is probably wrong.
         Warn = "warn",
@@ -216,7 +216,7 @@ choice! {
 }
 
 choice! {
-    /// How lines of the error log are written.
+    /// Format of the error log.
     LogFormat, default Text {
         /// One line of text per event.
         Text = "text",
@@ -226,7 +226,7 @@ choice! {
 }
 
 choice! {
-    /// How lines of the access log are written.
+    /// Format of the access log.
     AccessFormat, default Combined {
         /// The combined format of web servers, with Howdah's fields after it.
         Combined = "combined",
@@ -246,23 +246,23 @@ choice! {
         AlwaysOff = "always_off",
         /// A share, by the trace's id.
         Ratio = "traceidratio",
-        /// As the caller has decided; all of those that nobody has decided on.
+        /// The caller's decision; without one, all.
         ParentOn = "parentbased_always_on",
-        /// As the caller has decided; none of those that nobody has decided on.
+        /// The caller's decision; without one, none.
         ParentOff = "parentbased_always_off",
-        /// As the caller has decided; a share of those that nobody has decided on.
+        /// The caller's decision; without one, a share.
         ParentRatio = "parentbased_traceidratio",
     }
 }
 
 choice! {
-    /// Whose traces are continued.
+    /// Callers whose traces are continued.
     ParentTrust, default Trusted {
         /// Those of trusted proxies.
         Trusted = "trusted",
-        /// Everybody's.
+        /// All callers.
         Always = "always",
-        /// Nobody's.
+        /// No callers.
         Never = "never",
     }
 }

@@ -30,7 +30,7 @@ use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
 pub use reload::ReloadFlags;
 
-/// What was asked for on the command line.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cli {
     /// The command.
@@ -50,7 +50,7 @@ pub enum Command {
     Sendmail { into: PathBuf },
     /// Print the settings that `serve` would use, and what is wrong with them.
     Check(ServeFlags),
-    /// Say what becomes of a request.
+    /// Explain the handling of a request.
     Explain {
         /// The settings of `serve`.
         serve: ServeFlags,
@@ -117,7 +117,7 @@ pub enum Command {
     Reload {
         /// Which server.
         server: ControlFlags,
-        /// What it is told beside.
+        /// Its flags.
         reload: ReloadFlags,
     },
     /// Have a new process take the place of a running server.
@@ -128,7 +128,7 @@ pub enum Command {
     Trust {
         /// Where the state directory is.
         server: ServeFlags,
-        /// What to do.
+        /// The action.
         how: Trust,
     },
     /// Print what a shell needs to complete the command line.
@@ -137,7 +137,7 @@ pub enum Command {
     Manual { directory: PathBuf },
 }
 
-/// What `howdah trust` does.
+/// Actions of `howdah trust`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// Install the local CA in the system.
@@ -148,7 +148,7 @@ pub enum Trust {
     Print,
 }
 
-/// What `howdah mails` does.
+/// Actions of `howdah mails`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mails {
     /// One line for each.

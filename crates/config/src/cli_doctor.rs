@@ -18,7 +18,7 @@ environment. Requests only read, unless a list has others and --writes allows th
 
 Exit status: 0; 1 if there are leaks that the report given by --against does not have; 2 if nothing could be tried.";
 
-/// What `howdah doctor` is to do.
+/// Arguments of `howdah doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorFlags {
     /// The application's directory.

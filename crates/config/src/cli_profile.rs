@@ -9,7 +9,7 @@ const PROFILE_EXAMPLES: &str = "Examples:
   howdah profile --seconds 60 -o shop.pb.gz && go tool pprof -top shop.pb.gz
   howdah profile --format folded -o - | sort -k2 -n";
 
-/// What `howdah profile` makes.
+/// Arguments of `howdah profile`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileFlags {
     pub pool: String,
@@ -21,7 +21,7 @@ pub struct ProfileFlags {
     pub output: PathBuf,
 }
 
-/// How a profile is written.
+/// Format of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileFormat {
     /// A flame graph.
@@ -57,7 +57,7 @@ impl ProfileFormat {
     }
 }
 
-/// The arguments of `howdah profile`, beside those that say which server.
+/// The arguments of `howdah profile`, besides those of the server's address.
 pub(crate) fn profile_args(command: clap::Command) -> clap::Command {
     let arg = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     let formats = ProfileFormat::NAMES.map(|(name, _)| name);

@@ -12,10 +12,11 @@ pub const NAMES: [&str; 6] = ["cpu.max", "cpu.weight", "memory.high", "memory.ma
 /// The time in which `cpu.max` is counted, in microseconds.
 const PERIOD: f64 = 100_000.0;
 
-/// Each file and what is written to it.
+/// Each file and its content.
 ///
 /// # Errors
-/// What is wrong with the first that is.
+///
+/// The first mistake.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, String> {
     written.iter().map(|(name, value)| Ok((name.clone(), one(name, value.trim())?))).collect()
 }

@@ -1,5 +1,5 @@
-//! What settings take over from the application that is found in the directory. Only where no `howdah.toml` says what is
-//! served: whoever has written one has decided, and `howdah init` writes what was found.
+//! Takes over settings from the application detected in the directory, unless a `howdah.toml` decides; `howdah init`
+//! writes the result down.
 
 use howdah_detect::Application;
 
@@ -17,7 +17,7 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     }
     let errors = source.errors.len();
     let settings = Settings::read(source);
-    // They are said when the settings are read for good.
+    // They are reported when the settings are read for good.
     source.errors.truncate(errors);
     if settings.app.as_deref() == Some(NONE) {
         return None;

@@ -10,7 +10,7 @@ pub(crate) struct Node {
     pub(crate) line: usize,
 }
 
-/// What a value is.
+/// Kinds of values.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
     Text(String),
@@ -52,7 +52,7 @@ impl Node {
         }
     }
 
-    /// What the value is, in words.
+    /// Description of the value.
     pub(crate) fn describe(&self) -> String {
         match &self.tree {
             Tree::Text(text) => quoted(text),
@@ -85,7 +85,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
         })
         .collect();
     found.sort_by_key(|(line, _)| *line);
-    // What follows on the same line is mostly the same mistake once more.
+    // Further errors on the same line are mostly consequences of the first.
     found.dedup_by_key(|(line, _)| *line);
     Err(found)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin};
 
-/// What a `pool` of a site is called that is a section and no name: a pool of its own. Nobody can write such a key.
+/// Key of a site's `pool` section, as opposed to a pool's name. It cannot be written in a file.
 pub(crate) const OWN_POOL: &str = "\0pool";
 
 /// A file that was read.
@@ -48,8 +48,8 @@ impl File {
     }
 }
 
-/// Writes out what stands for a section of its own: `sandbox = "app"` and `php = "8.4"`, at the top level and in pools; and
-/// tells a site's `[site.pool]` from the name of a pool.
+/// Expands short forms of sections: `sandbox = "app"` and `php = "8.4"`, at the top level and in pools; and
+/// distinguishes a site's `[site.pool]` from the name of a pool.
 fn write_out(root: &mut Node, of_sites: bool) {
     let Tree::Table(top) = &mut root.tree else { return };
     if of_sites && !top.iter().any(|entry| entry.key == "site") {
@@ -85,7 +85,7 @@ fn own_pool(site: &mut [Entry]) {
     }
 }
 
-/// What is PHP's has no section of its own within a pool.
+/// PHP's settings have no separate section within a pool.
 fn pool_in_short(pool: &mut Entry) {
     let Tree::Table(own) = &mut pool.node.tree else { return };
     let has_binary = own.iter().any(|entry| entry.key == "binary");

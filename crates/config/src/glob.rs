@@ -20,7 +20,8 @@ impl Glob {
     /// A pattern; relative ones start at `dir`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    ///
+    /// The mistake in it.
     pub fn new(pattern: &str, dir: &Path) -> Result<Self, String> {
         if pattern.is_empty() {
             return Err("is empty".to_owned());
@@ -95,7 +96,7 @@ fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
     std::fs::read_dir(dir).into_iter().flatten().flatten()
 }
 
-/// Whether one name fits one name's pattern.
+/// `true` if a name matches the pattern of one name.
 fn fits(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

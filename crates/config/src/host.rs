@@ -20,7 +20,7 @@ pub enum HostPattern {
 }
 
 impl HostPattern {
-    /// What `hosts` of a site has written; `None` if that can be no host.
+    /// Parses a host of a site's `hosts`; `None` if it is invalid.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         if matches!(text, "default" | "*") {
@@ -36,7 +36,7 @@ impl HostPattern {
         name(text).map(Self::Exact)
     }
 
-    /// Whether a host in the form in which hosts are compared is one of these.
+    /// `true` if a normalized host matches one of these.
     #[must_use]
     pub fn fits(&self, host: &str) -> bool {
         match self {

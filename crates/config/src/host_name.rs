@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-/// A host's name or address in the form in which it is compared: lower case, no dot at the end.
+/// Normalizes a host's name or address for comparison: lower case, no final dot.
 ///
 /// # Errors
-/// What is wrong with it, in words that follow the name.
+///
+/// The mistake, in words that follow the name.
 pub fn normalize(name: &str) -> Result<String, &'static str> {
     if let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         return Ok(address.to_canonical().to_string());

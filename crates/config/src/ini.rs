@@ -1,11 +1,11 @@
-//! Settings of PHP as PHP's own parser for `php.ini` must find them, so that each value arrives as it was written. One that
-//! is written wrongly would not be lost alone: the parser drops everything behind it.
+//! Writes settings of PHP for its `php.ini` parser, so that each value arrives unchanged. A syntax error would lose
+//! more than one value: the parser drops everything after it.
 //!
 //! What looks like a word or an expression stays one, since `off` and `E_ALL & ~E_NOTICE` are no strings in `php.ini`.
 
 use std::collections::BTreeMap;
 
-/// What no name of a setting has: all of it means something to the parser.
+/// Characters that a setting's name cannot have: all of them mean something to the parser.
 const NOT_IN_NAMES: &[char] =
     &['=', ';', '&', '|', '^', '$', '~', '(', ')', '{', '}', '!', '"', '\'', '[', ']', '#', ' ', '\t'];
 
@@ -27,7 +27,7 @@ fn written(value: &str) -> String {
     if is_word(trimmed) || is_expression(trimmed) { trimmed.to_owned() } else { quoted(unquoted(value)) }
 }
 
-/// What is in quotes from its first character to its last is meant without them, as in `php.ini`.
+/// Quotes around the whole value are removed, as in `php.ini`.
 fn unquoted(value: &str) -> &str {
     let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
     inside('"').or_else(|| inside('\'')).unwrap_or(value)

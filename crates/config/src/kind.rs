@@ -1,6 +1,6 @@
-//! How the value of a setting is written, as errors, the reference and the schema of `howdah.toml` say it.
+//! Syntax of a setting's value, for errors, the reference and the schema of `howdah.toml`.
 
-/// How a value is written; decides the words in errors, the reference and the schema.
+/// Syntax of a value, for errors, the reference and the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -50,7 +50,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is expected, in words that follow "expected".
+    /// The expected syntax, in words that follow "expected".
     #[must_use]
     pub fn expected(self) -> String {
         let words = |list: &[&str]| list.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");

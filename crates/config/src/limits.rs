@@ -10,9 +10,9 @@ use crate::value::Value;
 pub struct Limit {
     /// Its name, one of [`NAMES`].
     pub name: &'static str,
-    /// What counts; `None`: no limit.
+    /// The effective limit; `None`: no limit.
     pub soft: Option<u64>,
-    /// What the process itself may raise that to; `None`: no limit.
+    /// Upper bound to which the process itself may raise it; `None`: no limit.
     pub hard: Option<u64>,
 }
 
@@ -22,7 +22,8 @@ pub const NAMES: [&str; 9] = ["as", "core", "cpu", "data", "fsize", "memlock", "
 /// Reads the limits of a pool.
 ///
 /// # Errors
-/// What is wrong with the first that is.
+///
+/// The first mistake.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<Limit>, String> {
     written.iter().map(|(name, value)| one(name, value)).collect()
 }

@@ -36,7 +36,7 @@ use howdah_detect::Application;
 /// Settings, and where each comes from.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What the program uses.
+    /// The resulting settings.
     pub settings: Settings,
     /// Where each value comes from.
     pub origins: Origins,
@@ -65,11 +65,11 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
 }
 
-/// Loads settings and what is wrong with them, for commands that only look: values that are wrong are as if nobody had set
-/// them.
+/// Loads settings and their mistakes, for commands that only look: wrong values count as unset.
 ///
 /// # Errors
-/// There is no `howdah.toml` that could be read.
+///
+/// No `howdah.toml` could be read.
 pub fn load_as_far_as_possible(
     flags: &ServeFlags,
     around: &Surroundings,
@@ -90,10 +90,11 @@ pub fn load_as_far_as_possible(
     Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found, adjusted }, errors))
 }
 
-/// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
+/// Loads only the settings of certificates, for `howdah trust` in any directory.
 ///
 /// # Errors
-/// What is wrong with them.
+///
+/// Mistakes in them.
 pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let around = Surroundings::of_process();
     let file = read_file(flags.config.as_deref(), &around)?;
@@ -199,7 +200,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     resolve_links(settings);
 }
 
-/// Follows links where this is to be done now. What is not there is told by `check`.
+/// Resolves links if this is the time for it. `check` reports missing targets.
 fn resolve_links(settings: &mut Settings) {
     let links = |settings: &Settings, pool: &PoolSettings| {
         settings.site_of(pool).map_or(settings.root_links, |site| site.root_links)
@@ -220,7 +221,7 @@ fn resolve_links(settings: &mut Settings) {
     sites.for_each(|site| resolve(&mut site.root));
 }
 
-/// What `tls.auto` means where nothing else was said.
+/// Applies `tls.auto` where nothing else is set.
 fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
     let is_own = |site: &SiteSettings| source.origins.of(&format!("site.{}.tls.auto", site.name)) != Origin::Default;
     let all = settings.tls.auto && !settings.acme.is_used();
@@ -279,7 +280,7 @@ fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
     }
 }
 
-/// What depends on the machine's memory, disk and descriptors.
+/// Settings that depend on the machine's memory, disk and descriptors.
 fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     let http = &mut settings.http;
     if http.temp_dir.is_none() {
@@ -303,7 +304,7 @@ fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     }
 }
 
-/// Whether files in this directory are in memory.
+/// `true` if files in this directory are in memory.
 fn is_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;

@@ -17,7 +17,7 @@ pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
     proxies
 }
 
-/// The name of the proxy that a route means: an address in the place of a name makes one, which all routes with it share.
+/// The name of a route's proxy: an address instead of a name makes one, shared by all routes with that address.
 pub(crate) fn named(text: String, proxies: &mut Vec<ProxySettings>) -> String {
     let Ok(address) = text.parse() else { return text };
     let proxy = ProxySettings::to(address);

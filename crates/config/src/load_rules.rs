@@ -18,9 +18,9 @@ use crate::source::{Source, entries, find};
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub(crate) file: Option<&'a File>,
-    /// The entries beside them.
+    /// The site's own entries.
     pub(crate) own: &'a [Entry],
-    /// What their names begin with in errors.
+    /// Prefix of their names in errors.
     pub(crate) section: &'a str,
 }
 
@@ -94,10 +94,11 @@ pub(crate) fn read(
 }
 
 impl SiteRules {
-    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not looked for.
+    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not checked.
     ///
     /// # Errors
-    /// What is wrong with the others.
+    ///
+    /// Mistakes in the others.
     pub fn between(&self, before: &str, behind: &str) -> Result<Self, String> {
         let (before, behind) = (of_text(before)?, of_text(behind)?);
         let compiled = [&before.compiled, &self.compiled, &behind.compiled].into_iter().flat_map(|part| part.rules());

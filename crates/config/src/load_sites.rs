@@ -1,4 +1,4 @@
-//! Reads sites, from `howdah.toml` and from the files beside it, and the pools and routes that stand there.
+//! Reads sites, from `howdah.toml` and from site files, with their pools and routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<Conf
     let mut paths: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
         let mut found = BTreeSet::new();
-        // What is wrong with a pattern is said by `check_sites`.
+        // `check_sites` reports invalid patterns.
         if let Ok(glob) = Glob::new(pattern, &main.dir) {
             glob.find(&mut found);
         }
@@ -65,7 +65,7 @@ pub(crate) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// The name it has or will have, as far as that can be told before it is checked.
+    /// The name it has or will have, as far as it is known before it is checked.
     pub(crate) fn name(&self) -> String {
         let text = text_of;
         let first = |node: &Node| match &node.tree {
@@ -166,7 +166,7 @@ pub(crate) fn read_sites<'a>(
             let place = other.file.line(other.line);
             let message = format!("the site at {place} is called \"{name}\" too; give one of them another `name`");
             source.error(Some(site.file.line(site.line)), "site", message);
-            // So that the rest of what is wrong is told at the right places.
+            // A unique name, so that further errors are reported at the right places.
             name = format!("{name} ({})", found.len() + 1);
         }
         taken.insert(name.clone(), site);
@@ -244,11 +244,11 @@ fn read_site<'a>(
     found
 }
 
-/// What the routes of all sites have one list of.
+/// Lists shared by the routes of all sites.
 pub(crate) struct Gathered {
     /// The sections, and the addresses that stand in a route.
     pub(crate) proxies: Vec<ProxySettings>,
-    /// How many routes have a share.
+    /// Number of routes with a share.
     pub(crate) shares: usize,
 }
 

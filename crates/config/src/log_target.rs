@@ -74,7 +74,7 @@ impl LogService {
     }
 }
 
-/// Whether a text is `HOST:PORT`.
+/// `true` if a text is `HOST:PORT`.
 fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         !host.is_empty() && !host.contains(['/', ' ', '@']) && port.parse::<u16>().is_ok_and(|port| port > 0)

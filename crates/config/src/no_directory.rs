@@ -1,4 +1,4 @@
-//! What is said of a file that cannot be made for want of its directory.
+//! Error about a file that cannot be created because its directory is missing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

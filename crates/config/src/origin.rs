@@ -60,7 +60,7 @@ pub struct ConfigError {
     pub origin: Option<Origin>,
     /// The setting, with its section in brackets; may be empty.
     pub setting: String,
-    /// What is wrong, and what to do.
+    /// The mistake, and the remedy.
     pub message: String,
 }
 

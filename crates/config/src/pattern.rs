@@ -17,7 +17,7 @@ impl PathPattern {
         &self.0
     }
 
-    /// Whether a request path fits.
+    /// `true` if a request path matches.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         fits(self.0.as_bytes(), path, |a, b| a == b)
@@ -43,7 +43,7 @@ impl NamePattern {
         &self.0
     }
 
-    /// Whether a list names this file: some pattern does, and none exempts it.
+    /// `true` if a list names this file: some pattern matches, and none exempts it.
     #[must_use]
     pub fn any(list: &[Self], name: &[u8]) -> bool {
         let fits = |text: &str| fits(text.as_bytes(), name, |a, b| a.eq_ignore_ascii_case(&b));
@@ -58,7 +58,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a text fits a pattern with stars.
+/// `true` if a text matches a pattern with stars.
 fn fits(pattern: &[u8], text: &[u8], same: impl Fn(u8, u8) -> bool) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

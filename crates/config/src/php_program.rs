@@ -7,11 +7,11 @@ use crate::kind::Kind;
 use crate::source::Surroundings;
 use crate::value::Value;
 
-/// The program that is taken where nothing is said.
+/// The default program.
 const PLAIN: &str = "howdah-php";
 /// The versions that the host of PHP is written for, newest first.
 const VERSIONS: &[&str] = &["8.5", "8.4", "8.3", "8.2"];
-/// Where programs lie that nobody calls by hand, beside the directory of `howdah`.
+/// Directory of programs that are not called by hand, relative to the parent of `howdah`'s directory.
 const LIBEXEC: &str = "libexec/howdah";
 
 /// A `howdah-php`, by its path or by the version of PHP that it hosts.
@@ -24,7 +24,7 @@ pub struct PhpProgram {
 }
 
 impl PhpProgram {
-    /// The one that is taken where nothing is said.
+    /// The default program.
     #[must_use]
     pub fn plain() -> Self {
         Self { path: PathBuf::from(PLAIN), version: None }
@@ -44,7 +44,7 @@ impl PhpProgram {
         }
     }
 
-    /// What is missing and what to do, where no program was found.
+    /// Error and remedy if no program was found.
     pub(crate) fn missing(&self, around: &Surroundings) -> Option<String> {
         if self.path.is_file() {
             return None;
@@ -80,7 +80,7 @@ fn find(name: &Path, around: &Surroundings) -> Option<PathBuf> {
     dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Beside `howdah`, and where packages put it.
+/// The directory of `howdah`, and that of packages.
 fn own_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
     let beside = around.program_dir.clone();
     let libexec = beside.as_ref().and_then(|dir| Some(dir.parent()?.join(LIBEXEC)));

@@ -1,4 +1,4 @@
-//! Values with a unit or a form of their own: durations, sizes, numbers of workers, permissions.
+//! Values with a unit or a special syntax: durations, sizes, numbers of workers, permissions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Value for ByteSize {
     }
 }
 
-/// How many workers a pool keeps: always `min`, which may be none, up to `max` while there is work.
+/// Number of workers of a pool: always `min`, which may be none, up to `max` under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerRange {
     /// The number that is always kept.
@@ -137,7 +137,7 @@ impl Value for WorkerRange {
     }
 }
 
-/// How many idle workers a pool keeps ready: `min` at least, and more than `max` not for long.
+/// Number of idle workers that a pool keeps ready: at least `min`, and more than `max` only briefly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SpareWorkers {
     /// As long as fewer are idle, more are started.

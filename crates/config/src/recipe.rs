@@ -1,6 +1,6 @@
-//! A recipe boots the application of a site once for many requests: in a pool of its own, ahead of the site's pool, which
-//! stays in classic mode and takes over whenever that one does not serve. The top level is the only site where there is no
-//! other.
+//! A recipe boots the application of a site once for many requests: in a separate pool, ahead of the site's pool, which
+//! stays in classic mode and takes over whenever the other does not serve. Without sites, the top level is the only
+//! one.
 
 use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks};
@@ -53,7 +53,7 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     }
 }
 
-/// What a site's recipe boots, and the pool that does.
+/// The boot of a site's recipe, and its pool.
 fn boot(
     settings: &Settings,
     site: &SiteSettings,
@@ -150,7 +150,7 @@ fn stand_back(pool: &mut PoolSettings) {
     pool.watch.clear();
 }
 
-/// Whether anybody has set this of a pool.
+/// `true` if this setting of a pool is set anywhere.
 fn is_said(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
     let name = if pool.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
     source.origins.of(&name) != Origin::Default

@@ -1,4 +1,4 @@
-//! What is known of one setting: a row of the table that `settings!` makes (`table`).
+//! Facts about one setting: a row of the table that `settings!` makes (`table`).
 
 use crate::kind::Kind;
 
@@ -9,24 +9,24 @@ pub struct Row {
     pub section: &'static str,
     /// Its key in that section.
     pub key: &'static str,
-    /// How its value is written.
+    /// Syntax of its value.
     pub kind: Kind,
     /// Its default: the text that would be written in `howdah.toml`, or the words that describe a computed one.
     pub default: &'static str,
-    /// Whether `default` describes a value that is computed when the settings are loaded.
+    /// `default` describes a value that is computed when the settings are loaded.
     pub computed: bool,
     /// The smallest and largest value allowed, for whole numbers.
     pub range: Option<(u64, u64)>,
     /// The long flag of `howdah serve` that sets it too.
     pub flag: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
     /// A value, as it would be written in `howdah.toml`.
     pub example: &'static str,
 }
 
 impl Row {
-    /// What it means, as plain text: paragraphs of one line each.
+    /// Its meaning, as plain text: paragraphs of one line each.
     #[must_use]
     pub fn text(&self) -> String {
         let paragraphs = self.doc.split("\n\n").map(|paragraph| {
@@ -42,7 +42,7 @@ impl Row {
         (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
     }
 
-    /// Whether it stands in a section that there may be several of (`[[route]]`, `[proxy.NAME]`).
+    /// `true` if it belongs to a repeatable section (`[[route]]`, `[proxy.NAME]`).
     #[must_use]
     pub fn is_of_list(&self) -> bool {
         matches!(self.section, "route" | "site" | "proxy")

@@ -1,17 +1,17 @@
-//! What is not shown: secret settings, and secrets within others. Settings are printed by `howdah check`, and what it prints is
-//! sent to others who are to help.
+//! Hidden values: secret settings, and secrets within others. The output of `howdah check` is often sent to other
+//! people.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What stands in a secret's place.
+/// Shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// Words in the names of variables and of PHP's settings whose values are secret.
 const NAMES: &[&str] =
     &["PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "TOKEN", "KEY", "CREDENTIAL", "CREDENTIALS", "DSN"];
 
-/// The value of a secret setting. Whoever needs it says so: it is in no message, whether by accident or not.
+/// The value of a secret setting. Code that needs it must ask for it explicitly, so it does not leak into messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

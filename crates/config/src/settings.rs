@@ -144,7 +144,7 @@ settings! {
         site_files: Vec<PathBuf> = Vec::new();
         /// Which paths go to which pool; the first match wins.
         routes: Vec<Route> = Vec::new();
-        /// What is done with which requests, in the order written.
+        /// Rules, in the order written.
         rules: SiteRules = SiteRules::default();
         /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
         proxies: Vec<ProxySettings> = Vec::new();
@@ -338,7 +338,7 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// Whether some requests of a pool are noted in its slow log.
+    /// `true` if some requests of a pool are recorded in its slow log.
     #[must_use]
     pub fn has_slow_log(&self, pool: &PoolSettings) -> bool {
         let noted = |route: &&Route| route.pool == pool.name && route.proxy.is_none() && route.slow_log_after.is_some();
@@ -351,7 +351,7 @@ impl Settings {
         let sites = self.sites.iter().flat_map(|site| &site.routes);
         let mut routes: Vec<&Route> = self.routes.iter().chain(sites).filter(|route| route.share.is_some()).collect();
         routes.sort_by_key(|route| route.share);
-        // A site without routes of its own has those of the top level.
+        // A site without routes has those of the top level.
         routes.dedup_by_key(|route| route.share);
         routes
     }

@@ -57,7 +57,7 @@ settings! {
 }
 
 impl AcmeSettings {
-    /// Whether the server has to do with ACME or its local CA at all.
+    /// `true` if the server uses ACME or its local CA at all.
     #[must_use]
     pub fn is_used(&self) -> bool {
         !self.names.is_empty() || self.on_demand.is_some()

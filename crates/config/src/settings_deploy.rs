@@ -7,8 +7,8 @@ use crate::source::Source;
 use crate::table::settings;
 
 settings! {
-    /// What new workers have to show before a reload gives them all requests. If they do not, the reload fails, and the old ones
-    /// serve on.
+    /// Checks that new workers must pass before a reload gives them all requests. If they fail, the reload fails, and
+    /// the old ones keep serving.
     pub struct DeploySettings at "deploy" {
         /// Paths that new workers must answer with a status below 400 before they get any visitor's request: `/path` of
         /// the first site, or `host/path`.

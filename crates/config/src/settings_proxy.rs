@@ -71,7 +71,7 @@ impl ProxySettings {
         Self { name: address.to_string(), to: vec![address], ..Self::default() }
     }
 
-    /// Whether connections may change to what a client offers.
+    /// `true` if connections may be upgraded to a client's offer.
     #[must_use]
     pub fn may_change_to(&self, offer: &[u8]) -> bool {
         self.upgrade.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(offer.trim_ascii()))

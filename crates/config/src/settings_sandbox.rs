@@ -6,8 +6,7 @@ use crate::choice::{SandboxProfile, SystemCalls};
 use crate::table::settings;
 
 settings! {
-    /// What the workers of a pool may do to the rest of the machine. `sandbox = "app"` is short for a section with only
-    /// `profile`.
+    /// Restrictions of a pool's workers. `sandbox = "app"` is short for a section with only `profile`.
     pub struct SandboxSettings at "sandbox" {
         /// Restrictions of the pool's workers: none (`off`), everything but what an application needs and what is
         /// listed below (`app`), or none, while recording what the application would need for `howdah status --sandbox`

@@ -1,4 +1,4 @@
-//! The settings of sites: what is asked for under some hosts, with a root, pools and limits of its own.
+//! The settings of sites: requests for some hosts, with their root, pools and limits.
 
 use std::path::PathBuf;
 
@@ -78,9 +78,9 @@ pub struct SiteSettings {
     pub pool: String,
     /// The application whose rules it has.
     pub app: Option<String>,
-    /// The recipe that boots its application, as it is said.
+    /// The recipe that boots its application, as written.
     pub recipe: Option<String>,
-    /// What that has come to.
+    /// The recipe's result.
     pub booted: Option<Booted>,
     /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
     pub server_name: Option<String>,
@@ -92,13 +92,13 @@ pub struct SiteSettings {
     pub index: Vec<String>,
     /// The script under the root that runs where no file matches the path.
     pub front_controller: Option<String>,
-    /// Whether `.htaccess` files below the root are followed.
+    /// Follow `.htaccess` files below the root.
     pub htaccess: bool,
-    /// What becomes of one with a directive that is not known.
+    /// Treatment of one with an unknown directive.
     pub htaccess_unknown: UnknownDirective,
     /// Which paths go to which pool: its own routes, or those of the top level if it has none.
     pub routes: Vec<Route>,
-    /// What is done with which requests: its own rules, or those of the top level if it has none.
+    /// Rules: its own, or those of the top level if it has none.
     pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.
     pub http: HttpSettings,
@@ -123,7 +123,7 @@ impl SiteSettings {
         })
     }
 
-    /// Whether some of its scripts run in this pool.
+    /// `true` if some of its scripts run in this pool.
     #[must_use]
     pub fn uses(&self, pool: &str) -> bool {
         self.pool == pool || self.routes.iter().any(|route| route.proxy.is_none() && route.pool == pool)

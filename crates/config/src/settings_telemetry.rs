@@ -39,7 +39,7 @@ settings! {
         query: bool = "false" example("true");
     }
     plus {
-        /// Whether nothing is put behind the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
+        /// Append nothing to the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
         exact_endpoint: bool = false;
         /// Which requests are sampled: `OTEL_TRACES_SAMPLER`.
         sampler: Sampler = Sampler::ParentRatio;

@@ -1,4 +1,4 @@
-//! Prints settings as a `howdah.toml` that says the same, with the origin of each value beside it.
+//! Prints settings as an equivalent `howdah.toml`, with the origin of each value.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ impl Loaded {
         let (booted, mut pools): (Vec<PoolSettings>, Vec<PoolSettings>) =
             settings.pools.iter().cloned().partition(|pool| pool.recipe.is_some());
         for pool in &mut pools {
-            // What a recipe's pool has is what was said of the one behind it.
+            // A recipe's pool has the settings of its fallback.
             if let Some(booted) = booted.iter().find(|booted| booted.compare_with.as_ref() == Some(&pool.name)) {
                 *pool = PoolSettings { script: None, name: pool.name.clone(), ..booted.clone() };
             }

@@ -21,7 +21,7 @@ pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
 pub const ONLY_SITE: &str = "default";
 
 impl Settings {
-    /// What the top level says, as a site for every host.
+    /// The top level as a site for every host.
     #[must_use]
     pub fn top_level_site(&self) -> SiteSettings {
         SiteSettings {
@@ -49,8 +49,8 @@ impl Settings {
         }
     }
 
-    /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site is for every host: a page
-    /// in the developer's browser could otherwise point a name of its own to this machine and read source code.
+    /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site serves every
+    /// host: otherwise a page in the developer's browser could point its name to this machine and read source code.
     #[must_use]
     pub fn all_sites(&self) -> Vec<SiteSettings> {
         let mut sites = if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() };
@@ -65,7 +65,7 @@ impl Settings {
         sites
     }
 
-    /// The hosts of this machine that nobody else can claim, and those that the settings name outside of sites.
+    /// Hosts of this machine that no one else can claim, and those in settings outside of sites.
     fn known_hosts(&self) -> impl Iterator<Item = HostPattern> {
         let addresses = self.listen.iter().filter_map(|addr| match addr {
             ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => Some(addr.ip().to_string()),
@@ -77,7 +77,7 @@ impl Settings {
         all.into_iter().filter_map(|host| HostPattern::new(&host)).filter(|host| *host != HostPattern::Any)
     }
 
-    /// The same settings with this site as the only one, at the top level.
+    /// The settings with this site as the only one, at the top level.
     #[must_use]
     pub fn of_one_site(&self, site: &SiteSettings) -> Self {
         // The pool of the site becomes the default one, which may be in another site's use under its name.
@@ -137,7 +137,7 @@ impl Settings {
         nearest.or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
     }
 
-    /// What this pool boots by a recipe, if it does.
+    /// The boot by a recipe in this pool, if any.
     #[must_use]
     pub fn booted_by(&self, pool: &PoolSettings) -> Option<&Booted> {
         let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);

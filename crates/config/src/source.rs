@@ -11,7 +11,7 @@ use crate::origin::{ConfigError, Origin, Origins, bracketed};
 use crate::row::Row;
 use crate::value::Value;
 
-/// What the program is surrounded by when settings are loaded.
+/// The program's environment when settings are loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     pub current_dir: PathBuf,
@@ -54,7 +54,7 @@ pub(crate) struct Source<'a> {
     pub(crate) warnings: Vec<String>,
     /// The section that is read, where it is stronger than the rest.
     own: Option<Own<'a>>,
-    /// Whether only that section counts.
+    /// Only that section counts.
     alone: bool,
 }
 
@@ -137,8 +137,7 @@ impl<'a> Source<'a> {
         value
     }
 
-    /// The value of a setting that the section which is read may say over one that was read before. Only what it says
-    /// has an origin of its own.
+    /// Overrides an earlier value of a setting by that of the current section. Only set values have their own origin.
     pub(crate) fn take_over<T: Value + Clone>(&mut self, row: Option<&'static Row>, base: &T) -> T {
         let mut value = base.clone();
         if let (Some(row), Some(own)) = (row, &self.own)

@@ -101,11 +101,11 @@ impl Finder<'_> {
         }
     }
 
-    /// What was probably meant: the same key in another section, or a similar key in this one.
+    /// A suggestion: the key in another section, or a similar key in this one.
     fn advice(&self, section: &str, key: &str, known: &[&'static str]) -> String {
         let top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
         if let Some(own) = section.strip_prefix("site.") {
-            // A site's name may have dots itself, so its sections are told by their ends.
+            // A site's name may contain dots, so its sections are recognized by their ends.
             let of_server = SITE_SECTIONS.iter().find(|(name, ..)| own.ends_with(&format!(".{name}")));
             if let Some((name, ..)) = of_server.filter(|(_, rows, _)| rows.iter().any(|row| row.key == key)) {
                 return format!("; it is for all sites together and belongs to [{name}] of howdah.toml");

@@ -19,7 +19,7 @@ pub enum UpstreamPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UpstreamAddr {
     pub place: UpstreamPlace,
-    /// Whether TLS is spoken there.
+    /// Use TLS.
     pub tls: bool,
     /// Its share, where several servers are named.
     pub weight: u32,
@@ -66,7 +66,7 @@ impl FromStr for UpstreamAddr {
             (_, Some(rest)) => (true, rest),
             _ => return Err(()),
         };
-        // A path would have to say what becomes of the request's own; rewriting is for rules.
+        // A path would conflict with the request's; rewriting is for rules.
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let usual = if tls { 443 } else { 80 };
         let (host, port) = match rest.strip_prefix('[') {

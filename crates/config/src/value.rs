@@ -1,4 +1,4 @@
-//! How the value of one setting is read and written. It comes from `howdah.toml` as a [`Node`] or from a flag or the
+//! Reading and writing the value of one setting. It comes from `howdah.toml` as a [`Node`] or from a flag or the
 //! environment as text; both end in the same type. Here are the trait and the plain types; `quantity` has values with a
 //! unit, `collection` lists and tables.
 
@@ -17,7 +17,7 @@ use crate::upstream_address::UpstreamAddr;
 
 /// A type that settings can have.
 pub(crate) trait Value: Sized {
-    /// How it is written.
+    /// Its syntax.
     const KIND: Kind;
 
     /// Reads it from `howdah.toml`; `None` if it is of the wrong type or not understood.
@@ -54,7 +54,7 @@ pub(crate) trait Value: Sized {
         node
     }
 
-    /// What has an origin of its own within the value: the names of a table.
+    /// Parts of the value with separate origins: the names of a table.
     fn parts(&self) -> Vec<&str> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! How values are written and shown.
+//! Parsing and showing values.
 
 use super::*;
 use crate::quantity::{ByteSize, SpareWorkers, WorkerRange};

@@ -1,4 +1,4 @@
-//! What is not wrong with settings and still should be looked at: `howdah check` and the start say it.
+//! Warnings about valid settings, shown by `howdah check` and at the start.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ impl Loaded {
         }
     }
 
-    /// What a script boots with its first request is booted again by each.
+    /// A framework that a script boots in its first request is booted again in each.
     fn snapshots_without_warm_up(&self, found: &mut Vec<String>) {
         let is_cold = |pool: &&PoolSettings| {
             pool.mode == Mode::Snapshot && pool.boot.is_none() && pool.warmup.is_empty() && !pool.warmup_auto

@@ -1,5 +1,5 @@
-//! What is understood of sites and still leads nowhere: files that nothing reads, roots that have nothing to serve or that
-//! nobody may enter.
+//! Warnings about sites that are valid but lead nowhere: files that nothing reads, roots that have nothing to serve or
+//! that the server cannot enter.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -113,7 +113,7 @@ impl Loaded {
     }
 }
 
-/// Whether the permissions let this user do that. What is not there is another matter, and so are access control lists.
+/// `true` if the permissions allow this user to do that. Missing files and access control lists are not considered.
 fn may(account: &Account, path: &Path, bit: u32) -> bool {
     let Ok(found) = std::fs::metadata(path) else { return true };
     let has_list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 0][..]).is_ok_and(|size| size > 0);

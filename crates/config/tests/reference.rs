@@ -55,7 +55,7 @@ fn examples_and_defaults_are_valid() {
             std::fs::write(dir.path().join("howdah.toml"), format!("{section}{} = {text}\n", row.key)).unwrap();
             let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
             if let Err(errors) = load_in(&ServeFlags::default(), &around) {
-                // What an example names or needs beside itself is not there; everything else must be right.
+                // Resources that an example names or needs are missing; everything else must be right.
                 let bad =
                     errors.0.iter().find(|error| !NEEDED_BESIDE.iter().any(|known| error.message.contains(known)));
                 assert!(bad.is_none(), "{}: {}", row.name(), bad.unwrap());

@@ -1,4 +1,4 @@
-//! What is understood and leads nowhere is a warning, and a file in the place of the directory is the configuration.
+//! Settings that lead nowhere are warnings, and a file given as the directory is the configuration.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod directory;

@@ -3,7 +3,7 @@
 
 use howdah_config::{CertificateFiles, ListenAddr, ServeFlags, Surroundings, load_in};
 
-/// What is wrong with a `howdah.toml`; the certificates on success.
+/// Mistakes in a `howdah.toml`; the certificates on success.
 fn load(text: &str) -> Result<Vec<CertificateFiles>, String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("howdah.toml"), text).unwrap();

@@ -1,4 +1,4 @@
-//! Whom the server and its pools become.
+//! Users of the server and its pools.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod directory;

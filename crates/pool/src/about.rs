@@ -1,10 +1,10 @@
-//! What the supervisor knows of the running generation, for `status`.
+//! State of the running generation, for `status`.
 
 use crate::learning::warm_up::WarmUp;
 use howdah_transport::zygote_protocol::Need;
 use std::collections::BTreeSet;
 
-/// What the supervisor knows of the running generation.
+/// State of the running generation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct About {
     pub(crate) php_version: Option<String>,
@@ -13,7 +13,7 @@ pub(crate) struct About {
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
-    /// What a sandbox that learns has found, since the server's start.
+    /// Needs that a learning sandbox has found since the server's start.
     pub(crate) sandbox_needs: BTreeSet<Need>,
 }
 

@@ -1,4 +1,4 @@
-//! What a pool needs to know; the composition root fills it from the settings.
+//! A pool's settings; the composition root fills them in.
 
 use howdah_budget::Budgets;
 use howdah_transport::WorkerSpec;
@@ -7,7 +7,7 @@ use howdah_transport::zygote_protocol::BootSpec;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a route may have of a pool.
+/// Limits of a route within a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteShare {
     /// Its requests that may run at once; 0: any number.
@@ -37,7 +37,7 @@ pub struct SpareWorkers {
 /// One pool of PHP workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// How its PHP starts, with its name in logs, metrics and `status`.
+    /// Settings of PHP's start, with the pool's name in logs, metrics and `status`.
     pub boot: BootSpec,
     /// Paths that its workers are warmed up with, in snapshot mode.
     pub warmup: Vec<String>,
@@ -73,21 +73,21 @@ pub struct PoolConfig {
     pub queue: usize,
     /// Time a request may wait.
     pub queue_timeout: Duration,
-    /// Routes with limits of their own; `Request::route` is a position here.
+    /// Routes with limits; `Request::route` is a position here.
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.
     pub boot_timeout: Duration,
     /// Time after which an idle worker beyond `min_workers` and `spare` ends.
     pub shrink_after: Duration,
-    /// How often a repeatable request is run again after its worker died under it.
+    /// Maximum number of times that a repeatable request is run again after its worker died.
     pub replay: u32,
     /// Bytes of one response kept in memory before the rest goes to a temporary file.
     pub response_memory: usize,
     /// Directory for such files.
     pub temp_dir: PathBuf,
-    /// What everything that waits is charged to: one for the whole server.
+    /// Budgets for everything that waits, shared by the whole server.
     pub budgets: Budgets,
-    /// Whom its processes run as, and within which limits.
+    /// User and limits of its processes.
     pub privileges: Privileges,
 }
 
@@ -97,7 +97,7 @@ impl PoolConfig {
         &self.boot.pool
     }
 
-    /// What its workers are told.
+    /// Settings of its workers.
     pub(crate) const fn worker(&self) -> &WorkerSpec {
         &self.boot.worker
     }
@@ -118,7 +118,7 @@ impl PoolConfig {
         self.min_workers == 0
     }
 
-    /// How it is managed, as PHP-FPM calls that.
+    /// Its process manager, in PHP-FPM's terms.
     pub(crate) const fn manager(&self) -> &'static str {
         match self.min_workers {
             0 => "ondemand",

@@ -1,6 +1,6 @@
 //! Why a request could not be answered: one table from error to side, status, log level and metric label.
 
-/// Who is responsible for a fault.
+/// The side that is responsible for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The client broke a rule or went away.
@@ -11,10 +11,10 @@ pub enum Side {
     Worker,
 }
 
-/// How a fault is logged.
+/// Log level of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// At level `debug`: nobody has to do anything about it.
+    /// At level `debug`: no action is needed.
     Debug,
     /// At level `warn`.
     Warn,
@@ -22,7 +22,7 @@ pub enum Level {
     Often,
 }
 
-/// What went wrong with a request.
+/// Kinds of faults of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     /// The pool's waiting queue is full.
@@ -57,9 +57,9 @@ pub enum FaultKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}{}", kind.label(), detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default())]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// What is known beyond the kind, for the log (never shown to clients).
+    /// Details for the log (never shown to clients).
     pub detail: Option<Box<str>>,
 }
 
@@ -107,7 +107,7 @@ impl FaultKind {
         }
     }
 
-    /// Who is responsible.
+    /// The responsible side.
     #[must_use]
     pub const fn side(self) -> Side {
         self.row().0

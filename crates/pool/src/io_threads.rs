@@ -19,7 +19,7 @@ impl IoThreads {
         Self(runtimes)
     }
 
-    /// How many there are.
+    /// Number of I/O threads.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -60,7 +60,7 @@ impl BodyToSend {
     }
 }
 
-/// How a worker in snapshot mode finds the pages that a request has written.
+/// Method by which a snapshot worker finds the pages that a request has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SnapshotWork {
     /// A position in `wire::SNAPSHOT_WAYS`.
@@ -74,7 +74,7 @@ pub(crate) struct SnapshotWork {
 }
 
 impl SnapshotWork {
-    /// What the end of a request says of it; `None` without a snapshot.
+    /// The restore's report at the end of a request; `None` without a snapshot.
     pub(crate) fn of(done: &WireDone) -> Option<Self> {
         let WireDone { searches, restored_pages, restore_ns, .. } = *done;
         (done.way() != 0).then_some(Self { way: done.way(), searches, restored_pages, restore_ns })
@@ -87,7 +87,7 @@ pub(crate) struct Lane {
     pub(crate) generation: u64,
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
-    /// Who may signal it.
+    /// Signals its processes.
     pub(crate) launcher: Launcher,
     /// The I/O thread its reader runs on.
     pub(crate) home: usize,
@@ -101,16 +101,16 @@ pub(crate) struct Lane {
     pub(crate) idle_since: Instant,
     /// The request that it has ended last.
     pub(crate) last: Option<LastRequest>,
-    /// What its last request told of its snapshot.
+    /// The last request's snapshot report.
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
-    /// Whose death ends the worker.
+    /// The zygote whose death ends the worker.
     pub(crate) zygote: Option<ZygoteLife>,
     sender: RequestSender,
     next_number: u64,
 }
 
-/// How the worker runs the requests of its lane.
+/// Execution model of the lane's worker.
 #[derive(Debug)]
 pub(crate) enum LaneKind {
     /// One after the other.
@@ -119,7 +119,7 @@ pub(crate) enum LaneKind {
     Multiplexed(MultiplexedLane),
 }
 
-/// What identifies a worker that was just forked.
+/// Identity of a worker that was just forked.
 pub(crate) struct NewWorker {
     pub(crate) worker: u32,
     pub(crate) generation: u64,
@@ -128,7 +128,7 @@ pub(crate) struct NewWorker {
     pub(crate) home: usize,
     /// Requests its lane holds at most, if it is multiplexed.
     pub(crate) concurrency: Option<usize>,
-    /// Who may signal it.
+    /// Signals its processes.
     pub(crate) launcher: Launcher,
 }
 
@@ -162,7 +162,7 @@ impl Lane {
         }
     }
 
-    /// What its worker tells about its connection pools.
+    /// Reports of its worker's connection pools.
     pub(crate) fn connection_pools(&self) -> Vec<PoolReport> {
         self.sender.pools()
     }
@@ -311,7 +311,7 @@ impl Lane {
         if self.has_place() { self.depth().saturating_sub(self.in_flight.len()) } else { 0 }
     }
 
-    /// How long a multiplexed worker has taken nothing of what lies there; `None` if nothing does.
+    /// Time for which a multiplexed worker has taken none of the waiting requests; `None` if none wait.
     pub(crate) fn untaken_for(&mut self, now: Instant) -> Option<Duration> {
         match &mut self.kind {
             LaneKind::Serial(_) => None,
@@ -338,7 +338,7 @@ impl Lane {
         matches!(&self.kind, LaneKind::Serial(serial) if serial.gives_way)
     }
 
-    /// How many requests lie there without being run, behind the one that the worker takes first.
+    /// Number of requests in the lane after the one that the worker takes first.
     pub(crate) fn waiting_requests(&self) -> usize {
         let untaken = self.in_flight.iter().rev().take_while(|request| !self.is_begun(request)).count();
         untaken.min(self.in_flight.len().saturating_sub(1))
@@ -349,8 +349,8 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// How long a request would wait behind those that the lane has, in microseconds. `None`: nobody can tell. In a
-    /// multiplexed lane nobody ever can.
+    /// Expected wait of a request after those in the lane, in microseconds. `None` if unknown, always in a multiplexed
+    /// lane.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
         match &self.kind {
             LaneKind::Serial(serial) => serial.expected_wait(&self.in_flight, &self.sender, now),
@@ -443,7 +443,7 @@ impl Lane {
         }
     }
 
-    /// The same for a worker that will be killed, for this reason, as soon as it has said what it was doing.
+    /// Condemns a worker that will be killed, for this reason, as soon as it has reported its stack.
     pub(crate) fn condemn(&mut self, reason: KillReason) {
         let is_news = self.state.is_to_stay();
         if self.state.note(WorkerEvent::Condemn(reason)) && is_news {

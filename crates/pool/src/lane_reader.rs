@@ -38,9 +38,9 @@ mod worker_log;
 
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
-/// How often it is looked again whether there is budget for a response: what others give back wakes nobody here.
+/// Interval at which a response that lacks budget tries again: budget freed by others does not wake its reader.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How long a worker waits with a response that there is no budget for while its client takes nothing of it.
+/// Maximum time that a worker waits with a response that lacks budget, while its client reads nothing.
 const NOTHING_MOVES: Duration = Duration::from_secs(5);
 /// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within a response.
 const BATCH: usize = 64;
@@ -64,7 +64,7 @@ pub(crate) struct LaneReader {
     waste: Waste,
 }
 
-/// How a batch ended.
+/// End of a batch.
 enum Batch {
     /// Nothing is left, and so many frames were read.
     Empty(usize),
@@ -173,7 +173,7 @@ impl LaneReader {
                     Err(_) => break,
                 },
                 _ = pidfd.readable() => {
-                    // What it wrote before it died still counts.
+                    // Frames that it wrote before it died still count.
                     while matches!(self.read_batch().await, Batch::More) {}
                     break;
                 }
@@ -190,7 +190,8 @@ impl LaneReader {
     async fn read_batch(&mut self) -> Batch {
         let mut end = Batch::More;
         let mut taken = 0;
-        // A front that is told of half a response takes it for a stream: no length, and compressed however short it is.
+        // A front that is notified of half a response treats it as a stream: no length, and compressed however short it
+        // is.
         while taken < BATCH || (taken < 2 * BATCH && self.open.is_within_response()) {
             taken += 1;
             match self.frames.next_frame_in_place() {
@@ -207,7 +208,7 @@ impl LaneReader {
                         end = Batch::Broken(what);
                         break;
                     }
-                    // What is read now would have no place.
+                    // There would be no room for further frames.
                     if std::mem::take(&mut self.overfull) {
                         break;
                     }
@@ -266,7 +267,7 @@ impl LaneReader {
         self.holding.drain(..).for_each(|sink| sink.settle());
     }
 
-    /// The worker is dead: its requests are answered or run again, and the supervisor is told.
+    /// The worker is dead: its requests are answered or run again, and the supervisor is notified.
     fn finish(mut self) {
         self.log.end(&self.lane);
         let Some(mut lane) = self.lane.remove() else { return };

@@ -1,5 +1,5 @@
 //! Panics in the pool's own tasks. One is a bug, and it must cost as little as it can: the task's requests get a
-//! response, its worker is replaced, and nobody waits for something that will never happen.
+//! response, its worker is replaced, and no client waits for something that will never happen.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

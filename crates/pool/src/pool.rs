@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a request waits before a full queue, if it may wait so long at all. It is part of its wait.
+/// Maximum time that a request waits before a full queue. It is part of its total wait.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Someone who waits before a full queue: gives up when this is dropped.
@@ -60,8 +60,8 @@ pub fn start_pool(
     pool
 }
 
-/// Makes a pool that starts nothing until it is told to reload, and then serves, or says why it does not. With one that it
-/// is to take the place of, it goes on with that one's counts.
+/// Makes a pool that starts nothing until it is reloaded, and then serves or reports why it cannot. It continues the
+/// counts of the pool that it replaces, if any.
 ///
 /// Its supervisor runs on the calling runtime until the pool is stopped, as `start_pool` says.
 #[must_use]
@@ -84,7 +84,7 @@ pub fn prepare_pool(
 }
 
 impl Pool {
-    /// A pool whose events go to whoever has the other end.
+    /// A pool whose events go to the holder of the other end.
     pub(crate) fn unsupervised(
         config: PoolConfig,
         io_threads: IoThreads,
@@ -111,7 +111,7 @@ impl Pool {
         Arc::new(Self { shared, limits })
     }
 
-    /// What is behind the door.
+    /// The pool's shared state.
     #[cfg(test)]
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
@@ -122,7 +122,7 @@ impl Pool {
         self.shared.name()
     }
 
-    /// What the pool was started with.
+    /// The pool's settings.
     #[must_use]
     pub fn config(&self) -> &PoolConfig {
         self.shared.config()
@@ -200,8 +200,8 @@ impl Pool {
         Err(fault)
     }
 
-    /// Waits for a turn before a full queue. False: who came at this time, with this patience of its own, has waited for
-    /// long enough.
+    /// Waits for a turn before a full queue. `false` if the request, which arrived at `came`, has waited for its whole
+    /// `patience`.
     async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
         let (turns, left) = {
@@ -271,7 +271,8 @@ impl Pool {
         self.shared.demotions.get()
     }
 
-    /// Whether a request that comes now runs at once and keeps no other one waiting. A pool on demand may start a worker for it.
+    /// `true` if a request that arrives now would run at once without delaying another. A pool on demand may start a
+    /// worker for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let scheduler = self.shared.lock();

@@ -1,4 +1,4 @@
-//! What a front hands to a pool, and what it is told about it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
+//! Requests to a pool, and responses from it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
 
 pub(crate) mod estimate;
 pub(crate) mod last_request;
@@ -32,19 +32,19 @@ pub struct Request {
     pub received: Instant,
     /// When all of it had, and it was ready to be run.
     pub complete: Instant,
-    /// How long its body was not read because the queue was full (`Pool::room`).
+    /// Time for which its body was not read because the queue was full (`Pool::room`).
     pub waited: Duration,
-    /// Whose request it is, for fairness between clients: equal numbers share one turn. A client's address, as a number.
+    /// The client, for fairness: equal numbers share one turn. A client's address, as a number.
     pub client: u64,
-    /// The position among `PoolConfig::routes` of the route that has limits of its own.
+    /// The position among `PoolConfig::routes` of its route, if that has limits.
     pub route: Option<u16>,
-    /// How long it may take, where rules say that.
+    /// Time limits set by rules.
     pub limits: TimeLimits,
-    /// Who sends informational responses to the client, if anybody can.
+    /// The receiver of informational responses, if there is one.
     pub interim: Option<Arc<dyn TakesInterim>>,
-    /// What the client's connection holds of the budgets, if it may have several requests.
+    /// The client connection's share of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
-    /// Who wants to know how long the request kept its worker, putting a snapshot back included.
+    /// The receiver of the time that the request kept its worker, including a snapshot's restore.
     pub busy: Option<oneshot::Sender<Duration>>,
 }
 
@@ -109,7 +109,7 @@ pub trait TakesInterim: std::fmt::Debug + Send + Sync {
     /// Sends an informational response: its status, which is not checked, and header lines as PHP wrote them.
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
 
-    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for a response.
+    /// `true` if the client may have left: it has closed its side, and it is unknown whether it waits for a response.
     fn may_have_left(&self) -> bool {
         false
     }

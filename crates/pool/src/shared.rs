@@ -1,5 +1,5 @@
-//! What the parts of a pool share: its settings, the scheduler behind the pool's one lock, what it counts, and what it
-//! tells of itself. It decides nothing.
+//! State shared by the parts of a pool: its settings, the scheduler behind the pool's one lock, its counters, and its
+//! status. It decides nothing.
 
 use crate::about::About;
 use crate::config::PoolConfig;
@@ -27,10 +27,10 @@ use tokio::sync::mpsc;
 /// Maximum time a request waits once the queue has been longer than this for as long as `queue_timeout`.
 const QUEUE_TARGET: Duration = Duration::from_secs(2);
 
-/// What is added to the nice value of a worker while it runs a request that computes for long and short ones come.
+/// Increase of the nice value of a worker while it runs a request that computes for long and short ones arrive.
 const SLOW_NICE: u32 = 15;
 
-/// What `Pool`, the readers of its lanes and its supervisor have in common.
+/// State shared by `Pool`, its lane readers and its supervisor.
 #[derive(Debug)]
 pub(crate) struct Shared {
     config: PoolConfig,
@@ -45,11 +45,11 @@ pub(crate) struct Shared {
     about: Mutex<About>,
     pub(crate) boot_log: BootLog,
     pub(crate) has_slow_log: bool,
-    /// What it has learnt of its traffic, and those before it.
+    /// Paths learned from its traffic, and by its predecessors.
     pub(crate) learned: Arc<Learned>,
     /// The pool that serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
-    /// What is known of its routes beside another pool's, if they are compared.
+    /// Comparisons of its routes with another pool's, if enabled.
     pub(crate) demotions: OnceLock<Arc<Demotions>>,
     /// Idle workers are to end first.
     memory_is_short: AtomicBool,
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) form_limit: AtomicU64,
 }
 
-/// Counts since the server's start that have no metric of their own.
+/// Counts since the server's start without a metric.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
@@ -67,7 +67,7 @@ pub(crate) struct Counters {
     pub(crate) cold_starts: ColdStarts,
 }
 
-/// What workers have logged while they booted, since one was last ready: each attempt says the same again.
+/// Messages of booting workers since one was last ready: each attempt repeats them.
 #[derive(Debug, Default)]
 pub(crate) struct BootLog(Mutex<HashSet<u64>>);
 
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {
-        // Without a supervisor the pool has stopped, and nobody needs to know.
+        // Without a supervisor the pool has stopped, and the event has no receiver.
         let _ = self.events.send(event);
     }
 

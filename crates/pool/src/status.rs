@@ -1,4 +1,4 @@
-//! What a pool tells about itself: `howdah status` and the metrics read this.
+//! A pool's status, for `howdah status` and the metrics.
 
 use crate::about::Boots;
 use crate::lane::Lane;
@@ -48,11 +48,11 @@ pub struct PoolStatus {
     pub queued: usize,
     /// Requests the queue can hold.
     pub queue_limit: usize,
-    /// How long the first of them has waited, in milliseconds.
+    /// Wait of the first of them, in milliseconds.
     pub oldest_wait_ms: u64,
     /// More comes than can be served: requests are refused sooner.
     pub overloaded: bool,
-    /// How the number of workers is managed: `static`, `dynamic` or `ondemand`.
+    /// Management of the number of workers: `static`, `dynamic` or `ondemand`.
     pub manager: &'static str,
     /// Workers that always run.
     pub workers_min: usize,
@@ -68,9 +68,9 @@ pub struct PoolStatus {
     pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
-    /// How long requests waited for a worker.
+    /// Time that requests waited for a worker.
     pub queue_wait: Durations,
-    /// How long they ran in PHP.
+    /// Time that they ran in PHP.
     pub php_time: Durations,
     /// Requests run again after a worker died.
     pub replays: u64,
@@ -82,7 +82,7 @@ pub struct PoolStatus {
     pub most_queued: usize,
     /// The most workers that were busy at once.
     pub most_busy: usize,
-    /// How often more workers were wanted than there may be.
+    /// Number of times that more workers were wanted than allowed.
     pub limit_reached: u64,
     /// Requests that were noted in the slow log, or would have been if there were fewer; `None` without one.
     pub slow_requests: Option<u64>,
@@ -110,7 +110,7 @@ pub struct PoolStatus {
     pub connection_pools: Vec<ConnectionPool>,
     /// The profile of its sandbox.
     pub sandbox: SandboxProfile,
-    /// What a sandbox that learns has found its workers to need beside.
+    /// Additional needs that a learning sandbox has found.
     pub sandbox_needs: BTreeSet<Need>,
 }
 
@@ -135,7 +135,7 @@ pub struct WorkerStatus {
     pub request: Option<String>,
     /// Its method and target.
     pub label: Option<String>,
-    /// How long it has run, in milliseconds.
+    /// Running time, in milliseconds.
     pub running_ms: Option<u64>,
     /// The request that it runs, else the one that it has ended last. Not part of the JSON.
     #[serde(skip)]
@@ -300,12 +300,12 @@ fn look_at_processes(workers: &mut [WorkerStatus]) {
     }
 }
 
-/// A distribution of durations, as far as it can be told from buckets.
+/// A distribution of durations, as precise as the buckets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Durations {
     pub count: u64,
     pub sum_us: u64,
-    /// How many were at most each bound of `howdah_observe::BOUNDS_US`.
+    /// Number of durations up to each bound of `howdah_observe::BOUNDS_US`.
     pub cumulative: Vec<u64>,
 }
 

@@ -44,16 +44,16 @@ mod stacks;
 mod stuck;
 mod way_back;
 
-/// How often deadlines, the queue and the number of workers are looked at.
+/// Interval at which deadlines, the queue and the number of workers are checked.
 const TICK: Duration = Duration::from_millis(100);
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// Failed starts in a row after which callers are told at once instead of waiting in the queue.
+/// Consecutive failed starts after which requests are refused at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
-/// What the supervisor has to deal with.
+/// Work for the supervisor.
 enum Due {
     Event(Event),
     /// Some time has passed.
@@ -142,8 +142,8 @@ impl Supervisor {
         }
     }
 
-    /// The same, which starts nothing before it is told to reload: then as many workers as the pool before it had, whose
-    /// last generation had this number.
+    /// A supervisor that starts nothing before a reload: then as many workers as the previous pool had, whose last
+    /// generation had this number.
     pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
         self.waits_for_order = true;
         self.target = self.target.max(workers.min(self.pool.config().max_workers));
@@ -189,7 +189,7 @@ impl Supervisor {
         false
     }
 
-    /// After a panic nobody knows which step was not taken, so nothing of it is kept: zygotes end, their workers with them,
+    /// After a panic it is unknown which step was not taken, so nothing is kept: zygotes end, their workers with them,
     /// whose requests are run again where that is safe, and a new generation begins.
     fn start_over(&mut self) {
         tracing::error!(pool = self.pool.name(), "pool supervisor panicked: replacing the pool's processes");

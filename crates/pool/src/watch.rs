@@ -1,8 +1,8 @@
-//! Looks after requests that were put behind others: wakes up when `Scheduler::spread` wants to look at them again.
+//! Watches requests that were put behind others: wakes up when `Scheduler::spread` wants to check them again.
 //!
-//! One task on each I/O thread, with a timer of its own: a timerfd, since the runtime's timers have steps of a
-//! millisecond, in which an idle worker could have run a hundred short requests. It is armed only while something waits
-//! behind something else. The timer is never read: setting it anew makes the next expiry a new edge.
+//! One task on each I/O thread, with its own timer: a timerfd, since the runtime's timers have steps of a millisecond,
+//! in which an idle worker could have run a hundred short requests. It is armed only while something waits behind
+//! something else. The timer is never read: setting it anew makes the next expiry a new edge.
 
 use crate::descriptor::{self, SharedFd};
 use crate::panics;

@@ -105,14 +105,14 @@ fn spellings(path: &str) -> Vec<String> {
     all
 }
 
-/// What a rule says that protects.
+/// Protections that a rule can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
     Access,
     NoPhp,
 }
 
-/// What is protected, and by what.
+/// A protected path, and its protection.
 struct Protected {
     guard: Guard,
     paths: Vec<PathPattern>,
@@ -324,7 +324,7 @@ fn samples(pattern: &PathPattern) -> Vec<String> {
 /// Checks the rules of a text: each of the paths that they protect, in all spellings, on a site that has the files. Returns
 /// how many requests were made.
 fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
-    // What a limit gives must not come back while the test runs.
+    // A limit's allowance must not return while the test runs.
     let lines = written
         .lines()
         .map(|line| if line.starts_with("limit = ") { "limit = { rate = '1/h', burst = 0 }" } else { line });
@@ -354,7 +354,8 @@ fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
     let world = world.unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut asked_in_all = 0;
     for path in paths.iter().filter(|path| !path.starts_with("/index.php")) {
-        // What limits give is used up, and what the rules let through by its own name is none of theirs.
+        // The allowances of limits are used up, and none of the paths that the rules allow under their own names counts
+        // towards them.
         let methods: &[&str] = if written.contains("limit") { &["POST"] } else { &["GET"] };
         let mut last = None;
         for _ in 0..2 {
@@ -418,7 +419,8 @@ fn every_example_of_the_guides_holds_in_every_spelling() {
     assert!(checked.iter().any(|name| name.starts_with("rules.md") && name.contains("/admin")), "{checked:?}");
 }
 
-/// Beside a front controller a page needs no file: whoever protects it names the path with and without what lies below.
+/// With a front controller a page needs no file: a rule that protects it names the path with and without everything
+/// below.
 #[test]
 fn no_example_leaves_a_path_open_above_what_it_protects() {
     let guides = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");

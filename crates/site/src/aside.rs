@@ -1,5 +1,5 @@
-//! Dear work for requests of a site, done by threads beside the I/O threads, since all connections of one of those wait for it.
-//! A few of them work for a site at a time: the other sites find processors free.
+//! Expensive work for a site's requests, on separate threads, because all connections of an I/O thread would wait for
+//! it. A few of them work for one site at a time: other sites find processors free.
 
 use crate::refusal::Refusal;
 use http::StatusCode;

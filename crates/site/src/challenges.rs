@@ -1,5 +1,5 @@
-//! What an authority asks for on a plain port to see that a name is ours (RFC 8555 section 8.3). It is looked at before
-//! everything else: no rule, redirect or application may stand in the way of a certificate.
+//! Responses to an authority's challenges on a plain port (RFC 8555 section 8.3). They come before everything else: no
+//! rule, redirect or application may prevent a certificate.
 
 use bytes::Bytes;
 use howdah_protocol::{Body, Response};
@@ -7,17 +7,17 @@ use http::{HeaderValue, Method, header};
 use std::fmt::Debug;
 use std::pin::Pin;
 
-/// What comes before the token in the path.
+/// Prefix of the token in the path.
 pub(crate) const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
 
-/// Who knows the tokens; `cli` brings it.
+/// The source of tokens; `cli` provides it.
 pub trait Challenges: Debug + Send + Sync {
-    /// What is to be found under a token.
+    /// The response for a token.
     fn find<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + 'a>>;
 }
 
-/// The response, if this is a path of a challenge that is under way. All else goes its way: an application may have an ACME
-/// client of its own.
+/// The response, if this is the path of a running challenge. Other paths go on: an application may have its own ACME
+/// client.
 pub(crate) async fn response(challenges: &dyn Challenges, method: &Method, path: &[u8]) -> Option<Response> {
     let token = path.strip_prefix(PREFIX).and_then(|token| std::str::from_utf8(token).ok())?;
     if method != Method::GET && method != Method::HEAD {

@@ -2,16 +2,16 @@
 
 use http::header::{HeaderMap, HeaderName};
 
-/// Whether an application can tell a field from all others. CGI, WSGI and Rack make `_` of every sign but letters and digits,
-/// so `X_Real_IP` and `X.Real.IP` would pass for `X-Real-IP`; and `Proxy` would become `HTTP_PROXY`, which libraries take for
-/// a setting.
+/// `true` if an application can distinguish a header from all others. CGI, WSGI and Rack make `_` of every character
+/// but letters and digits, so `X_Real_IP` and `X.Real.IP` would pass for `X-Real-IP`; and `Proxy` would become
+/// `HTTP_PROXY`, which libraries take for a setting.
 pub(crate) fn is_unambiguous(name: &HeaderName) -> bool {
     let name = name.as_str();
     name != "proxy" && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Whether a field tells applications how to hand files over. That is for proxies to say: an application that believes a
-/// client lets it choose which file it gets.
+/// `true` if a header tells applications how to hand files over. Only proxies may set it: an application that trusts a
+/// client would let it choose the file.
 pub(crate) fn is_for_proxies_to_say(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
 }

@@ -21,7 +21,7 @@ use tracing::field::DisplayValue;
 pub struct Exchange {
     /// The site it is for; if it is for none, the one whose limits hold for the refusal.
     pub site: Arc<Site>,
-    /// Whether its host is no site's.
+    /// No site has its host.
     pub misdirected: bool,
     /// The connection it came over.
     pub connection: Arc<Connection>,
@@ -37,15 +37,15 @@ pub struct Exchange {
     pub purpose: Option<Purpose>,
     /// When its head was complete.
     pub started: Instant,
-    /// The same, as a time of day.
+    /// The arrival, as a time of day.
     pub time: SystemTime,
-    /// What rules have settled; none if none was for this request.
+    /// Settings from rules; `None` if none matched.
     pub ruled: Option<Box<Ruled>>,
     /// The status that an error page is made for.
     pub error_status: Option<u16>,
     /// The number of the route that took it, from 1; 0 for none.
     pub route: usize,
-    /// What responded.
+    /// The responder.
     pub front: Front,
     /// The response's status; 499 until there is one.
     pub status: u16,
@@ -97,10 +97,10 @@ impl Purpose {
     }
 }
 
-/// What rules have changed of a request for its script.
+/// Changes of a request by rules for its script.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// The query in the place of the request's; the inner none for no query.
+    /// The query that replaces the request's; the inner `None` for no query.
     pub query: Option<Option<Vec<u8>>>,
     /// Variables that are set.
     pub variables: Vec<(Arc<str>, Arc<str>)>,
@@ -108,7 +108,7 @@ pub struct Changes {
     pub ini: Vec<Arc<Ini>>,
     /// The largest body, in bytes.
     pub max_body: Option<u64>,
-    /// Who has said the right password.
+    /// The authenticated user.
     pub user: Option<Arc<str>>,
 }
 
@@ -124,7 +124,7 @@ pub enum Ran {
 }
 
 impl Ran {
-    /// What is known.
+    /// The known facts.
     #[must_use]
     pub fn stats(&self) -> Option<&RequestStats> {
         match self {

@@ -23,7 +23,7 @@ pub struct Question {
     pub method: String,
     /// `http://host/path?query`, or only the path.
     pub url: String,
-    /// Its fields, beside `Host`.
+    /// Its headers besides `Host`.
     pub headers: Vec<(String, String)>,
     /// Where it comes from.
     pub client: IpAddr,
@@ -32,7 +32,8 @@ pub struct Question {
 /// Explains a request.
 ///
 /// # Errors
-/// What is wrong with the question.
+///
+/// The mistake in the question.
 pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String> {
     let head = head(question)?;
     let mut explaining = Explaining::default();
@@ -61,7 +62,7 @@ fn head(question: &Question) -> Result<Head, String> {
     let version = if headers.contains_key(header::HOST) || target.authority().is_some() {
         Version::HTTP_11
     } else {
-        // Nobody else may leave the host out.
+        // Only HTTP/1.0 may omit the host.
         Version::HTTP_10
     };
     if let Some(authority) = target.authority().filter(|_| !headers.contains_key(header::HOST)) {
@@ -72,7 +73,7 @@ fn head(question: &Question) -> Result<Head, String> {
     Ok(Head { method, target, version, headers })
 }
 
-/// Which address the request comes to, and from whom.
+/// The address that the request comes to, and its client.
 fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> Peer {
     let named = forwarded::named_host(head).map(String::from_utf8_lossy).unwrap_or_default();
     let port = forwarded::split_port(&named).1.and_then(|port| port.parse().ok());

@@ -1,4 +1,4 @@
-//! What `howdah explain` shows of a request, as the responders on its way fill it in.
+//! The explanation of a request for `howdah explain`, as the responders on its way fill it in.
 
 use crate::notes::{Note, Notes};
 use http::StatusCode;

@@ -1,10 +1,10 @@
-//! Who the client is and how it came: from the connection, or, behind a trusted proxy, from what the proxy says in those
-//! fields that the settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's
-//! headers change nothing, and neither do fields that are not listed: a proxy passes on what its client made up.
+//! The client and its connection: its own, or, behind a trusted proxy, as reported by the proxy in the headers that the
+//! settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's headers change
+//! nothing, and neither do fields that are not listed: a proxy passes on what its client made up.
 //!
-//! In each field the nearest proxy has the last word, literally: it wrote the last element, or the whole field, and what
-//! stands before may be the client's own. Only addresses are followed further, as far as they are trusted proxies'.
-//! Fields are taken as bytes: one that is no text must not hide what the proxy has put behind it.
+//! In each header the nearest proxy has the last word, literally: it wrote the last element, or the whole header, and
+//! anything before may be the client's. Only addresses are followed further, as far as they are trusted proxies'.
+//! Headers are read as bytes: an element that is no text must not hide the proxy's after it.
 
 use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
 use howdah_protocol::{Head, Peer};
@@ -78,7 +78,7 @@ const PROTO: &str = "x-forwarded-proto";
 const HOST: &str = "x-forwarded-host";
 const PORT: &str = "x-forwarded-port";
 
-/// Whether this peer is one of these proxies; `None`: it is connected over a Unix socket.
+/// `true` if this peer is one of these proxies; `None` for a Unix socket.
 #[must_use]
 pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
     proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
@@ -117,7 +117,7 @@ fn elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<I
     elements.map(|element| std::str::from_utf8(element).unwrap_or_default().trim())
 }
 
-/// The same with quotes: a comma within them separates nothing, so each line has to be read from its start.
+/// Elements with quotes: a comma within them separates nothing, so each line has to be read from its start.
 fn quoted_elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().rev();
     let elements = lines.flat_map(|line| {

@@ -139,7 +139,7 @@ fn of_several_values_the_nearest_proxys_counts() {
     }
     assert_eq!(seen("10.0.0.1:4000", &[("x-forwarded-proto", "https, http")]), "10.0.0.1 4000 false - 80");
     assert_eq!(seen("10.0.0.1:4000", &[("x-forwarded-port", "1, 444")]), "10.0.0.1 4000 false - 444");
-    // What the nearest one wrote is not understood: nobody else is asked.
+    // The nearest proxy's element is invalid: earlier ones are not used.
     for last in ["good.example, ", "good.example, a/b", "good.example, "] {
         assert_eq!(seen("10.0.0.1:4000", &[("x-forwarded-host", last)]), "10.0.0.1 4000 false - -", "{last}");
     }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// This script was run: its file below the root, with links in it.
@@ -90,7 +90,7 @@ impl World {
         self.root.path()
     }
 
-    /// What becomes of a request from elsewhere; none if it is no request.
+    /// Outcome of a remote client's request; `None` if it is invalid.
     pub(crate) fn ask(&self, method: &str, host: &str, target: &str, version: Version) -> Option<Fate> {
         let target = Target::parse(Bytes::copy_from_slice(target.as_bytes())).ok()?;
         let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).ok()?)]);

@@ -22,14 +22,15 @@ use std::sync::Arc;
 const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
 const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
 
-/// What of the script's own head stays, as in nginx; the type is handled apart. All else describes a response that is not sent.
+/// Headers of the script's response that are kept, as in nginx; the type is handled separately. All others describe a
+/// response that is not sent.
 const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
 
 /// Files kept open for reuse in each directory.
 const OPEN_FILES: usize = 64;
 
-/// What only a proxy in front may see: it names files and says how to send them. What else scripts tell nginx has no effect
-/// here: what a script flushes is sent at once with and without `X-Accel-Buffering: no`.
+/// `true` for headers that only a proxy in front may see: they name files and tell how to send them. Other headers for
+/// nginx have no effect here: flushed data is sent at once with and without `X-Accel-Buffering: no`.
 fn is_for_proxies(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-accel-") || *name == X_SENDFILE
 }
@@ -45,7 +46,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
 /// A directory of files that only scripts give out.
 #[derive(Debug)]
 struct Directory {
-    /// What stands for it: the start of an address, or its path.
+    /// Its name: the start of an address, or its path.
     named: PathBuf,
     files: Arc<StaticFiles>,
 }
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(rest("/ab/y"), None);
         assert_eq!(rest("a/y"), None);
         assert_eq!(rest("/a").as_deref(), Some(""));
-        // What leads out again is seen by whoever opens it.
+        // Paths that lead out again are caught when they are opened.
         assert_eq!(rest("/a/../y").as_deref(), Some("../y"));
     }
 

@@ -1,4 +1,4 @@
-//! What may stand where a host is named: in a target, in `Host`, and in what proxies say.
+//! Valid characters of a host: in a target, in `Host`, and from proxies.
 
 /// The bytes of a host's name: those that names in DNS and their like consist of. RFC 3986 3.2.2 allows more (`,`, `%20`),
 /// which no client sends for a real host and which scripts and caches would take apart.

@@ -9,7 +9,7 @@ use howdah_protocol::{Body, Head, Peer, Response};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::Ipv6Addr;
 
-/// What the settings say about it.
+/// Settings for HTTPS.
 #[derive(Debug, Default)]
 pub struct Https {
     /// Clients without TLS are sent to this port.
@@ -32,13 +32,14 @@ impl Https {
         Self { redirect: port.filter(|_| settings.tls.redirect), hsts, http3: settings.tls.http3 }
     }
 
-    /// The way to the same address with TLS, for who came without; on the host that the site pins, if it does.
+    /// The redirect to the same address with TLS, for requests without; to the site's `server_name`, if it has one.
     ///
-    /// What certificate authorities ask for over HTTP (RFC 8555 8.3) is never sent elsewhere: perhaps there is no
-    /// certificate yet. What counts is the path that would be served, not how it was spelled.
+    /// Challenges of certificate authorities over HTTP (RFC 8555 8.3) are never redirected: there may be no certificate
+    /// yet. The path that would be served counts, not its spelling.
     ///
     /// # Errors
-    /// 400 where nothing says which host it is.
+    ///
+    /// 400 if the host is unknown.
     pub(crate) fn redirect(
         &self,
         head: &Head,

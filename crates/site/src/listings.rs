@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a page is kept if its directory has not changed; sizes and times on it may have.
+/// Time for which a page is kept if its directory has not changed; sizes and times on it may have.
 const KEPT: Duration = Duration::from_secs(5);
 /// Pages that a site keeps, and their bytes together.
 const MOST_PAGES: usize = 64;

@@ -1,13 +1,13 @@
-//! What `howdah explain` is told on a request's way: the phases run the same code with and without.
+//! Notes on a request's way for `howdah explain`: the phases run the same code with and without.
 
 use std::cell::RefCell;
 
 /// One thing that was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about: `site`, `route`, `pool`, …
+    /// Its subject: `site`, `route`, `pool`, …
     pub about: &'static str,
-    /// What was found, and why.
+    /// The finding and its reason.
     pub text: String,
 }
 

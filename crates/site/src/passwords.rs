@@ -1,5 +1,5 @@
-//! Passwords that are verified: each keeps a processor busy for tens of milliseconds, so threads beside the I/O threads do
-//! it, a few at a time, and only so many requests may wait for them.
+//! Verification of passwords: each keeps a processor busy for tens of milliseconds, so separate threads do it, a few at
+//! a time, and only a limited number of requests may wait for them.
 
 use crate::refusal::Refusal;
 use howdah_config::client_number;
@@ -13,12 +13,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Requests that wait; those that come later are told to come again.
+/// Maximum number of waiting requests; later ones get 503.
 const MOST_WAITING: usize = 256;
 /// Requests of one client, those whose password is being verified included: a client that tries passwords leaves room for others.
 const MOST_OF_ONE: u32 = 16;
 
-/// What all sites verify passwords with.
+/// Password verification shared by all sites.
 #[derive(Debug)]
 pub struct Passwords {
     /// One for each thread that may do so at once.
@@ -29,7 +29,7 @@ pub struct Passwords {
     metrics: Arc<Metrics>,
 }
 
-/// How many requests each client has here.
+/// Number of waiting requests by client.
 #[derive(Debug, Default)]
 struct Clients(Mutex<FxHashMap<u128, u32>>);
 

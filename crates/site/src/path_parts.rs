@@ -22,7 +22,7 @@ use std::fs::Metadata;
 /// called like scripts.
 pub(crate) const MOST_SCRIPTS: usize = 16;
 
-/// What is found at a path.
+/// The kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -42,12 +42,12 @@ impl From<&Metadata> for Kind {
     }
 }
 
-/// Whether a file of this name is run: it ends in `.php` as written here.
+/// `true` if a file of this name is run: it ends in `.php`, exactly.
 pub(crate) fn is_script_name(name: &[u8]) -> bool {
     name.strip_suffix(b".php").and_then(<[u8]>::last).is_some_and(|&before| before != b'/')
 }
 
-/// Whether a name is a script's but for its spelling: other letters, or dots, blanks and tildes at its end.
+/// `true` if a name is a script's except for its spelling: other case, or dots, blanks and tildes at its end.
 pub(crate) fn misspells_script(name: &[u8]) -> bool {
     let ending = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
     let as_written = !ending.is_empty() && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());

@@ -1,5 +1,4 @@
-//! Responses that the server gives by itself: a status and a small page. What went wrong inside is for the log, not for
-//! the client.
+//! The server's own responses: a status and a small page. Internal reasons are for the log, not for the client.
 
 use bytes::Bytes;
 use howdah_pool::{Fault, FaultKind};
@@ -11,11 +10,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: StatusCode,
-    /// What the client did wrong, where it helps to say it.
+    /// The client's mistake, where naming it helps.
     reason: Option<&'static str>,
     retry_after: Option<u32>,
     allow: Option<&'static str>,
-    /// What a client is asked for a password with.
+    /// The challenge that asks for a password.
     challenge: Option<HeaderValue>,
     /// The path of a page that takes the place of this one's.
     page: Option<Arc<str>>,
@@ -98,7 +97,7 @@ impl Refusal {
     #[must_use]
     pub fn into_response(self, request: &HeaderMap) -> Response {
         let code = self.status.as_u16();
-        // 499 is for the log; nobody reads the response.
+        // 499 is for the log; the client has gone.
         let title = self.status.canonical_reason().unwrap_or("Error");
         let html = request
             .get(header::ACCEPT)

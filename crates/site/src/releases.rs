@@ -1,9 +1,9 @@
-//! What a link leads to that a deployment moves, for those who look at the beginning of each request: from the first look
-//! after it was moved there is another one of what was made for the place that it led to. Who began before goes on with that
-//! of before, so no request sees two releases.
+//! The value made for the target of a link that a deployment moves, checked at the beginning of each request: the first
+//! check after a move makes a new one for the new target. Requests that began earlier keep the old one, so no request
+//! sees two releases.
 //!
-//! A look is one system call. The directory that is in use must be held open by what is made, so that no other directory can
-//! be taken for it.
+//! A check is one system call. The value must hold its directory open, so that no other directory can be mistaken for
+//! it.
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// A directory, whatever its name.
 type Identity = (u64, u64);
 
-/// See above.
+/// The current release behind a link.
 #[derive(Debug)]
 pub(crate) struct Releases<T> {
     link: PathBuf,
     /// Where the link led, and what was made for that place; none for what there was at first.
     now: ArcSwap<(Option<Identity>, Option<Arc<T>>)>,
-    /// Held by whoever makes the next one. The others wait: what they respond with is to be the next one, too.
+    /// Held while the next one is made. Other requests wait, because they must run on it too.
     making: Mutex<()>,
 }
 
@@ -31,8 +31,8 @@ impl<T> Releases<T> {
         Self { link: link.to_path_buf(), now, making: Mutex::new(()) }
     }
 
-    /// What there is now. `first` was made where the link led at first; `make` makes the next one for another place, from
-    /// the one of before. If it cannot, that one stays until the link is moved again.
+    /// The current one. `first` was made for the link's first target; `make` makes the next one for another target,
+    /// from the previous one. If it fails, the previous one stays until the link moves again.
     pub(crate) fn now(&self, first: &Arc<T>, make: impl FnOnce(&T, PathBuf) -> Option<T>) -> Arc<T> {
         let site = |known: &(_, Option<Arc<T>>)| known.1.as_ref().unwrap_or(first).clone();
         // Between two steps of a deployment there may be no link.

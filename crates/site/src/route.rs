@@ -37,14 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an outcome is taken without looking at the file system again.
+/// Time for which an outcome is reused without checking the file system.
 const FRESH: Duration = Duration::from_secs(1);
 /// Outcomes kept, of all sites together; with one more, all are forgotten.
 const MOST_KEPT: usize = 8192;
 /// Paths longer than this are not kept.
 const LONGEST_KEPT: usize = 512;
 
-/// What serves a request.
+/// The route of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
     /// A PHP script.
@@ -105,7 +105,7 @@ pub struct ResolvedFile {
 pub struct RouteCache {
     /// By the site's number, then by path.
     sites: Vec<OfSite>,
-    /// How many there are in all.
+    /// Total number.
     count: usize,
 }
 
@@ -125,7 +125,7 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What serves a request for `path` (as it was sent, without the query), with what rules say of it.
+    /// The route of a request for `path` (as sent, without the query), with the settings of rules.
     pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
         let key = lookup.key(path);
         let of_site = self.sites.get(site.number).filter(|known| known.release == site.release);
@@ -137,7 +137,7 @@ impl RouteCache {
         }
         let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
-        // What is in a directory is looked at each time, and what could not be found out.
+        // Directories are read each time, and unknown results are retried.
         if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_) | Route::Unknown) {
             if self.count >= MOST_KEPT {
                 self.sites.clear();
@@ -152,7 +152,7 @@ impl RouteCache {
                 *known = OfSite { release: site.release, ..OfSite::default() };
             }
             let kept = Kept { found: now, route: route.clone(), absent };
-            // Who still goes on with a release of before keeps nothing.
+            // Requests on the previous release are not cached.
             if known.release == site.release && known.kept.insert(key.into(), kept).is_none() {
                 self.count += 1;
             }
@@ -169,18 +169,18 @@ impl RouteCache {
     }
 }
 
-/// Whether workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
+/// `true` if workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
 fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
-/// The same as a request finds it, with notes on why.
+/// Resolves as a request would, with notes on the reasons.
 pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Notes) -> Route {
     resolve(site, raw, lookup, Some(notes)).0
 }
 
-/// What serves a path (decoded and normalised) that rules have settled: what is there, and no front controller. `php` says
-/// whether it is run, if its name does not count.
+/// The route of a path (decoded and normalized) that rules have settled: an existing file, no front controller. `php`
+/// overrides whether it is run.
 pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Route {
     if let Some(proxy) = site.proxy_for(path) {
         return Route::Proxy(proxy);
@@ -277,7 +277,7 @@ fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
     }
 }
 
-/// How a path may be reached.
+/// Reachability of a path.
 enum Reach {
     /// It is here, with all links resolved; and the path of that, where it is another one below the root.
     At(PathBuf, Option<Vec<u8>>),
@@ -326,7 +326,7 @@ impl<'a> Finder<'a> {
         join(base, rest)
     }
 
-    /// Whether a name in the path begins with a dot: such are treated as if they were not there.
+    /// `true` if a name in the path begins with a dot: such paths are treated as absent.
     fn is_hidden(&self, path: &[u8]) -> bool {
         self.hidden_from(path).is_some()
     }
@@ -351,7 +351,7 @@ impl<'a> Finder<'a> {
         self.look(path).ok()
     }
 
-    /// Where a path leads, if the policy on links allows that it be reached. A link that is not followed is told.
+    /// The target of a path, if the policy on links allows it. A link that is not followed is logged.
     fn reach(&self, path: &[u8]) -> Reach {
         let full = self.full(path);
         let resolved = match real_path_of(&full) {
@@ -385,8 +385,8 @@ impl<'a> Finder<'a> {
         Reach::Refused
     }
 
-    /// What a regular file is served as: `None` if it is gone. One behind a link that is not followed is not found: the
-    /// front controller's page in the place of a style sheet would only hide the mistake.
+    /// The route of a regular file: `None` if it is gone. A file behind a link that is not followed is not found: the
+    /// front controller's page instead of a style sheet would only hide the mistake.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
             return self.script(path, b"");

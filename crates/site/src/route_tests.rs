@@ -8,7 +8,7 @@ use howdah_observe::{AccessLogs, Metrics};
 use std::os::unix::fs::symlink;
 
 thread_local! {
-    /// How often this thread has looked at the file system.
+    /// Number of checks of the file system by this thread.
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -153,7 +153,7 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
     ]);
 }
 
-/// What follows a script is its application's: WebDAV, Git and ACME have names there that no file of a site may have.
+/// Names after a script are its application's: WebDAV, Git and ACME use names that no file of a site may have.
 #[test]
 fn no_name_behind_a_script_is_judged() {
     let cases: Vec<(String, String)> = [

@@ -1,4 +1,4 @@
-//! What rules have settled for one request, as the phases behind them use it.
+//! Settings that rules have made for one request, as later phases use them.
 
 use crate::site::Site;
 use howdah_rules::limit::Admitted;
@@ -7,40 +7,40 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What rules have settled for a request.
+/// Settings that rules have made for a request.
 #[derive(Debug, Default)]
 pub struct Ruled {
-    /// What they ask for.
+    /// The rules' outcome.
     pub outcome: Box<Outcome>,
     /// The user whose password was right.
     pub user: Option<Arc<str>>,
     /// Limits that count this request until it ends.
     pub admitted: Vec<Admitted>,
-    /// Whether the outcome's path is one of `try_files`.
+    /// The outcome's path is one of `try_files`.
     pub tried: bool,
 }
 
 /// Where files are looked for, where that differs from what the site says.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lookup<'a> {
-    /// A path in the place of the one that was asked for: decoded and normalised.
+    /// A path that replaces the requested one: decoded and normalized.
     pub path: Option<&'a [u8]>,
     /// Where files lie.
     pub place: Option<&'a Arc<Place>>,
     /// Names that are tried in a directory.
     pub index: Option<&'a Arc<[String]>>,
-    /// What runs where no file matches; the inner none for nothing.
+    /// The script to run if no file matches; the inner `None` for none.
     pub front_controller: Option<Option<&'a Arc<str>>>,
-    /// Whether no script is run.
+    /// No script is run.
     pub no_php: bool,
-    /// Whether a directory without an index is listed.
+    /// A directory without an index is listed.
     pub listing: bool,
     /// The pool's position in the settings.
     pub pool: Option<usize>,
 }
 
 impl<'a> Lookup<'a> {
-    /// What an outcome says of it.
+    /// The lookup of an outcome.
     pub(crate) fn new(site: &Site, outcome: &'a Outcome) -> Self {
         Self {
             path: outcome.path.as_deref(),
@@ -53,14 +53,14 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The same for another path.
+    /// The lookup for another path.
     pub(crate) fn at(self, path: &'a [u8]) -> Self {
         Self { path: Some(path), ..self }
     }
 
-    /// What an outcome of the route phase is kept under: the raw path alone where nothing differs from what the site says.
+    /// Key of a cached route: the raw path alone if nothing differs from the site's settings.
     pub(crate) fn key<'k>(&self, raw: &'k [u8]) -> Cow<'k, [u8]> {
-        // What rules name lives as long as they do, so an address tells one from another.
+        // Names in rules live as long as they do, so an address identifies one.
         fn address<T: ?Sized>(it: Option<&Arc<T>>) -> usize {
             it.map_or(0, |it| Arc::as_ptr(it).cast::<u8>() as usize)
         }
@@ -95,7 +95,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What is left of a path below the place's part of it.
+/// The part of a path below the place's.
 fn below<'p>(place: &Place, path: &'p [u8]) -> Option<&'p [u8]> {
     let rest = path.strip_prefix(place.mount.as_bytes())?;
     (rest.is_empty() || rest.starts_with(b"/")).then_some(rest)

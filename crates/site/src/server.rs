@@ -1,4 +1,4 @@
-//! What all sites of a server share.
+//! State shared by all sites of a server.
 
 use crate::challenges::Challenges;
 use crate::compress::Cache;
@@ -16,25 +16,25 @@ use std::time::Duration;
 
 /// Lines in the log about hosts that are no site's are no closer than this.
 const QUIET: Duration = Duration::from_secs(10);
-/// The same for lines about requests that waited for a worker in vain: in overload there are thousands, and writing them
-/// would take the time of those that can be served.
+/// Minimum interval of log lines about requests that did not get a worker in time: under overload there are thousands,
+/// and writing them would take time from those that can be served.
 const OVERLOAD_QUIET: Duration = Duration::from_secs(1);
 
-/// What a probe asks.
+/// A probe's question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// Whether the server can answer at all.
+    /// Is the server alive?
     Alive,
-    /// Whether requests should be sent here.
+    /// Should requests be sent here?
     Ready,
 }
 
-/// What all sites share. Built once, read by all threads.
+/// State shared by all sites. Built once, read by all threads.
 #[derive(Debug)]
 pub struct Server {
     /// The settings as they were loaded.
     pub settings: Arc<Settings>,
-    /// What everything that waits is charged to.
+    /// Budgets for everything that waits.
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
@@ -52,17 +52,17 @@ pub struct Server {
     pub private: Arc<PrivateFiles>,
     /// Bodies that were compressed before, found by their content, so that it does not matter whose they are.
     pub compressed: Arc<Cache>,
-    /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
+    /// Responses to authorities' challenges, if the server obtains certificates; set when that begins.
     challenges: OnceLock<Arc<dyn Challenges>>,
-    /// What makes traces, where they are made.
+    /// The tracer, if tracing is on.
     telemetry: OnceLock<Arc<Telemetry>>,
-    /// What passwords are verified with.
+    /// Verification of passwords.
     pub passwords: Passwords,
     /// Lines about hosts that are no site's.
     unknown_hosts: Quiet,
     /// Lines about clients that do not speak what is spoken here.
     other_protocols: Quiet,
-    /// Lines about requests that waited for a worker in vain.
+    /// Limits log lines about requests that did not get a worker in time.
     pub(crate) waited_in_vain: Quiet,
 }
 
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// What a request for this path probes, if it is one. Where both paths are the same, it says more.
+    /// The probe for this path, if it is one. If both paths are the same, readiness counts.
     pub(crate) fn probe(&self, path: &[u8]) -> Option<Probe> {
         self.probes.iter().find(|(own, _)| own.as_bytes() == path).map(|(_, probe)| *probe)
     }

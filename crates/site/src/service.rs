@@ -1,5 +1,6 @@
-//! The way of a request through its site, and of its response back: the list of responders, and what completes a response.
-//! To add a responder, write it in a file of its own (`responder`) and name it in the list. `howdah explain` goes the same way.
+//! A request's way through its site, and the response's way back: the list of responders, and the completion of a
+//! response. To add a responder, write it in a separate file (`responder`) and name it in the list. `howdah explain`
+//! goes the same way.
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -76,7 +77,7 @@ fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Re
     response
 }
 
-/// What responds to the requests of one I/O thread.
+/// Responds to the requests of one I/O thread.
 #[derive(Debug)]
 pub struct Service<U: Upstream> {
     /// The sites that requests may be for.

@@ -48,7 +48,7 @@ impl Limits {
 /// Everything the phases need that does not change between requests for one site.
 #[derive(Debug)]
 pub struct Site {
-    /// What all sites share.
+    /// State shared by all sites.
     pub server: Arc<Server>,
     /// Its position among the sites.
     pub number: usize,
@@ -61,13 +61,13 @@ pub struct Site {
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pool: usize,
-    /// What goes ahead of that pool for one script.
+    /// The recipe's pool for one script, tried before the site's.
     pub(crate) ahead: Option<Ahead>,
     /// Paths that the server answers itself about pools of this site, with the pool's position.
     pool_pages: Vec<(String, PoolPage, usize)>,
-    /// The same for each of its routes.
+    /// The pool of each of its routes.
     route_pools: Vec<usize>,
-    /// What `.htaccess` files below the root say, if they are followed.
+    /// `.htaccess` files below the root, if they are followed.
     pub htaccess: Option<Htaccess>,
     /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
     pub environment: BTreeMap<OsString, OsString>,
@@ -77,18 +77,18 @@ pub struct Site {
     pub limits: Limits,
     /// Where clients without TLS are sent.
     pub https: Https,
-    /// What is never sent.
+    /// Files that are never sent.
     pub withheld: Arc<Withheld>,
-    /// What the static phase needs.
+    /// Static files of the root.
     pub static_files: StaticFiles,
     /// Pages of directories without an index.
     pub(crate) listings: Listings,
     pub(crate) aside: Aside,
-    /// The same for the directories that rules name.
+    /// Static files of directories named by rules.
     places: Vec<(PathBuf, StaticFiles)>,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
-    /// What encodes bodies.
+    /// Encodes bodies.
     pub compressor: Compressor,
     /// The cells of requests to no route, then of those to each of its routes.
     pub requests: Vec<Arc<RequestMetrics>>,
@@ -110,7 +110,7 @@ pub struct ProxyRoute {
 }
 
 impl Site {
-    /// The same site with another root, where its link leads now.
+    /// This site with another root: the link's current target.
     fn release(&self, root: PathBuf) -> Option<Self> {
         let settings = SiteSettings { root, root_links: RootLinks::Keep, ..self.settings.clone() };
         let name = settings.name.clone();
@@ -210,7 +210,7 @@ impl Site {
         })
     }
 
-    /// The files below a directory that a rule names; for a file, those beside it.
+    /// The files below a directory that a rule names; for a file, its siblings.
     #[must_use]
     pub fn files_of(&self, place: &Place) -> &StaticFiles {
         let found = self.places.iter().find(|(directory, _)| *directory == place.directory);
@@ -222,7 +222,7 @@ impl Site {
         self.server.settings.pools.iter().position(|pool| pool.name == name).unwrap_or(self.pool)
     }
 
-    /// What a path asks of a pool, if it does.
+    /// The pool page at this path, if there is one.
     #[must_use]
     pub fn pool_page(&self, path: &[u8]) -> Option<(PoolPage, usize)> {
         let found = self.pool_pages.iter().find(|(own, ..)| own.as_bytes() == path);

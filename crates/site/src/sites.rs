@@ -27,19 +27,19 @@ pub enum Found<'a> {
 /// Every site of a server.
 #[derive(Debug)]
 pub struct Sites {
-    /// What they share.
+    /// State shared by the sites.
     pub server: Arc<Server>,
     /// All of them, in the order of the settings. Never empty.
     all: Vec<Arc<Site>>,
     /// The sites of hosts that are named. No client adds to them, so the hash needs no secret.
     exact: FxHashMap<Box<[u8]>, usize>,
-    /// The same for what stands behind a `*.`.
+    /// Sites by the domain after a `*.`.
     below: FxHashMap<Box<[u8]>, usize>,
     /// The site of all other hosts.
     default: Option<usize>,
     /// Nothing else is there than that one.
     only: bool,
-    /// Whether clients show certificates.
+    /// Client certificates are requested.
     asks_clients: bool,
     covers: OnceLock<Covers>,
 }
@@ -47,7 +47,7 @@ pub struct Sites {
 /// Tells whether the certificate that clients get who send the first name is for the second one too.
 type IsFor = dyn Fn(&str, &str) -> bool + Send + Sync;
 
-/// What knows the certificates.
+/// Knows the certificates' names.
 pub struct Covers(pub Box<IsFor>);
 
 impl std::fmt::Debug for Covers {
@@ -114,9 +114,9 @@ impl Sites {
         }
     }
 
-    /// Whether a connection may have what this site serves under this host (RFC 9110 7.4): not if its client has asked for
-    /// another name in the TLS handshake, unless the certificate that it got there is for this host too. Where clients show
-    /// certificates, one is never for another site. Proxies that are trusted may come with whatever name.
+    /// Decides whether a connection may request this site under this host (RFC 9110 7.4): not if its client named
+    /// another host in the TLS handshake, unless the certificate that it got covers this host too. With client
+    /// certificates, it never may for another site. Trusted proxies may use any name.
     #[must_use]
     pub fn may_serve(&self, site: &Site, host: Option<&[u8]>, connection: &Connection) -> bool {
         let Some(session) = connection.session.get().filter(|_| !self.only && !connection.peer.trusted) else {
@@ -138,7 +138,7 @@ impl Sites {
         host.zip(self.covers.get()).is_some_and(|(host, covers)| covers.0(name, host))
     }
 
-    /// Whether a host is one of this site's.
+    /// `true` if a host is one of this site's.
     fn agrees(&self, site: &Site, host: &[u8]) -> bool {
         matches!(self.find(Some(host)), Found::Site(found) if found.number == site.number)
     }

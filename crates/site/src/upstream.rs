@@ -17,12 +17,12 @@ pub struct Unreachable {
     pub why: String,
 }
 
-/// What the server itself answers about a pool.
+/// The server's own pages about a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolPage {
     /// Its state, in the formats of PHP-FPM.
     Status,
-    /// Whether it has a worker.
+    /// Does it have a worker?
     Ping,
 }
 
@@ -56,15 +56,16 @@ pub trait Upstream: Send + Sync + 'static {
         None
     }
 
-    /// Whether requests should be sent here; the error says why not.
+    /// `Ok` if requests should be sent here.
     ///
     /// # Errors
-    /// The reason.
+    ///
+    /// The reason why not.
     fn ready(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// What there is to say about the pool with this position in the settings.
+    /// The page about the pool at this position in the settings.
     fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
         let _ = (pool, page, query);
         None

@@ -34,10 +34,11 @@ impl Upstream for Kept {
 /// The request for a target such as `/products?page=2`, as the pool with this number gets it from the first site whose
 /// requests for it come there.
 ///
-/// The sites are made for it: nothing is known of earlier files, counted or logged, and no visitor's limit is used up.
+/// The sites are made for it: earlier files are not cached, and nothing is counted or logged, and no visitor's limit is
+/// used up.
 ///
 /// # Errors
-/// Says what becomes of the request instead.
+/// What would happen to the request instead.
 pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
     let sites = Arc::new(Sites::new(settings.clone(), Metrics::new(), &AccessLogs::default(), *BUDGETS)?);
     let mut instead = None;

@@ -1,9 +1,9 @@
-//! What is never sent to anyone, whatever asks for it: PHP source, also under the names that editors, packers and people
+//! Files that are never sent, whatever the request: PHP source, also under the names that editors, packers and people
 //! give to copies of it, and the server's own configuration.
 //!
-//! Three rules. PHP's own endings are source in any case (`is_source_name`). `static.never_send` lists further names. And
-//! some files are withheld themselves, under whatever name or link they are reached: `howdah.toml` and files with sites,
-//! `php.ini`, what pools run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
+//! Three rules. PHP's own endings are source in any case (`is_source_name`). `static.never_send` lists further names.
+//! And some files are withheld themselves, under any name or link: `howdah.toml` and files with sites, `php.ini`, what
+//! pools run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
 
 use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The name that a configuration has unless another is given.
 const CONFIGURATION: &[u8] = b"howdah.toml";
 
-/// What is never sent.
+/// Files and names that are never sent.
 #[derive(Debug, Default)]
 pub struct Withheld {
     names: Vec<NamePattern>,
@@ -24,14 +24,14 @@ pub struct Withheld {
     files: Arc<PrivateFiles>,
 }
 
-/// Files of the server that nobody gets, whatever site and name they are reached by.
+/// Files of the server that are never sent, whatever site and name they are reached by.
 #[derive(Debug, Default)]
 pub struct PrivateFiles {
-    /// Those that are looked at each time: an editor puts a new file in the place of the old one.
+    /// Files that are checked each time: an editor replaces the old one by a new file.
     files: Vec<PathBuf>,
     /// Further ones, known by where they really are; with a thousand sites looking at each would cost too much.
     further: HashSet<PathBuf>,
-    /// Device and inode of each when the server started. Whoever replaces one may keep the old file under another name.
+    /// Device and inode of each at the server's start. An editor may keep the old file under another name.
     at_start: HashSet<(u64, u64)>,
 }
 
@@ -66,7 +66,7 @@ impl PrivateFiles {
         Self { files, further: further.into_iter().map(real).collect(), at_start }
     }
 
-    /// Whether the file at this path, which has no links in it, is one of them.
+    /// `true` if the file at this path, which has no links in it, is one of them.
     fn is_at(&self, path: &Path) -> bool {
         let any = !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode));
         any || self.further.contains(path)
@@ -79,7 +79,7 @@ impl PrivateFiles {
 }
 
 impl Withheld {
-    /// What a site with these settings about files withholds.
+    /// Withheld files of a site with these settings.
     #[must_use]
     pub fn new(settings: &Settings, site: &StaticSettings, files: Arc<PrivateFiles>) -> Self {
         let name = settings.config_file.as_deref().and_then(Path::file_name);
@@ -90,7 +90,7 @@ impl Withheld {
         }
     }
 
-    /// Whether a file with this path is withheld for its name.
+    /// `true` if a file with this path is withheld for its name.
     #[must_use]
     pub fn by_name(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
@@ -105,13 +105,13 @@ impl Withheld {
             || NamePattern::any(&self.names, name)
     }
 
-    /// Whether the file at `path`, which has no links in it, is one that is withheld under any name.
+    /// `true` if the file at `path`, which has no links in it, is withheld under any name.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         self.files.is_at(path)
     }
 
-    /// The same for a file that is known by device and inode.
+    /// `true` if a file with this device and inode is withheld.
     #[must_use]
     pub fn is_file(&self, device: u64, inode: u64) -> bool {
         self.files.is_file(device, inode)
@@ -123,7 +123,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// Whether `name` is `of` or what editors and people make of it: `.of.swp`, `#of#`, `of~`, `of.bak`, `of-2020`.
+/// `true` if `name` is `of`, or a typical copy of it: `.of.swp`, `#of#`, `of~`, `of.bak`, `of-2020`.
 fn is_copy_of(of: &[u8], name: &[u8]) -> bool {
     let start = name.iter().position(|b| !matches!(b, b'.' | b'#' | b'~')).unwrap_or(0);
     // A configuration may itself be called `.something`.
@@ -134,8 +134,8 @@ fn is_copy_of(of: &[u8], name: &[u8]) -> bool {
     })
 }
 
-/// Whether a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in whatever
-/// case, also behind the dots, spaces and tildes that other systems and editors put there.
+/// `true` if a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in any
+/// case, also followed by dots, spaces and tildes that other systems and editors append.
 pub(crate) fn is_source_name(path: &[u8]) -> bool {
     const ENDINGS: [&[u8]; 11] =
         [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];

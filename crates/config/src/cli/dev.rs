@@ -56,7 +56,7 @@ pub(super) fn mails_args() -> clap::Command {
     state.fold(command, clap::Command::arg)
 }
 
-/// PHP adds what sendmail(8) takes, and recipients; a mail's own header says whom it is for.
+/// PHP adds options of sendmail(8) and recipients; a mail's header has its recipients too.
 pub(super) fn sendmail_args() -> clap::Command {
     clap::Command::new("sendmail")
         .about("Keep the mail on standard input; PHP runs it under dev")

@@ -44,7 +44,7 @@ pub(super) fn explain_args() -> clap::Command {
         .after_help(EXPLAIN_EXAMPLES)
 }
 
-/// What it was told.
+/// Parses the arguments.
 pub(super) fn explain(matches: &ArgMatches) -> Command {
     let text = |id: &str| matches.get_one::<String>(id).cloned();
     let (method, url) = (text("method").unwrap_or_else(|| "GET".to_owned()), text("url").unwrap_or_default());

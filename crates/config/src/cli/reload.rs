@@ -12,14 +12,14 @@ const DRY_RUN: &str = "dry-run";
 const CANARY: &str = "canary";
 const WATCH: &str = "watch";
 
-/// What `howdah reload` is told beside which server is meant.
+/// Flags of `howdah reload`, besides those of the server's address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReloadFlags {
     /// Only say what that would change.
     pub dry_run: bool,
-    /// In the place of `deploy.canary`, this once.
+    /// Overrides `deploy.canary` once.
     pub canary: Option<Ratio>,
-    /// In the place of `deploy.watch`.
+    /// Overrides `deploy.watch` once.
     pub watch: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn reload_args(command: clap::Command) -> clap::Command {
         )
 }
 
-/// What was given of them.
+/// Parses these flags.
 pub(super) fn reload_flags(matches: &ArgMatches) -> ReloadFlags {
     ReloadFlags {
         dry_run: matches.get_flag(DRY_RUN),
@@ -73,10 +73,11 @@ impl ReloadFlags {
         parts.join("&")
     }
 
-    /// What such a query says.
+    /// Parses such a query.
     ///
     /// # Errors
-    /// The part that means nothing, and what there is.
+    ///
+    /// The unknown part, and the known ones.
     pub fn from_query(query: &str) -> Result<Self, String> {
         let mut flags = Self::default();
         for part in query.split('&').filter(|part| !part.is_empty()) {

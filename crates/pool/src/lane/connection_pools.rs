@@ -1,5 +1,5 @@
-//! What workers tell about their connection pools (`Howdah\Pool`): read from their lanes when somebody asks, added up by
-//! name, and kept when a worker ends.
+//! Reports of workers' connection pools (`Howdah\Pool`): read from their lanes on demand, summed by name, and kept when
+//! a worker ends.
 
 use crate::lane::Lane;
 use howdah_observe::ConnectionPool;

@@ -6,7 +6,7 @@ use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
 use howdah_transport::{RequestSender, SendError};
 use std::time::{Duration, Instant};
 
-/// What only such a lane has.
+/// State of multiplexed lanes only.
 #[derive(Debug)]
 pub(crate) struct MultiplexedLane {
     /// Requests it holds at most.
@@ -20,7 +20,7 @@ pub(crate) struct MultiplexedLane {
     unsent: Vec<Unsent>,
 }
 
-/// What did not fit into the request ring but must reach the worker.
+/// Notices that did not fit into the request ring but must reach the worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unsent {
     ClientGone(u64),
@@ -42,7 +42,7 @@ impl MultiplexedLane {
         requests.len() < self.depth && !self.full && !self.stuck
     }
 
-    /// A request could not be sent for want of room.
+    /// A request could not be sent for lack of room.
     pub(super) fn note_full(&mut self) {
         self.full = true;
     }
@@ -57,7 +57,7 @@ impl MultiplexedLane {
         self.stuck = self.stuck && !sender.is_empty();
     }
 
-    /// How long the worker has taken nothing of what lies there; `None` if nothing does.
+    /// Time for which the worker has taken none of the waiting requests; `None` if none wait.
     pub(super) fn untaken_for(
         &mut self,
         requests: &LaneRequests,

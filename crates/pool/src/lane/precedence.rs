@@ -1,11 +1,11 @@
-//! Which requests give way to others where the processors are the bottleneck.
+//! Lowers the priority of requests that compute where the processors are the bottleneck.
 //!
 //! The kernel shares processors evenly between those that want them. A few requests that compute for long then hold up
 //! many short ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread,
 //! in its worker, in the I/O thread again. So while a pool has both, those that compute run with a higher nice value,
-//! which their worker sets before it begins them, and takes back before its next request. They still get what nobody
-//! else wants, and some share of what others do (nice 15: 3.5 % of the weight). A request that waits for a database
-//! computes little and does not give way.
+//! which their worker sets before it begins them, and takes back before its next request. They still get idle processor
+//! time, and some share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database computes little
+//! and does not give way.
 //!
 //! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
 //! Without that a worker that has once given way does so for good. Then half of the workers at most may become such,
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 /// So long after a request that does not compute its pool is one in which those that do give way.
 const MIXED: Duration = Duration::from_millis(200);
 
-/// What a pool's requests that compute are told.
+/// Scheduling flags for a pool's requests that compute.
 #[derive(Debug, Default)]
 pub(crate) struct Precedence {
-    /// What is added to the nice value of a worker that gives way; 0: nobody does.
+    /// Increase of the nice value of a worker that gives way; 0 for none.
     amount: u32,
     /// Workers can lower their nice values again.
     pub(crate) restores: bool,
@@ -64,7 +64,7 @@ impl Precedence {
     }
 }
 
-/// Whether a worker gives way once it has begun a request with these flags; `None`: as before.
+/// The worker's priority after it begins a request with these flags: `true` if it gives way; `None` if unchanged.
 pub(crate) const fn ordered(flags: u32) -> Option<bool> {
     if flags & REQUEST_NICE == 0 { None } else { Some(flags >> REQUEST_NICE_SHIFT & 0x1f != 0) }
 }

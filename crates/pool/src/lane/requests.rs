@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Gaps that are not worth a sweep.
 const FEW: usize = 64;
 
-/// How the body of a request in a lane reaches its worker.
+/// Transport of a request's body to its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyWay {
     /// It lies in the request, or there is none.
@@ -31,19 +31,19 @@ pub(crate) struct InFlight {
     /// When it became the lane's first request, as far as the server can tell; in a multiplexed
     /// lane, when it was sent.
     pub(crate) since: Instant,
-    /// What its worker is told with it (`precedence`): `wire::REQUEST_*`.
+    /// Flags for its worker (`precedence`): `wire::REQUEST_*`.
     pub(crate) flags: u32,
-    /// How its body travels.
+    /// Transport of its body.
     pub(crate) body: BodyWay,
     /// A part of its response has come.
     pub(crate) responding: bool,
-    /// In a multiplexed lane: the worker was told that the client has gone.
+    /// In a multiplexed lane: the worker knows that the client has disconnected.
     pub(crate) told_gone: bool,
-    /// In a multiplexed lane: when the client was told that the request is past its deadline.
+    /// In a multiplexed lane: when the client got its response to a missed deadline.
     pub(crate) overdue: Option<Instant>,
     /// It is noted in the slow log.
     pub(crate) noted: bool,
-    /// What its worker had used of the processors when it was first looked at.
+    /// Processor time that its worker had used at the first check.
     pub(crate) cpu_before: Option<Duration>,
 }
 
@@ -96,7 +96,7 @@ impl LaneRequests {
         self.not_short == 0
     }
 
-    /// How many are expected to compute.
+    /// Number of requests that are expected to compute.
     pub(crate) fn computing(&self) -> usize {
         self.computing
     }
@@ -127,7 +127,7 @@ impl LaneRequests {
         self.entries.front_mut()?.request.as_mut()
     }
 
-    /// How long the request that the worker takes first has been there.
+    /// Age of the request that the worker takes first.
     pub(crate) fn front_age(&self, now: Instant) -> Duration {
         self.front().map_or(Duration::ZERO, |front| now.saturating_duration_since(front.since))
     }

@@ -1,5 +1,5 @@
-//! The lane of a worker that runs one request at a time, in the order in which they lie there: so what a request would
-//! wait for can be told from what is expected of those before it.
+//! The lane of a worker that runs one request at a time, in their order in the lane: so a request's wait follows from
+//! the expectations for those before it.
 
 use crate::lane::clock::Clock;
 use crate::lane::precedence;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A worker that has not begun anything after this time does not only wake up slowly.
 const SLOW_START: Duration = Duration::from_millis(1);
 
-/// What only such a lane has.
+/// State of serial lanes only.
 #[derive(Debug)]
 pub(crate) struct SerialLane {
     /// Its worker's nice value may be higher than its own.
@@ -40,19 +40,19 @@ impl SerialLane {
         self.gives_way = precedence::ordered(flags).unwrap_or(self.gives_way);
     }
 
-    /// How long a request would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the
-    /// one that runs has taken longer than expected, so nobody can tell.
+    /// Expected wait of a request after those in the lane, in microseconds. `None` if the running one has exceeded its
+    /// expectation.
     pub(super) fn expected_wait(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let Some(front) = requests.front() else { return Some(0) };
         let ran = micros(now, front.since);
-        // What the server knows by itself is enough as long as things go as expected.
+        // The server's own data suffices as long as things go as expected.
         if ran <= u64::from(front.pending.expected.mean) {
             return Some(requests.expected_us() - ran);
         }
         self.look_at_progress(requests, sender, now)
     }
 
-    /// The same, by what the worker says it has begun. Costs cache misses.
+    /// Expected wait by the worker's own progress. Costs cache misses.
     fn look_at_progress(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let mut ahead = 0;
         for request in requests.iter().rev() {

@@ -16,7 +16,7 @@ use howdah_transport::wire::FrameKind;
 const MOST_INTERIM: u32 = 64;
 const MOST_INTERIM_BYTES: usize = 256 * 1024;
 
-/// How far the response to a request has come, as its worker tells.
+/// Progress of the response to a request, by its worker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
     /// Nothing but informational responses has come.
@@ -44,7 +44,7 @@ impl Stage {
             (Self::Waiting | Self::HeadParts, FrameKind::Head) => Self::Body,
             (Self::Body, FrameKind::Body) => Self::Body,
             (Self::Body, FrameKind::End) => Self::Ended,
-            // Unanswered: its client is told so.
+            // Unanswered: the client gets an error.
             (Self::Waiting | Self::Ended, FrameKind::Done) => Self::Over,
             _ => return None,
         })
@@ -87,7 +87,7 @@ impl FrameOrder {
         self.interim <= MOST_INTERIM && self.interim_bytes <= MOST_INTERIM_BYTES
     }
 
-    /// Whether a frame of the body says anything that the one before has not said.
+    /// `true` if a frame of the body adds anything to the one before.
     pub(crate) fn says_something(&mut self, empty: bool, flush: bool) -> bool {
         let new = !empty || (flush && !self.flushed);
         self.flushed = flush || (self.flushed && empty);

@@ -1,4 +1,4 @@
-//! What each frame of a worker means. A worker may send anything: an error means that it broke the rules, and the lane with
+//! Interprets a worker's frames. A worker may send anything: an error means that it broke the rules, and the lane with
 //! them.
 
 use super::{LaneReader, worker_log};
@@ -120,7 +120,7 @@ impl LaneReader {
                 }
             }
             ResponseHead::TooLong => {
-                // What follows goes nowhere. The worker is not to blame: scripts can do this.
+                // Further frames are dropped. Scripts can do this, so the worker is not broken.
                 let what = "a response with more than 1000 header lines, or 1 MiB of them";
                 current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
                 current.ended = true;
@@ -131,7 +131,7 @@ impl LaneReader {
         Ok(())
     }
 
-    /// Adds a frame of an informational response. Those that are too many, or that nobody waits for, are dropped.
+    /// Adds a frame of an informational response. Excess ones, and those without a receiver, are dropped.
     fn take_interim(&mut self, frame: Frame) -> Result<(), String> {
         let Some(current) = self.open.current.as_mut() else { return Ok(()) };
         let more = frame.flags & FLAG_MORE != 0;
@@ -170,7 +170,7 @@ impl LaneReader {
             after.gone = current.sink.is_gone();
         } else {
             after = match frame.held {
-                // What is to be sent now may be sent in parts.
+                // Flushed data may be sent in parts.
                 Some(held) if flush => current.sink.push(Bytes::from(held.copy_from(0)), flush),
                 Some(held) => current.sink.push_held(held).unwrap_or_else(|| {
                     self.holding.push(current.sink.clone());

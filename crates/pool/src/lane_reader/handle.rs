@@ -1,5 +1,5 @@
-//! What a lane's reader may ask of the pool and tell it: the changes that a worker's frames make, each under the pool's
-//! lock. The reader knows one lane, and sees nothing of the scheduler.
+//! The pool's interface for lane readers: state changes caused by a worker's frames, each under the pool's lock. A
+//! reader knows one lane and nothing of the scheduler.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// How often a request may be given back, beside once by each worker. Workers that booted after its arrival keep it.
+/// Maximum number of times that a request is returned, besides once by each worker. Workers that booted after its
+/// arrival keep it.
 const MAX_GIVEN_BACK: usize = 2;
 
 /// One lane of a pool.
@@ -165,7 +166,7 @@ impl LaneHandle {
             self.shared.metrics().resubmitted.inc("given_back");
             scheduler.resubmit(request.pending, home, Instant::now());
         }
-        // The other pool has a lock of its own.
+        // The other pool has a separate lock.
         drop(scheduler);
         if let Some(pending) = given_up {
             self.give_up(pending);
@@ -218,13 +219,13 @@ impl LaneHandle {
         Some((request.pending.request.id.to_string(), request.pending.request.label()))
     }
 
-    /// Whether a worker's line, which belongs to no request, is worth logging: each failed boot would repeat its own.
+    /// `true` if a worker's line outside of requests is worth logging: each failed boot would repeat its lines.
     pub(crate) fn is_news(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)
     }
 
-    /// Who sends the informational responses of a running request.
+    /// The receiver of informational responses of a running request.
     pub(crate) fn interim_front(&self, number: u64) -> Option<Arc<dyn TakesInterim>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;

@@ -19,7 +19,7 @@ pub(super) struct OpenResponse {
     pub(super) order: FrameOrder,
     /// Collected parts of a head.
     pub(super) head: HeadParts,
-    /// Something was added that the front has not been told of.
+    /// Data was added that the front has not been notified of.
     pub(super) unseen: bool,
     /// Nothing more goes to the front.
     pub(super) ended: bool,
@@ -29,7 +29,7 @@ pub(super) struct OpenResponse {
 pub(super) struct OpenResponses {
     /// The one whose frames are arriving.
     pub(super) current: Option<OpenResponse>,
-    /// What only a multiplexed worker has.
+    /// State of multiplexed workers only.
     others: Option<Others>,
 }
 
@@ -72,12 +72,12 @@ impl OpenResponses {
         Ok(())
     }
 
-    /// Whether the front would be told of a response that has not ended.
+    /// `true` if the front would be notified of an unfinished response.
     pub(super) fn is_within_response(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.unseen && !current.ended)
     }
 
-    /// Tells fronts of what was added. True if the current one's was told.
+    /// Notifies fronts of added data. Returns `true` if the current response's front was notified.
     pub(super) fn show(&mut self) -> bool {
         let told = self.current.as_mut().is_some_and(OpenResponse::show);
         if let Some(others) = &mut self.others {

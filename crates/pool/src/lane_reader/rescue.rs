@@ -1,9 +1,8 @@
-//! What becomes of the requests of a worker that has died: which of them may have killed it, which are run again, and how
-//! often.
+//! Decides about the requests of a dead worker: which of them may have killed it, which are run again, and how often.
 //!
-//! **A number in shared memory is a claim.** What the worker's words say about who ran is believed only where that cannot
-//! make a request run more often than its pool allows: the request that a worker takes first counts as begun whatever
-//! they say, and each way to be run again has a bound of its own.
+//! **A number in shared memory is a claim.** The worker's words about running requests are believed only where that
+//! cannot make a request run more often than its pool allows: the request that a worker takes first counts as begun
+//! whatever they say, and each reason to run one again has a separate bound.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::Lane;
@@ -17,16 +16,17 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a request is given to another worker because its own died before it had begun it: a request that may not
-/// be run twice, and one that may.
+/// Maximum number of times that a request moves to another worker because its worker died before beginning it: for a
+/// request that may not run twice, and for one that may.
 const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
-/// How often a request is run again if it was the code of other requests that killed the worker, or the zygote died.
+/// Maximum number of times that a request is run again because other requests' code killed the worker, or the zygote
+/// died.
 const MAX_BYSTANDER: u32 = 8;
-/// How long a request waits before it is given to a third worker. Workers may die together, of a zygote that was killed or
-/// for want of memory, and that is noticed of one after the other: without a pause the third would be dead already, too.
+/// Pause before a request goes to a third worker. Workers may die together, with their zygote or for lack of memory,
+/// and the deaths are noticed one by one: without a pause the third would already be dead too.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a request had to do with the death of its worker.
+/// A request's part in the death of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The worker had not begun it.
@@ -36,13 +36,13 @@ pub(crate) enum Part {
     /// Its worker was ended because the zygote had died. A script may have killed that: so it is noted, but it does not
     /// count as one that kills its worker.
     Orphaned,
-    /// Its own code ran, or nobody knows whose.
+    /// Its own code ran, or that is unknown.
     Suspect,
     /// Its own code ran, and had run past PHP's time limit, at the second of which PHP ends the process.
     TimedOut,
 }
 
-/// What each request of a dead worker had to do with its death, in the order of the requests.
+/// Each request's part in the death of its worker, in the order of the requests.
 pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
     let orphaned = lane.has_lost_its_zygote();
@@ -127,7 +127,7 @@ impl Death {
         allowed && pending.request.repeatable && !ends_requests && !pending.sink.is_delivered()
     }
 
-    /// What kills the workers of a pool that goes ahead of another one may run there. Returns the request if not.
+    /// Moves a request that kills workers to the fallback pool. Returns the request if there is none.
     fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) -> Option<Box<Pending>> {
         let by_itself = self.reason.is_none() && part != Part::TimedOut;
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
@@ -170,7 +170,7 @@ impl Death {
         });
     }
 
-    /// What the client of a request is told that is not run again.
+    /// The fault for the client of a request that is not run again.
     fn fault(&self, part: Part) -> Fault {
         let pid = self.pid;
         match &self.reason {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// After so much waste the reader pauses. At this rate a worker cannot take more than a few per cent of a thread.
 const PER_PAUSE: u32 = 32;
-/// How long.
+/// Length of the pause.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 /// So much without a request, none of which was done since, and the lane is broken.
 const MOST_IDLE: u32 = 2000;

@@ -1,4 +1,4 @@
-//! What one worker logs: passed on with the request that it belongs to, and no faster than is written.
+//! Log lines of one worker: passed on with their request, at a limited rate.
 
 use crate::lane_reader::handle::LaneHandle;
 use crate::process::log_limit::LogLimit;

@@ -1,9 +1,10 @@
-//! Which routes of a pool that keeps state between requests are run in classic mode instead, because their responses differed
-//! from classic mode's, because they took longer than there, or because their requests killed their workers.
+//! Demotes routes of a pool that keeps state between requests to classic mode, because their responses differed from
+//! classic mode's, because they took longer than there, or because their requests killed their workers.
 //!
-//! A route is a path without its query, with `#` in the place of each number. Only routes under suspicion and demoted ones are
-//! remembered, so there is nothing to look up while all is well, and both tables are bounded: of suspects the one that was not
-//! heard of for longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted with any.
+//! A route is a path without its query, with `#` for each number. Only routes under suspicion and demoted ones are
+//! remembered, so there is nothing to look up while all is well, and both tables are bounded: of suspects the one that
+//! was not heard of for longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted
+//! with any.
 
 use howdah_observe::PoolMetrics;
 use parking_lot::Mutex;
@@ -33,25 +34,25 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const SUSPECTS: usize = 256;
 const DEMOTED: usize = 128;
 const NAME: usize = 200;
-/// What a reason may have of bytes.
+/// Maximum length of a reason, in bytes.
 const REASON: usize = 400;
 /// The name that stands for all routes.
 const ALL: &str = "*";
 
-/// What becomes of a request.
+/// Where a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// It runs in its pool.
     Own,
-    /// The same, and it is worth a comparison.
+    /// In its own pool, and it is worth a comparison.
     Suspected,
     /// It runs in classic mode.
     Classic,
-    /// The same, until workers with another warm-up serve: it was slow.
+    /// In classic mode until workers with another warm-up serve: it was slow.
     Cold,
 }
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Same,
@@ -62,7 +63,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What the metric calls it.
+    /// Its name in the metric.
     const fn name(&self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -88,7 +89,7 @@ pub struct DemotedRoute {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SuspectedRoute {
     pub route: String,
-    /// How many of its last comparisons differed, and in how many others it took longer than in classic mode.
+    /// Number of its last comparisons that differed, and of others that were slower than classic mode.
     pub differed: u32,
     pub slower: u32,
     pub compared: u32,
@@ -122,7 +123,7 @@ impl Demotions {
         &self.classic
     }
 
-    /// What becomes of a request for this target, which comes now.
+    /// Where a request for this target, which arrives now, is to run.
     #[must_use]
     pub fn way_of(&self, target: &[u8]) -> Way {
         if !self.knows_some.load(Relaxed) {
@@ -179,7 +180,7 @@ impl Demotions {
         restored.len()
     }
 
-    /// How many routes are run in classic mode.
+    /// Number of routes that run in classic mode.
     pub(crate) fn count(&self) -> usize {
         self.table.lock().demoted.len()
     }
@@ -244,12 +245,12 @@ impl Last {
     }
 }
 
-/// What is known of a route that is not demoted.
+/// Record of a route that is not demoted.
 #[derive(Debug, Default)]
 struct Suspect {
     differed: Last,
     slower: Last,
-    /// How many comparisons those are.
+    /// Number of comparisons.
     compared: u32,
     deaths: u32,
     last_death: Option<Instant>,
@@ -270,7 +271,7 @@ impl Suspect {
     }
 }
 
-/// What decides. It knows neither time nor threads.
+/// The decision table. It knows neither time nor threads.
 #[derive(Debug, Default)]
 struct Table {
     suspects: BTreeMap<String, Suspect>,
@@ -335,7 +336,7 @@ impl Table {
         }
     }
 
-    /// The same for a death.
+    /// Records a death.
     fn note_death(&mut self, route: &str, again: bool, now: Instant) -> Option<DemotedRoute> {
         if self.is_demoted(route) {
             return None;
@@ -389,7 +390,7 @@ impl Table {
         self.demoted.remove(&route).map(|demoted| demoted.route).into_iter().collect()
     }
 
-    /// What is known of a route, from now on.
+    /// The record of a route, created if missing.
     fn suspect(&mut self, route: &str) -> &mut Suspect {
         if self.suspects.len() >= SUSPECTS && !self.suspects.contains_key(route) {
             let oldest = self.suspects.iter().min_by_key(|(_, suspect)| suspect.heard).map(|(name, _)| name.clone());

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is longer is not ours.
+/// Maximum size of the file; a larger one is not ours.
 const LONGEST: u64 = 16 << 10;
 
 /// The file of a pool: another script or root is another application, whatever the pool is called.

@@ -1,10 +1,10 @@
-//! What a pool learns of its traffic for its warm-up: which GETs are frequent and answered by PHP with 200. Requests of one
-//! route are one group, where a recipe reports the route; elsewhere those of paths that differ in their numbers alone. One
-//! path stands for its group: the last one, without a query if possible, so that no visitor chooses what warms up
-//! everybody's workers.
+//! Learns a pool's warm-up from its traffic: frequent GETs that PHP answers with 200. Requests of one route are one
+//! group, where a recipe reports the route; elsewhere those of paths that differ in their numbers alone. One path
+//! stands for its group: the last one, without a query if possible, so that no visitor chooses what warms up all
+//! workers.
 //!
-//! All of it is bounded: so many groups, each with one path of so many bytes. Targets that may be somebody's are not kept
-//! (`target.rs`); those that are frequent all the same are reported.
+//! All of it is bounded: so many groups, each with one path of so many bytes. Targets that may belong to a visitor are
+//! not kept (`target.rs`); those that are frequent all the same are reported.
 //!
 //! The plan is kept in the state directory, so that a server that starts anew need not learn it again. There it is a line for
 //! each path, followed by a tab and its group; a path that is read is checked like one of a request.
@@ -33,7 +33,7 @@ const SAMPLE: u64 = 16;
 /// One of so many requests has to be of a group for it to be frequent.
 const RARE: u64 = 50;
 const LONGEST_ROUTE: usize = 128;
-/// How many reports of paths that are not learnt are kept.
+/// Maximum number of reports of paths that are not learned.
 const MOST_REPORTS: usize = 16;
 
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! Which targets the server may request again by itself: for a warm-up, or to compare two pools. A target with a token is
-//! somebody's, or is used up by a request; it would also stand in the log.
+//! Decides which targets the server may repeat: for a warm-up, or to compare two pools. A target with a token belongs
+//! to a visitor, or is used up by a request; it would also appear in the log.
 //!
 //! Tokens cannot be told from names for certain. A path that is refused by mistake costs speed, a token that passes costs a
 //! visitor something, so doubtful words are refused: codes of a dozen characters in which letters and digits alternate.
@@ -118,7 +118,7 @@ pub(crate) fn read(target: &[u8]) -> Result<Target<'_>, Refusal> {
     Ok(Target { text, group: group_of(path, query) })
 }
 
-/// Returns whether a target may be requested again for nobody in particular.
+/// Returns `true` if a target may be requested again without its visitor.
 #[must_use]
 pub fn may_be_asked_again(target: &[u8]) -> bool {
     read(target).is_ok()
@@ -208,7 +208,7 @@ fn has_inner_capital(word: &str) -> bool {
     word.bytes().any(|b| b.is_ascii_lowercase()) && word.bytes().skip(1).any(|b| b.is_ascii_uppercase())
 }
 
-/// Places in a word at which a digit is beside a letter, or a capital follows a small letter.
+/// Number of positions in a word at which a digit is next to a letter, or a capital follows a small letter.
 fn changes(word: &str) -> usize {
     word.as_bytes()
         .windows(2)

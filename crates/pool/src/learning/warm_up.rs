@@ -1,4 +1,4 @@
-//! What a snapshot pool's warm-up has shown, and the advice to set one.
+//! Findings of a snapshot pool's warm-up, and the advice to set one.
 
 use crate::config::PoolConfig;
 use crate::lane::Lane;
@@ -13,7 +13,7 @@ const REQUESTS_TO_JUDGE: u64 = 50;
 /// changed.
 pub type EncodeWarmUp = Box<dyn Fn(&str) -> Result<EncodedRequest, String> + Send + Sync>;
 
-/// What the warm-up of a generation has shown.
+/// Findings of a generation's warm-up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WarmUp {
     /// The pool serves without it.
@@ -62,7 +62,7 @@ impl WarmUp {
     }
 }
 
-/// Says that a snapshot pool restores the slow way for want of a warm-up. True when that was said.
+/// Logs that a snapshot pool restores slowly for lack of a warm-up. Returns `true` if it did.
 pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'a Lane>) -> bool {
     if config.worker().mode != Mode::Snapshot || !config.warmup.is_empty() || config.learns {
         return false;

@@ -1,10 +1,10 @@
-//! How a process of a pool has ended, and whom that speaks against.
+//! The end of a pool's process, and who is to blame.
 //!
-//! A boot has failed if PHP says so, or if the process ended by itself: with a status, or by a fault of its own code. One that
-//! was killed from outside (the out-of-memory killer, an operator) says nothing about the application.
+//! A boot has failed if PHP says so, or if the process ended on its own: with a status, or by a fault of its own code.
+//! One that was killed from outside (the out-of-memory killer, an operator) says nothing about the application.
 //!
-//! Two sources tell of a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause. They
-//! come in either order; a death that matters waits here for its cause.
+//! Two sources report a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause.
+//! They come in either order; a death that matters waits here for its cause.
 
 use crate::process::worker_state::KillReason;
 use rustix::process::Signal;
@@ -16,20 +16,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How long a death waits for its cause. The zygote says it at once, so one that does not is stuck.
+/// Maximum time that a death waits for its cause. The zygote reports it at once, so one that does not is stuck.
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Signals that no fault of a program's own code raises.
 const FROM_OUTSIDE: [i32; 5] =
     [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::KILL.as_raw(), Signal::TERM.as_raw()];
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     Status(i32),
     Signal(i32),
-    /// Nobody can say; why.
+    /// Unknown; the reason.
     Unknown(String),
 }
 
@@ -43,7 +43,7 @@ impl End {
         }
     }
 
-    /// True if it was killed, and not by a fault of its own.
+    /// `true` if it was killed, and not by its own fault.
     pub(crate) fn is_from_outside(&self) -> bool {
         matches!(self, Self::Signal(signal) if FROM_OUTSIDE.contains(signal))
     }
@@ -98,7 +98,7 @@ impl Death {
         is_useless && !matches!(self.reason, Some(KillReason::WarmUp))
     }
 
-    /// What happened, for the operator.
+    /// Description for the operator.
     pub(crate) fn what(&self) -> String {
         let pid = self.pid;
         match (&self.reason, &self.said) {
@@ -113,7 +113,7 @@ impl Death {
 /// A generation's workers, and the halves of what is known about their deaths.
 #[derive(Debug, Default)]
 pub(crate) struct Deaths {
-    /// Each worker that lives, or whose death was told by one side; with its end, if the zygote was that.
+    /// Each worker that lives, or whose death one side has reported; with its end, if the zygote was that side.
     workers: HashMap<u32, Option<End>>,
     /// Deaths without a cause, and since when.
     unexplained: Vec<(Death, Instant)>,
@@ -223,7 +223,7 @@ mod tests {
                 assert!(!End::from(Ok(ExitStatus::from_raw(status))).is_from_outside(), "{signal}");
             }
         }
-        // What a shell says of a child that was killed is a status like any other.
+        // A shell's status of a killed child is a status like any other.
         for status in [0, 1, 124, 137, 255] {
             assert!(!End::from(Ok(ExitStatus::from_raw(status << 8))).is_from_outside(), "{status}");
         }

@@ -9,7 +9,7 @@ const OF_THE_SERVER: &str = "HOWDAH_";
 /// The few with that prefix that PHP's side reads.
 const OF_PHP: &[&str] = &["HOWDAH_SNAPSHOT_COPY", "HOWDAH_SNAPSHOT_PAGES", "HOWDAH_WORDPRESS_TRUST"];
 
-/// What systemd tells the server alone: a script could report to it that the server has ended.
+/// Variables from systemd for the server only: with them a script could report that the server has ended.
 const OF_THE_SERVICE: &[&str] = &[
     "FDSTORE",
     "LISTEN_FDNAMES",

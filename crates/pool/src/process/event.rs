@@ -1,4 +1,4 @@
-//! What the supervisor is told: by lanes' readers, by the zygote's socket, by requests that wait, by the operator.
+//! Events for the supervisor: from lane readers, the zygote's socket, waiting requests, and the operator.
 
 use crate::process::end::{Death, End};
 use crate::process::profile::Taker;
@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Who asked for a reload.
+/// The receiver of a reload's result.
 pub(crate) type ReloadWaiter = oneshot::Sender<Result<(), String>>;
 
-/// What the supervisor is told.
+/// An event for the supervisor.
 #[derive(Debug)]
 pub(crate) enum Event {
     WorkerReady {
@@ -36,14 +36,14 @@ pub(crate) enum Event {
         generation: u64,
         end: End,
     },
-    /// Somebody wants a profile of the workers; who takes it, and who is told whether it has begun.
+    /// A profile of the workers is requested; with the receiver of the samples, and of the result of its start.
     Profile {
         rate: u32,
         length: Duration,
         taker: Taker,
         begun: oneshot::Sender<Result<(), String>>,
     },
-    /// What no event does.
+    /// Effects that no event has.
     #[cfg(test)]
     Panic,
     Reload(ReloadWaiter),

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// What `howdah` is called with to be the launcher.
+/// Argument with which `howdah` becomes the launcher.
 pub const LAUNCHER_ARGUMENT: &str = "--launcher";
 
 /// The launcher's process, before the server has a runtime.
@@ -46,7 +46,7 @@ impl LauncherProcess {
         takes_over: bool,
     ) -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
-        // The same program even if its file was replaced meanwhile.
+        // The running program, even if its file was replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("howdah").arg(LAUNCHER_ARGUMENT).stdin(Stdio::from(theirs)).process_group(0);
         for (name, _) in &root_program.env {
@@ -88,7 +88,7 @@ pub struct LauncherEnd {
 }
 
 impl LauncherEnd {
-    /// Returns when the launcher has ended without having been told to.
+    /// Returns when the launcher has ended unexpectedly.
     pub async fn gone(&mut self) {
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
@@ -109,7 +109,7 @@ pub struct Launcher(Option<Arc<Remote>>);
 #[derive(Debug)]
 struct Remote {
     orders: mpsc::UnboundedSender<Order>,
-    /// Who is told of the end of what was started; `None` when the launcher has ended, and nothing will be known.
+    /// Receivers of the ends of started processes; `None` when the launcher has ended, and no end will be known.
     waiting: Arc<Mutex<Option<Waiting>>>,
     next: AtomicU64,
 }
@@ -127,7 +127,7 @@ struct Order {
 pub struct Remotely {
     /// The launcher's number for it.
     pub id: u64,
-    /// How it has ended.
+    /// Its end.
     pub ended: oneshot::Receiver<End>,
 }
 
@@ -238,7 +238,7 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>
             Ok(None) | Err(_) => break,
         }
     }
-    // Whoever waits for the end of what it has started hears that it cannot be known.
+    // Notifies waiters that the ends of their processes cannot be known.
     *waiting.lock() = None;
     let _ = gone.send(true);
 }

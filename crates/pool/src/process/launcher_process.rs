@@ -1,6 +1,6 @@
-//! The launcher: a process that stays root when the server becomes somebody else, and starts the pools' PHP for it.
+//! The launcher: a process that stays root when the server switches its user, and starts the pools' PHP for it.
 //!
-//! It is started as a program of its own, so it has nothing of the server's memory, and it has one thread. It does three
+//! It is started as a separate program, so it shares none of the server's memory, and it has one thread. It does three
 //! things: start a program that was settled before the server gave up its rights, kill what it has started, and signal
 //! children of that. A server in wrong hands can have the pools' PHP started and killed, and nothing else.
 
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Processes of one pool at a time. A reload needs two, and generations that finish their requests some more.
 const MAX_OF_POOL: usize = 32;
-/// How long processes have to end by themselves when the server has.
+/// Time that processes have to exit on their own after the server.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
 struct Started {
@@ -47,7 +47,7 @@ struct Launcher {
     root_program: Option<RootProgram>,
     settled: bool,
     started: Vec<Started>,
-    /// What is to take the server's place. It outlives this process.
+    /// The server's successor. It outlives this process.
     successor: Option<Started>,
 }
 
@@ -63,7 +63,8 @@ pub fn run() -> io::Result<()> {
     let server = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
-    // What scripts leave behind becomes this process's child when its zygote was killed; nobody else may signal it.
+    // Processes left behind by scripts become this process's children when their zygote was killed; no other process
+    // may signal them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     serve(server)
 }
@@ -185,15 +186,16 @@ impl Launcher {
         Ok(())
     }
 
-    /// True if the process is the child of one that was started and has not been reaped. Numbers that are looked up here
-    /// may belong to another process a moment later, but the signal goes to the descriptor: to the one that was meant, or,
-    /// if that is gone, to nobody. Numbers of what was started are not reused before `bury`.
+    /// True if the process is the child of one that was started and has not been reaped. Numbers that are looked up
+    /// here may belong to another process a moment later, but the signal goes to the descriptor: to the one that was
+    /// meant, or, if that is gone, to none. Numbers of what was started are not reused before `bury`.
     fn is_worker(&self, pidfd: &OwnedFd) -> bool {
         let parent = number_of(pidfd).and_then(parent_of);
         parent.is_some_and(|parent| self.started.iter().any(|started| started.child.id() == parent))
     }
 
-    /// Whether there is an order, and the positions of processes that have ended.
+    /// Waits for an order or for processes to end; returns whether there is an order, and the positions of the ended
+    /// ones.
     fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
         waited.extend(self.all().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
@@ -205,7 +207,7 @@ impl Launcher {
         Ok((!waited[0].revents().is_empty(), ended))
     }
 
-    /// What was started, the server's successor last.
+    /// All started processes, the server's successor last.
     fn all(&self) -> impl Iterator<Item = &Started> {
         self.started.iter().chain(&self.successor)
     }
@@ -245,7 +247,7 @@ impl Launcher {
         }
     }
 
-    /// The server has ended. What it started sees that by itself, on its own socket; what does not is killed.
+    /// The server has ended. Its processes notice on their sockets and exit; those that do not are killed.
     fn end(&mut self) {
         let _ = rustix::net::shutdown(&self.server, rustix::net::Shutdown::Read);
         let deadline = Instant::now() + LAST_GRACE;

@@ -22,7 +22,7 @@ fn root_program(binary: PathBuf) -> RootProgram {
 }
 
 impl Server {
-    /// A launcher that may start `script`, run by a shell that is a process of its own, as the pool `p`.
+    /// A launcher that may start `script`, run by a separate shell process, as the pool `p`.
     fn new(directory: &Path, script: &str) -> Self {
         let binary = directory.join("program");
         std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -125,7 +125,7 @@ fn only_a_socket_and_pipes_are_handed_on() {
 #[test]
 fn only_children_of_what_was_started_are_signalled() {
     let directory = tempfile::tempdir().unwrap();
-    // The child reads from a pipe that nobody writes to, and so waits for ever.
+    // The child reads from a pipe that is never written to, and so waits for ever.
     let script = format!(
         "mkfifo {0}/wait; cat {0}/wait & echo $!; wait $!; echo ended $?; exec cat {0}/wait",
         directory.path().display()
@@ -213,7 +213,7 @@ fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
     let theirs = place.path().join("program");
-    // Directories for temporary files are everybody's.
+    // Directories for temporary files are writable for all.
     server.say(&ToLauncher::RootProgram(Box::new(root_program(theirs))), &[]);
     server.say(&ToLauncher::Settled, &[]);
     let (pipe, _writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();

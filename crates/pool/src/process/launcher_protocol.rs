@@ -1,7 +1,8 @@
-//! What the server and its launcher say to each other: JSON messages on a control socket, descriptors beside them.
+//! Messages between the server and its launcher: JSON on a control socket, with descriptors.
 //!
-//! The launcher is root and the server is not, so this is a border: whoever takes over the server can say anything here.
-//! What is started is settled before, in `Program` messages that end with `Settled`, while the server is still root.
+//! The launcher is root and the server is not, so this is a trust boundary: an attacker who controls the server can
+//! send anything. The programs are settled before, in `Program` messages that end with `Settled`, while the server is
+//! still root.
 
 use crate::process::end::End;
 use crate::process::program::Program;

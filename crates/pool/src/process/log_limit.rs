@@ -1,13 +1,13 @@
-//! How much one worker, or what a zygote prints, may add to the log: so much at once, then so much per second. What is above
-//! that is counted and said in one line.
+//! Limits the log volume of one worker, or of a zygote's output: a burst, then a rate. Excess lines are counted and
+//! reported in one line.
 
 use std::time::{Duration, Instant};
 
 const LINES_PER_SECOND: f64 = 1000.0;
 const BYTES_PER_SECOND: f64 = 1024.0 * 1024.0;
-/// What may come at once is that of so many seconds.
+/// Size of a burst, in seconds of the rate.
 const BURST_SECONDS: f64 = 5.0;
-/// How often what was left out is said.
+/// Interval of reports about dropped lines.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The allowance of one writer.
@@ -21,7 +21,7 @@ pub(crate) struct LogLimit {
     reported: Instant,
 }
 
-/// What is to become of a line.
+/// What to do with a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// It is to be logged.
@@ -60,7 +60,7 @@ impl LogLimit {
         self.take_left_out()
     }
 
-    /// What was left out and has not been said.
+    /// Number of dropped lines that were not reported yet.
     pub(crate) fn take_left_out(&mut self) -> Option<u64> {
         Some(std::mem::take(&mut self.left_out)).filter(|&lines| lines > 0)
     }

@@ -1,8 +1,8 @@
-//! What is left of a zygote's processes when it was killed and could not end them itself: programs that scripts had
-//! started in the background. The server is the next subreaper above the zygotes, so they become its children; it has no
-//! others but its zygotes, and ends them.
+//! Ends processes that a killed zygote could not end itself: programs that scripts had started in the background. The
+//! server is the next subreaper above the zygotes, so they become its children; it has no others but its zygotes, and
+//! ends them.
 //!
-//! Not in a process that has the number 1, as in a container: there the kernel hands over everybody's orphans.
+//! Not in a process that has the number 1, as in a container: there the kernel hands over all orphans.
 
 use howdah_transport::descendants::Ending;
 use parking_lot::Mutex;
@@ -10,12 +10,11 @@ use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How often the processes that were killed are looked for, and for how long.
+/// Interval at which killed processes are looked for.
 const LOOK: Duration = Duration::from_millis(10);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// The children that are meant to be there: zygotes, and what was there before the program began. `None`: orphans are
-/// nobody's business here.
+/// The expected children: zygotes, and those from before the program began. `None`: orphans are not handled here.
 static OURS: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
 
 /// Makes this process the one that orphans of its zygotes go to. Called once, before the first pool starts.

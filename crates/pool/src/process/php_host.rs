@@ -4,10 +4,11 @@ use crate::config::PoolConfig;
 use crate::process::program::Program;
 use std::process::Stdio;
 
-/// What the program says of itself: its version and that of its PHP. PHP does not start for it.
+/// The program's version and that of its PHP. PHP is not started.
 ///
 /// # Errors
-/// Why it does not run: it is not there, it is something else, or the PHP that it is bound to is not there.
+///
+/// The reason why it does not run: it is missing, it is another program, or its libphp is missing.
 pub fn php_host(config: &PoolConfig) -> Result<String, String> {
     let program = Program::of(config);
     let fail = |error: std::io::Error| program.explain(&error);
@@ -23,7 +24,7 @@ pub fn php_host(config: &PoolConfig) -> Result<String, String> {
     Err(format!("{} does not run: {words}{}", program.binary.display(), advice(&words)))
 }
 
-/// What to do about what the dynamic linker has said, which names the library and not the package.
+/// Advice for a message of the dynamic linker, which names the library and not the package.
 pub(crate) fn advice(words: &str) -> &'static str {
     let of_linker = words.contains("error while loading shared libraries") || words.contains("symbol lookup error");
     if of_linker && words.contains("libphp") {

@@ -8,18 +8,18 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the program is asked whether it has ended.
+/// Interval at which the program's end is checked.
 const LOOK: Duration = Duration::from_millis(10);
-/// What PHP says at its start and is kept of it.
+/// Maximum amount of PHP's output that is kept.
 const MOST_SAID: u64 = 64 * 1024;
 
-/// How long what it said may take after its end.
+/// Maximum time for its output to end after the program.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// What PHP said while it started, line by line.
+    /// PHP's messages while it started, line by line.
     pub said: Vec<String>,
     /// Why no worker would run.
     pub failure: Option<String>,
@@ -65,9 +65,9 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         let _ = child.kill();
         let _ = child.wait();
     }
-    // A failure to write is told by the program's end.
+    // A failed write shows in the program's end.
     drop(writer.join());
-    // What an extension has started may keep the stream open.
+    // Processes started by an extension may keep the stream open.
     let text = said.recv_timeout(LAST_WORDS).unwrap_or_default();
     let said: Vec<String> = String::from_utf8_lossy(&text)
         .lines()
@@ -78,7 +78,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     let failure = match status {
         None => Some(format!("PHP did not start within {:?}", config.boot_timeout)),
         Some(status) if !status.success() => Some(format!("PHP does not start ({status})")),
-        // What stands behind the error has no effect, whatever it was to protect.
+        // Lines after the error have no effect, whatever they were to protect.
         Some(_) if said.iter().any(|line| line.contains("syntax error")) => {
             Some("PHP reads php.ini up to an error only".to_owned())
         }

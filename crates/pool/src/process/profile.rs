@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 const MAX_STACKS: usize = 100_000;
 /// Different functions and lines.
 const MAX_FRAMES: usize = 100_000;
-/// How much longer than ordered a zygote may take for its last word.
+/// Additional time that a zygote has for its last message.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
-/// Who gets the samples of a profile.
+/// The receiver of a profile's samples.
 pub(crate) type Taker = mpsc::UnboundedSender<Samples>;
 
 /// A profile under way.
@@ -31,13 +31,13 @@ impl UnderWay {
         Self { order, taker, generations, until: Instant::now() + length + LAST_WORD }
     }
 
-    /// True if nothing more comes, or nobody wants it.
+    /// `true` if no more samples come, or the receiver is gone.
     pub(crate) fn is_over(&self) -> bool {
         self.generations.is_empty() || self.taker.is_closed() || Instant::now() > self.until
     }
 }
 
-/// What was seen of a pool's workers.
+/// Samples of a pool's workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     pub pool: String,

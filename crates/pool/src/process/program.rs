@@ -18,7 +18,7 @@ pub struct Program {
     pub clear_env: bool,
     /// Variables over that.
     pub env: Vec<(String, String)>,
-    /// What it may do.
+    /// Its privileges.
     pub privileges: Privileges,
 }
 

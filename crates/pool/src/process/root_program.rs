@@ -1,6 +1,6 @@
-//! A program that the launcher may start as root, on the word of a server that is not root any more.
+//! A program that the launcher may start as root, requested by a server that is no longer root.
 //!
-//! It is settled before the rights are given up, and nobody but root can put another program in its place.
+//! It is settled before the rights are given up, and only root can replace it.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ impl RootProgram {
         format!("cannot start {}: {error}", self.binary.display())
     }
 
-    /// Makes sure that nobody but root can put another program in its place.
+    /// Verifies that only root can replace it.
     pub(crate) fn is_roots_alone(&self) -> Result<(), String> {
         let real = self.binary.canonicalize().map_err(|error| self.explain(&error))?;
         let writable = |path: &Path| match std::fs::metadata(path) {
@@ -80,7 +80,7 @@ mod tests {
             env: Vec::new(),
             without: Vec::new(),
         };
-        // The directory for temporary files is everybody's.
+        // The directory for temporary files is writable for all.
         let why = program(binary).is_roots_alone().unwrap_err();
         assert!(why.contains("can be changed by others than root"), "{why}");
         let missing = program(place.path().join("missing"));

@@ -25,7 +25,7 @@ pub(crate) enum WorkerState {
     Ending(KillReason),
 }
 
-/// What happens to a worker. Its death is none of these: its lane goes then.
+/// Events of a worker. Its death is not among them: its lane goes then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerEvent {
     /// It says that it is ready.
@@ -38,7 +38,7 @@ pub(crate) enum WorkerEvent {
     Kill(KillReason),
 }
 
-/// Why a worker is being killed; decides what its request is told.
+/// Reason for killing a worker; decides the response to its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KillReason {
     /// Its request ran past the deadline.
@@ -93,7 +93,7 @@ impl WorkerState {
         matches!(self, Self::Serving)
     }
 
-    /// True if the worker takes requests or will: nobody has told it to end.
+    /// `true` if the worker takes requests or will: it was not told to end.
     pub(crate) const fn is_to_stay(&self) -> bool {
         matches!(self, Self::Starting | Self::Serving)
     }

@@ -44,7 +44,7 @@ pub(crate) struct Zygote {
     is_stuck: bool,
 }
 
-/// Whose child the zygote is.
+/// The zygote's parent.
 #[derive(Debug)]
 enum Process {
     /// The server's.
@@ -134,12 +134,12 @@ impl Zygote {
         self.is_stuck = true;
     }
 
-    /// True if it has closed its end of the socket, which the kernel does for it before its workers are told to end.
+    /// `true` if it has closed its end of the socket, which the kernel does before its workers are told to end.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.life().is_over()
     }
 
-    /// For whoever wants to know whether it has ended.
+    /// Handle to find out whether it has ended.
     pub(crate) fn life(&self) -> ZygoteLife {
         ZygoteLife(self.socket.clone())
     }
@@ -181,20 +181,20 @@ fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]
     let ended = async move {
         let end = End::from(child.wait().await);
         orphans::forget(pid);
-        // Nobody is told of its end before what it has left behind has ended, too.
+        // Its end is reported only after that of the processes that it left behind.
         orphans::end_orphans().await;
         end
     };
     Ok((process, Box::pin(ended)))
 }
 
-/// Whether a zygote lives: whether it has its end of the socket, which no other process keeps.
+/// Shows whether a zygote lives: whether it has its end of the socket, which no other process keeps.
 #[derive(Debug, Clone)]
 pub(crate) struct ZygoteLife(Arc<AsyncFd<SharedFd>>);
 
 impl ZygoteLife {
     pub(crate) fn is_over(&self) -> bool {
-        // What a closed socket reports need not be asked for.
+        // Events of a closed socket are always reported.
         let mut polled = [PollFd::new(self.0.get_ref().get(), PollFlags::empty())];
         let polling = poll(&mut polled, Some(&Timespec::default()));
         polling.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
@@ -214,7 +214,7 @@ impl Drop for Zygote {
 
 async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
-        // One that nobody listens to is of no use.
+        // A zygote without a listener is useless.
         let _ =
             events.send(Event::ZygoteGone { generation, end: End::Unknown("a panic while it was listened to".into()) });
     }

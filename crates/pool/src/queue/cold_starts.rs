@@ -1,11 +1,11 @@
-//! What the requests have waited that found a pool on demand without a worker: the price of having none. The newest are
-//! kept as they are, so that percentiles of few are exact; the metrics have all of them in a histogram.
+//! Waits of requests that found a pool on demand without a worker: the price of having none. The newest are kept
+//! exactly, so that percentiles of few are exact; the metrics have all of them in a histogram.
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// How many of the newest count.
+/// Number of newest waits that are kept.
 const KEPT: usize = 512;
 
 /// The waits, in microseconds.
@@ -23,9 +23,9 @@ struct Waits {
 pub struct ColdStartStatus {
     /// Requests since the server's start that found no worker.
     pub requests: u64,
-    /// What half of the newest waited at most for one, in milliseconds.
+    /// Median of the newest waits, in milliseconds.
     pub p50_ms: f64,
-    /// What 99 of 100 of them waited at most.
+    /// 99th percentile of the newest waits, in milliseconds.
     pub p99_ms: f64,
 }
 

@@ -1,8 +1,8 @@
 //! Where requests wait before a full queue, in the order in which they came.
 //!
 //! What waits here has not been accepted: its connection is not read, and a body that it wants to send stays with the
-//! client. Whoever frees a place in the queue lets as many in as there are places. A turn is no promise: who finds the
-//! queue full again goes back to the end of the line, as old as before.
+//! client. A freed place in the queue admits as many as there are places. A turn is no promise: a request that finds
+//! the queue full again goes back to the end of the line, as old as before.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 /// The line, guarded by the pool's lock.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// One permit for each whose turn it is and who has not noticed yet. Fair: whoever came first gets it.
+    /// One permit for each request whose turn it is and that has not noticed yet. Fair: first come, first served.
     turns: Arc<Semaphore>,
     /// Those that wait and whose turn it is not.
     waiting: usize,
@@ -29,7 +29,7 @@ impl Door {
         self.turns.clone()
     }
 
-    /// One has given up. If it was its turn, somebody else notices, and looks in vain.
+    /// A request has given up. If it was its turn, another one notices and finds no place.
     pub(crate) fn leave(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
@@ -43,7 +43,7 @@ impl Door {
         }
     }
 
-    /// True if nobody waits.
+    /// `true` if no request waits.
     pub(crate) const fn is_empty(&self) -> bool {
         self.waiting == 0
     }

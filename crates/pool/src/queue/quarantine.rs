@@ -1,8 +1,8 @@
-//! Requests that kill their workers, and what keeps them from killing more: when most recent deaths happened in
-//! requests for one path, and hardly any request for it survives, its requests are answered at once for a while, which
-//! doubles each time the next request dies as well.
+//! Quarantine for requests that kill their workers: when most recent deaths happened in requests for one path, and
+//! hardly any request for it survives, its requests are answered at once for a while, which doubles each time the next
+//! request dies as well.
 //!
-//! A storm of signals from outside looks different, and must cost nobody anything: it hits whatever runs, so the deaths
+//! A storm of signals from outside looks different, and must have no effect: it hits whatever runs, so the deaths
 //! belong to many paths or to idle workers, or requests for the path mostly survive. Workers that die together, as with
 //! their zygote, count as one death: one cause has killed them.
 //!
@@ -37,12 +37,12 @@ pub(crate) fn key(request: &Request) -> String {
     format!("{} {}", short(request.method(), 16), short(request.path(), PATH_LEN))
 }
 
-/// What is known of a path. The counts are those of the window.
+/// Record of a path. The counts are those of the window.
 #[derive(Debug)]
 struct Suspect {
     /// Requests that died.
     deaths: u32,
-    /// The same, but those that died together count once.
+    /// Deaths, where those that happened together count once.
     moments: u32,
     survived: u32,
     /// When the last moment began.

@@ -1,5 +1,5 @@
-//! Which worker gets which request. Work-conserving: a request waits only while no worker is free, or for less than
-//! waking one takes.
+//! Assigns requests to workers. Work-conserving: a request waits only while no worker is free, or for less than waking
+//! one takes.
 //!
 //! **A new request** goes to an idle worker, but for one case: if requests of its route are short (`estimate`), and
 //! those that lie in a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A
@@ -8,9 +8,9 @@
 //! ones behind busy workers as well pays nowhere: the worker then keeps the processor that its server needs to send the
 //! response, and the timer that watches over them costs more than waking it.)
 //!
-//! What requests take is known by script and route (`estimate`), and what a worker runs now, and since when, by the
-//! time stamp that it writes into its lane. So nothing is put behind a request that is not expected to end soon, or has
-//! run longer than expected.
+//! The duration of requests is known by script and route (`estimate`), and what a worker runs now, and since when, by
+//! the time stamp that it writes into its lane. So nothing is put behind a request that is not expected to end soon, or
+//! has run longer than expected.
 //!
 //! **Expectations fail.** While a request lies behind another, `spread` looks at the lane again when it should have
 //! been begun (`watch` has a fine timer for that), and takes it back if it was not.
@@ -20,8 +20,8 @@
 //! compute keep to half of the workers while others come; requests that a busy worker does not even take are taken back
 //! after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
-//! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
-//! Time is what callers say it is: `simulation` plays this code with a clock of its own.
+//! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's
+//! head). Time is what callers say it is: `simulation` runs this code with a simulated clock.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::connection_pools;
@@ -44,9 +44,9 @@ use tokio::sync::Notify;
 mod multiplexed;
 mod serial;
 
-/// How long a request may be expected to wait behind others while a worker is idle. Microseconds; what waking one takes
-/// when all processors are busy. Less spreads short requests over workers that then take the processors from each
-/// other: with 100, hello at 8 connections on two cores is 5 % slower.
+/// Maximum expected wait behind other requests while a worker is idle, in microseconds: about the time to wake a worker
+/// when all processors are busy. Less spreads short requests over workers that then compete for the processors: with
+/// 100, hello at 8 connections on two cores is 5 % slower.
 const PATIENCE: u64 = 300;
 /// Short requests that a lane holds at most.
 const MOST: usize = 8;
@@ -73,22 +73,22 @@ pub(crate) struct Scheduler {
     pub(crate) shares: Shares,
     /// Requests that give way to others where processors are short.
     pub(crate) precedence: Precedence,
-    /// What kills workers.
+    /// Requests that kill workers.
     pub(crate) quarantine: Quarantine,
-    /// By I/O thread: requests wait behind others in its lanes, and it is told when to look at them.
+    /// By I/O thread: requests wait behind others in its lanes, and its watch is notified when to check them.
     watches: Vec<Watch>,
     pub(crate) stopping: bool,
-    /// The supervisor is to be told when a request has to wait.
+    /// The supervisor wants to be notified when a request has to wait.
     asks_for_workers: bool,
     /// Workers run many requests at once.
     multiplexed: bool,
-    /// How many requests can compute at the same time.
+    /// Number of requests that can compute at the same time.
     pub(crate) processors: usize,
     /// `UNTAKEN`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
-    /// Set while no worker can be started: what callers are told.
+    /// Set while no worker can be started: the reason, for callers.
     pub(crate) down: Option<String>,
-    /// What the connection pools of workers that have ended had counted.
+    /// Counts of the connection pools of ended workers.
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
     pub(crate) tally: Tally,
 }
@@ -182,8 +182,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Gives up the oldest waiting request whose client may have left; false if there is none. Clients that give up and
-    /// come again must not find the queue full of their own old requests.
+    /// Gives up the oldest waiting request whose client may have left; `false` if there is none. Otherwise clients that
+    /// give up and return would find the queue full of their own old requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.nobody_doubtful.is_some_and(|since| since.elapsed() < DOUBT_AGAIN) {
             return false;
@@ -206,7 +206,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives the request to a lane of its own; returns it if there is none.
+    /// Gives the request to an idle lane; returns it if there is none.
     fn place(&mut self, mut pending: Box<Pending>, io_thread: usize, now: Instant) -> Option<Box<Pending>> {
         if !self.shares.may_run(&pending, &self.lanes) {
             return Some(pending);
@@ -223,7 +223,7 @@ impl Scheduler {
 
     /// A worker behind whose requests this one will not wait for long, whether or not others are idle.
     fn pick_behind_short(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
-        // What waits in the queue was here before; with a multiplexed worker idle, the lane that has fewest is better.
+        // Queued requests came first; with an idle multiplexed worker, the lane with the fewest requests is better.
         let passed = !self.queue.is_empty() || self.multiplexed && self.idle.is_empty();
         if !pending.expected.is_short() || passed || !self.shares.may_run(pending, &self.lanes) {
             return None;
@@ -258,12 +258,12 @@ impl Scheduler {
         }
     }
 
-    /// How long after a request was laid behind others `spread` is to be called.
+    /// Time after which `spread` is to be called once a request was put behind others.
     pub(crate) const fn first_look(&self) -> Duration {
         if self.multiplexed { multiplexed::LOOK } else { FIRST_LOOK }
     }
 
-    /// Who is told that `spread` is to be called for an I/O thread.
+    /// The notifier for calls of `spread` for an I/O thread.
     pub(crate) fn watch(&self, io_thread: usize) -> Arc<Notify> {
         self.watches[io_thread % self.watches.len()].notify.clone()
     }
@@ -298,7 +298,7 @@ impl Scheduler {
         if some_wait {
             (0..self.lanes.len()).for_each(|index| self.refill(index, now));
         }
-        // What was moved may lie behind others again, and then it is as new.
+        // A moved request may be behind others again, and then counts as new.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
             looks.push(self.first_look());
@@ -459,7 +459,7 @@ impl Scheduler {
         self.end_lane(index, now, Lane::stop);
     }
 
-    /// The same for a lane whose worker will be killed for this reason.
+    /// Condemns the lane of a worker that will be killed for this reason.
     pub(crate) fn condemn_lane(&mut self, index: usize, reason: KillReason, now: Instant) {
         self.end_lane(index, now, |lane| lane.condemn(reason));
     }
@@ -467,7 +467,7 @@ impl Scheduler {
     fn end_lane(&mut self, index: usize, now: Instant, end: impl FnOnce(&mut Lane)) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        // Nobody else would run them when all stop.
+        // No worker would run them when all stop.
         let pending: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
         end(lane);
         let home = lane.home;
@@ -490,7 +490,7 @@ impl Scheduler {
         self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
     }
 
-    /// Whether a request that comes now finds a worker.
+    /// `true` if a request that arrives now finds a worker.
     pub(crate) fn serves(&self) -> bool {
         self.lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
@@ -531,7 +531,7 @@ impl Scheduler {
         self.queue.all().filter(late).filter(|pending| self.shares.may_run(pending, &self.lanes)).count()
     }
 
-    /// Whether the supervisor wants to be told when a request has to wait. True if one does already.
+    /// Sets whether the supervisor is notified when a request has to wait. Returns `true` if one already does.
     pub(crate) fn ask_for_workers(&mut self, ask: bool) -> bool {
         let waits = ask && !self.queue.is_empty();
         self.asks_for_workers = ask && !waits;
@@ -553,14 +553,14 @@ impl Scheduler {
         self.queue.drain().iter().for_each(|pending| pending.sink.fail(fault.clone()));
     }
 
-    /// How long the oldest waiting request has waited.
+    /// Wait of the oldest waiting request.
     pub(crate) fn oldest_wait(&self, now: Instant) -> Option<Duration> {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
         let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
         in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
     }
 
-    /// How many workers stand ready: idle ones, and of those that run many requests at once the part that is free.
+    /// Number of available workers: idle ones, and the free part of multiplexed ones.
     pub(crate) fn spare(&self) -> usize {
         if !self.multiplexed {
             return self.idle.len();

@@ -1,7 +1,7 @@
-//! Which requests may not take all workers: routes with a limit.
+//! Routes with a limit on workers.
 //!
-//! Counted anew each time from what lies in the lanes, so that no way out of a lane can be forgotten; nobody counts
-//! where nothing is limited.
+//! Counted anew each time from what lies in the lanes, so that no exit from a lane can be forgotten; without limits
+//! nothing is counted.
 
 use crate::config::RouteShare;
 use crate::lane::Lane;
@@ -43,7 +43,7 @@ impl Shares {
         route.filter(|route| share(route).is_some_and(|share| share.is_own_flow()))
     }
 
-    /// How many turns of others a request's turn is worth.
+    /// The cost of a request's turn, in turns of other requests.
     pub(crate) fn weight(&self, route: Option<u16>) -> u32 {
         route.and_then(|route| self.routes.get(usize::from(route))).map_or(1, |share| share.weight.max(1))
     }

@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 
 /// Flows; a power of two.
 const FLOWS: usize = 512;
-/// Requests that usually take longer than this, in microseconds, wait in a flow of their own.
+/// Requests that usually take longer than this, in microseconds, wait in a separate flow.
 const LONG: u32 = 2_000;
-/// How often a queue of more than `FEW` is searched for requests whose client has gone. Those that are next are looked at
-/// anyway.
+/// Interval at which a queue of more than `FEW` is searched for requests whose client has gone. The next ones are
+/// always checked.
 const SWEEP: Duration = Duration::from_secs(1);
 const FEW: usize = 256;
 
-/// What the queue is held to.
+/// The queue's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Requests that may wait.
@@ -57,18 +57,18 @@ impl Default for Limits {
     }
 }
 
-/// How long requests may wait at one moment.
+/// Maximum waits at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AllowedWaits {
     now: Instant,
-    /// For those of which nothing else is said.
+    /// For requests without their own limit.
     patience: Duration,
     /// For all.
     most: Duration,
 }
 
 impl AllowedWaits {
-    /// How long a request may wait that has this patience of its own.
+    /// Maximum wait of a request with this limit.
     pub(crate) fn of(&self, own: Option<Duration>) -> Duration {
         own.unwrap_or(self.patience).min(self.most)
     }
@@ -93,19 +93,19 @@ pub(crate) struct WaitingQueue {
     flows: Box<[Flow]>,
     /// The flows in which requests wait, by what they have spent.
     order: BTreeSet<(u64, usize)>,
-    /// What the flow that was served last had spent.
+    /// Virtual time of the flow that was served last.
     level: u64,
     /// Requests that go before all flows, oldest first.
     returned: VecDeque<Box<Pending>>,
     len: usize,
     /// Since when the queue has not been short.
     standing_since: Option<Instant>,
-    /// Requests that have waited for too long and are to be told so.
+    /// Requests that have waited too long and are to be refused.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,
-    /// Requests with a patience of their own may wait.
+    /// Some waiting requests may have their own limit.
     has_impatient: bool,
     /// Those who wait for a place.
     pub(crate) door: Door,
@@ -117,7 +117,7 @@ impl Default for WaitingQueue {
     }
 }
 
-/// Whether requests with this expectation are long ones.
+/// `true` if requests with this expectation are long.
 pub(crate) const fn is_long(expected: Expected) -> bool {
     expected.mean > LONG
 }
@@ -247,7 +247,7 @@ impl WaitingQueue {
         None
     }
 
-    /// Refuses what was found to have waited for too long; where the client has gone, nobody notices.
+    /// Refuses requests that have waited too long; clients that are gone do not notice.
     pub(crate) fn refuse_late(&mut self) {
         self.late.drain(..).for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
@@ -268,7 +268,7 @@ impl WaitingQueue {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
 
-    /// How long requests may wait at the moment.
+    /// Maximum waits at the moment.
     pub(crate) fn allowed_waits(&self, now: Instant) -> AllowedWaits {
         let most = if self.is_overloaded(now) { self.limits.target() } else { Duration::MAX };
         AllowedWaits { now, patience: self.limits.patience, most }
@@ -277,7 +277,7 @@ impl WaitingQueue {
     /// Notices whether the queue stands, and finds the requests that have waited for too long (`refuse_late` tells them),
     /// now and then also those whose client has gone. Called several times a second.
     pub(crate) fn expire(&mut self, now: Instant) {
-        // What is older than the target is refused while the queue is overloaded, so it has to get well below that.
+        // Requests older than the target are refused while the queue is overloaded, so it has to get well below that.
         let short = if self.is_overloaded(now) { self.limits.target() / 2 } else { self.limits.target() };
         if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= short) {
             self.standing_since = None;

@@ -133,8 +133,8 @@ fn pending_at(began: Instant, millis: u64, id: u64) -> (Box<Pending>, ResponseBo
     (pending, receiver)
 }
 
-/// What was found to be too late was only refused at the next look, up to a tenth of a second later, and until then it was
-/// served before what was not.
+/// Requests found to be too late were refused only at the next check, up to a tenth of a second later, and until then
+/// served before those in time.
 #[test]
 fn nothing_that_has_waited_for_too_long_is_begun() {
     let limits = Limits { requests: 100, patience: Duration::from_secs(1), target: Duration::from_secs(2) };

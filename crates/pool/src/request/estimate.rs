@@ -1,8 +1,8 @@
-//! How long requests take, by script and route: what the scheduler expects of a request before it runs.
+//! Durations of requests by script and route: the scheduler's expectation before a request runs.
 //!
 //! A mean and a mean deviation, moved by each request that ends (as TCP keeps the round-trip time, RFC 6298), for the
 //! script with the request's path, and for the script alone, which serves paths that were not seen often. The tables
-//! have a fixed size; keys that collide push each other out, so the worst that many addresses can do is that nothing is
+//! have a fixed size; keys that collide push each other out, so the worst effect of many addresses is that nothing is
 //! known of them. A worker reports its own times: lies of a compromised one mislead the placing of its own pool's
 //! requests, nothing else.
 //!
@@ -30,25 +30,25 @@ const SHORT: u32 = 200;
 const COMPUTES: u32 = 1_000;
 /// Requests up to this are not called surprisingly long, in microseconds.
 const NO_SURPRISE: u32 = 200;
-/// What one surprise adds to an entry's share of them; each request takes a sixteenth of the share away.
+/// Weight of one surprise in an entry's share; each request decays the share by a sixteenth.
 const SURPRISE: u16 = 16;
 /// Surprises are rare up to this share: one in sixteen requests.
 const RARE: u16 = SURPRISE;
-/// What a request of an unknown script is taken for, in microseconds.
+/// Assumed duration of a request of an unknown script, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;
 
-/// What a request is expected to take, in microseconds.
+/// Expected duration of a request, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// The usual time.
     pub(crate) mean: u32,
-    /// What it exceeds rarely: the mean and four deviations. `u32::MAX`: nothing is known.
+    /// Upper estimate that is rarely exceeded: the mean and four deviations. `u32::MAX`: unknown.
     pub(crate) high: u32,
-    /// How much of it is processor time, as far as that was measured (requests of a millisecond or more); else 0.
+    /// Processor time of it, as far as that was measured (requests of a millisecond or more); else 0.
     pub(crate) cpu: u32,
 }
 
-/// What a request has taken, in microseconds.
+/// Measured duration of a request, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Took {
     /// By the clock.
@@ -87,8 +87,7 @@ impl Expected {
         self.mean >= COMPUTES
     }
 
-    /// How much longer a request takes that has run for so long, in microseconds. `None`: it has taken longer than
-    /// expected.
+    /// Remaining time of a request that has run for `ran`, in microseconds. `None`: it has exceeded its expectation.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
         let (mean, high) = (u64::from(self.mean), u64::from(self.high));
         match ran {
@@ -100,7 +99,7 @@ impl Expected {
     }
 }
 
-/// What a request is known by.
+/// Keys of a request in the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RouteKey {
     script: u64,
@@ -122,7 +121,7 @@ struct Entry {
     tag: u32,
     /// Requests seen, up to `REMEMBERED`; what other keys bring takes from it.
     seen: u16,
-    /// How often requests took far longer than expected of late, in 1/256 of all requests.
+    /// Share of recent requests that took far longer than expected, in 1/256.
     surprises: u16,
     /// In 1/8 microseconds.
     mean: u64,
@@ -172,7 +171,7 @@ impl Entry {
     }
 }
 
-/// What is known of a pool's requests.
+/// Expectations for a pool's requests.
 #[derive(Debug)]
 pub(crate) struct Estimates {
     paths: Box<[Entry]>,
@@ -190,7 +189,7 @@ const fn place(key: u64, entries: usize) -> (usize, u32) {
 }
 
 impl Estimates {
-    /// What a request with this key is expected to take.
+    /// Expected duration of a request with this key.
     pub(crate) fn expected(&self, key: RouteKey) -> Expected {
         let (at, tag) = place(key.path, PATHS);
         if let Some(expected) = self.paths[at].expected(tag) {

@@ -1,5 +1,5 @@
-//! What is kept of the request that a worker has ended last, for the status pages. Its head is moved here and not copied:
-//! it would be freed at this moment, and is when the next one takes its place.
+//! Data of the request that a worker ended last, for the status pages. Its head is moved here and not copied: it would
+//! be freed at this moment, and is when the next one takes its place.
 
 use crate::request::Request;
 use crate::request::estimate::Took;
@@ -37,7 +37,7 @@ impl LastRequest {
         Self { body_len: request.body.len(), head: request.head, took }
     }
 
-    /// What the client has asked for.
+    /// The requested target.
     pub(crate) fn target(&self) -> &[u8] {
         self.head.uri()
     }
@@ -52,7 +52,7 @@ impl LastRequest {
     }
 }
 
-/// What is known of a request before it has ended.
+/// Report of a running request.
 pub(crate) fn report(head: &EncodedRequest, body_len: u64) -> RequestReport {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let name = b"REMOTE_USER";

@@ -13,25 +13,25 @@ pub(crate) struct Pending {
     pub(crate) sink: Sink,
     /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
     pub(crate) entered: Instant,
-    /// How long it may take, where rules or its route say that.
+    /// Time limits set by rules or its route.
     pub(crate) limits: TimeLimits,
     /// It waited before the full queue, and it is its turn (`door`).
     pub(crate) has_turn: bool,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
-    /// How often it was given to another worker because its own had died, for whatever reason.
+    /// Number of times that it moved to another worker because its worker had died, for any reason.
     pub(crate) resubmitted: u32,
     /// Workers that gave this request back.
     pub(crate) given_back: usize,
-    /// What its time is remembered by.
+    /// Key of its expected duration.
     pub(crate) key: RouteKey,
-    /// What it is expected to take.
+    /// Its expected duration.
     pub(crate) expected: Expected,
     /// No worker served when it came.
     pub(crate) cold: bool,
-    /// The route whose requests wait as one flow, in the place of its client's.
+    /// The route whose requests wait as one flow, instead of its client's.
     pub(crate) flow: Option<u16>,
-    /// What it costs its flow in the waiting queue, in microseconds of a worker.
+    /// Its cost for its flow in the waiting queue, in microseconds of a worker.
     pub(crate) cost: u32,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Copying {
 }
 
 impl Copying {
-    /// A copy of at most so many bytes, for whoever waits at the other end. Nothing comes there without a whole copy.
+    /// A copy of at most `most` bytes, and its receiver. It is delivered only if it is complete.
     pub(crate) fn new(most: usize, budget: &'static Budget) -> (Box<Self>, oneshot::Receiver<BodyCopy>) {
         let (to, copied) = oneshot::channel();
         (Box::new(Self { bytes: Vec::new(), most, charge: Charge::new(budget, None), to }), copied)
@@ -45,7 +45,7 @@ impl Copying {
         Some(self)
     }
 
-    /// The same of a body that is taken in one piece.
+    /// Completes the copy with a body that is taken in one piece.
     pub(crate) fn and_whole(self: Box<Self>, body: &WholeBody) -> Option<Box<Self>> {
         match body {
             WholeBody::Memory(bytes) => self.and(bytes),
@@ -56,7 +56,7 @@ impl Copying {
 
     /// Nothing follows.
     pub(crate) fn complete(self) {
-        // Nobody waits any more: nobody needs it.
+        // The receiver is gone.
         let _ = self.to.send(BodyCopy { bytes: self.bytes, _charge: self.charge });
     }
 }

@@ -12,12 +12,12 @@ const MAX_LINES: usize = 1000;
 /// Names and values in the order in which PHP sent them.
 pub(crate) type HeaderLines = Vec<(Bytes, Bytes)>;
 
-/// What a complete head turned out to be.
+/// Result of parsing a complete head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResponseHead {
     /// Status and lines, and the route that the application has reported.
     Good(u16, HeaderLines, Option<Bytes>),
-    /// A script may send as much, but nobody gets it.
+    /// Longer than clients may get.
     TooLong,
     /// No honest worker writes this.
     Malformed,

@@ -1,5 +1,5 @@
-//! What waits of a response's body: first the parts in memory, then those in an unnamed temporary file, then what neither
-//! budget had room for. Each part is charged for as long as it is anywhere in the server (`howdah_budget`).
+//! Waiting parts of a response's body: first those in memory, then those in an unnamed temporary file, then those for
+//! which neither budget had room. Each part is charged for as long as it is anywhere in the server (`howdah_budget`).
 
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budget, Budgets, Charge};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes read back from the temporary file at a time.
 const READ_BACK: usize = 128 * 1024;
-/// The same, and the parts in which bytes go on that are not charged, while there is no budget.
+/// Size of the parts in which uncharged bytes move on, while there is no budget.
 const SCARCE: usize = 4 * 1024;
-/// What a part costs beyond its bytes.
+/// Cost of a part beyond its bytes.
 const PART_COST: u64 = 100;
 /// A part shorter than this joins the one before, until that has `JOINED` bytes: scripts that flush each byte are common.
 const JOINS: usize = 1024;
@@ -44,14 +44,14 @@ pub enum WholeBody {
     InRing(HeldPayload),
 }
 
-/// How much of a response is kept where.
+/// Amounts of a response that are kept in memory and in files.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     /// Bytes in memory before the rest goes to a file.
     pub(crate) memory: usize,
     /// Where the file is made.
     pub(crate) temp_dir: PathBuf,
-    /// What all responses have together.
+    /// Budgets of all responses.
     pub(crate) budgets: Budgets,
 }
 
@@ -179,7 +179,7 @@ impl InMemory {
         Ok(true)
     }
 
-    /// What is there is to reach the client now.
+    /// Sends available data to the client now.
     pub(crate) fn flush(&mut self) {
         match self.rest.back_mut().or(self.first.as_mut()) {
             Some(last) => last.flush = true,
@@ -239,7 +239,7 @@ impl InMemory {
             }
             whole = joined.freeze();
         }
-        // Whoever sends it charges it again, together with what compression makes of it.
+        // The sender charges it again, together with its compressed form.
         self.charge.clear();
         WholeBody::Memory(whole)
     }
@@ -303,7 +303,7 @@ impl Spill {
     }
 }
 
-/// What neither budget had room for. No more than a lane's reader takes before it waits.
+/// Data for which neither budget had room. No more than a lane's reader takes before it waits.
 #[derive(Debug, Default)]
 pub(crate) struct Unpaid(VecDeque<Chunk>);
 

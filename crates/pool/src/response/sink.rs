@@ -49,7 +49,7 @@ struct Inner {
     stats: RequestStats,
 }
 
-/// What its writer has to know once a part was added.
+/// Notifications due after a part was added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct After {
     /// The front no longer wants the response.
@@ -186,7 +186,7 @@ impl Sink {
         wake(waker);
     }
 
-    /// The same, and what waits of it is thrown away: there is no room for it.
+    /// Gives up and drops waiting data: there is no room for it.
     pub(crate) fn give_up(&self, fault: Fault) {
         let waker = lock(&self.inner).give_up(fault);
         wake(waker);
@@ -269,7 +269,7 @@ fn wake(waker: Option<Waker>) {
 }
 
 impl Inner {
-    /// Throws away what waits; a head that nobody has seen is not sent either. Returns who has to know.
+    /// Drops waiting data; an unsent head is not sent either. Returns the waker to notify.
     fn give_up(&mut self, fault: Fault) -> Option<Waker> {
         if !self.delivered {
             self.head = None;
@@ -282,8 +282,7 @@ impl Inner {
         self.reader.take()
     }
 
-    /// The response has ended: its worker goes on to its next request, and nobody is left who could wait with what has
-    /// no room.
+    /// The response has ended: its worker goes on to its next request, so data without room has no one to wait with it.
     fn give_up_unpaid(&mut self) -> Option<Waker> {
         if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
     }
@@ -363,7 +362,7 @@ impl Inner {
         }
     }
 
-    /// What is there is to reach the client now. Flushes without anything in between are one.
+    /// Sends available data to the client now. Flushes without data in between count as one.
     fn flush(&mut self) {
         if let Some(last) = self.unpaid.last() {
             last.flush = true;
@@ -508,7 +507,7 @@ impl Drop for ResponseBody {
         let copying = self.copying.take();
         let (writer, copied) = {
             let mut inner = lock(&self.inner);
-            // Whoever knows the length need not ask for the end.
+            // A reader that knows the length need not ask for the end.
             let copied = copying.filter(|_| inner.ended && inner.fault.is_none() && inner.left() == 0);
             inner.gone = true;
             inner.parts.clear();

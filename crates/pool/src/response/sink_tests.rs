@@ -122,7 +122,7 @@ fn in_ring(body: &[u8]) -> (HeldPayload, impl Sized) {
 #[test]
 fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_copy() {
     let body = vec![b'x'; 20_000];
-    // What happens to it before the front takes it, and whether it still lies in the ring then.
+    // An action before the front takes it, and whether it is still in the ring then.
     let nothing: fn(&Sink) = |_| ();
     for (then, stays) in
         [(nothing, true), (Sink::settle, false), (|sink| _ = sink.push(Bytes::from_static(b"y"), false), false)]

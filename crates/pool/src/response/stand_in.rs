@@ -19,7 +19,7 @@ impl Response {
         Self::prepared_by(status, headers, RequestStats::default())
     }
 
-    /// The same with where it ran.
+    /// A response with the pool in which it ran.
     #[must_use]
     pub fn prepared_by(status: u16, headers: Vec<(Bytes, Bytes)>, stats: RequestStats) -> (ResponseWriter, Self) {
         let limits =
@@ -42,7 +42,7 @@ impl ResponseWriter {
         self.0.wake();
     }
 
-    /// Whether the response's body was dropped.
+    /// `true` if the response's body was dropped.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.is_gone()

@@ -1,4 +1,4 @@
-//! Facts about a response beside its bytes: which worker made it, and how long that took.
+//! Facts about a response in addition to its bytes: its worker, and the time that it took.
 
 use std::sync::Arc;
 
@@ -17,6 +17,6 @@ pub struct RequestStats {
     pub php_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,
-    /// How often the request was run again after a worker died under it.
+    /// Number of times that the request was run again after its worker died.
     pub replays: u32,
 }

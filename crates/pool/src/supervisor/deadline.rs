@@ -1,10 +1,10 @@
 //! Deadlines: a request that runs too long loses its worker, and the log says what PHP was doing.
 //!
-//! The worker is asked for its stack by a signal (`STACK_SIGNAL`); its handler only reads memory and sends text over the
-//! control socket. It gets `STACK_WAIT` to say, then it is killed in any case.
+//! A signal asks the worker for its stack (`STACK_SIGNAL`); its handler only reads memory and sends text over the
+//! control socket. It gets `STACK_WAIT` to respond, then it is killed in any case.
 //!
-//! A multiplexed worker is not killed for one of them: the client gets its 504, the worker is told to cancel
-//! the request, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
+//! A multiplexed worker is not killed for one of them: the client gets its 504, the worker gets the order to cancel the
+//! request, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a worker has to say what PHP is doing: it does at once, unless the machine has no time for it.
+/// Maximum time for a worker to send its PHP stack: it does so at once, unless the machine is overloaded.
 const STACK_WAIT: Duration = Duration::from_secs(3);
 /// Time that a multiplexed worker has to end a request that is past its deadline.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -45,10 +45,10 @@ struct Late {
     cpu: Option<Duration>,
 }
 
-/// Whether the request of a serial worker is past one of its limits. `of_pool`: time, and processor time.
+/// Checks the request of a serial worker against its limits. `of_pool`: time, and processor time.
 ///
-/// What the worker has used before this request is not known exactly: it counts from the first look on. So a request
-/// may use a tick of the supervisor more than its limit, and never less.
+/// The worker's earlier usage is not known exactly: it counts from the first check on. So a request may use a tick of
+/// the supervisor more than its limit, and never less.
 fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Duration>)) -> Option<Late> {
     let own = request.pending.limits;
     let ran = request.since.elapsed();
@@ -61,8 +61,8 @@ fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Dur
     (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })
 }
 
-/// Finds requests that have run or computed for longer than they may and ends them or their workers. `of_pool` counts for
-/// those of which nothing else is said; `grace` is `CANCEL_GRACE`.
+/// Finds requests that have exceeded their time limits and ends them or their workers. `of_pool` applies to those
+/// without their own; `grace` is `CANCEL_GRACE`.
 pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Duration) {
     let mut overdue = Vec::new();
     {
@@ -139,7 +139,7 @@ fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
     }
 }
 
-/// Kills a worker when it is dropped, so also if asking for the stack fails in whatever way: nobody else would.
+/// Kills a worker when it is dropped, also if asking for the stack fails in any way.
 struct KillAtEnd {
     pool: Arc<Shared>,
     index: usize,

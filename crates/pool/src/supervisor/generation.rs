@@ -75,7 +75,7 @@ impl Generation {
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
             fds.extend(their_wake_pipe.as_ref().map(AsFd::as_fd));
             match self.zygote.fork(number, &fds) {
-                // Its end will be told in a moment.
+                // Its end will be reported in a moment.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                     self.deaf_since = Some(Instant::now());
                     return Ok(());

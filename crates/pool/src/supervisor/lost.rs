@@ -1,5 +1,5 @@
-//! What the supervisor does about processes that have ended unasked: whether it was a failed boot, after which requests
-//! are told soon, or somebody has killed them, after which requests wait for the next ones.
+//! Handles processes that ended unexpectedly: after failed boots, requests are refused soon; after kills from outside,
+//! requests wait for the next processes.
 
 use super::Supervisor;
 use crate::process::end::{Death, End};
@@ -46,7 +46,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether a worker's death speaks against what it has booted.
+    /// Decides whether a worker's death counts against its boot.
     pub(super) fn judge(&mut self, number: u64, death: &Death, end: &End) {
         if !end.is_from_outside() {
             self.failed(number, death.what());
@@ -55,7 +55,7 @@ impl Supervisor {
         }
     }
 
-    /// Deaths whose cause nobody will tell: the zygote is stuck. If it is dead itself, they are a part of that.
+    /// Deaths whose cause will not be reported: the zygote is stuck. If it is dead itself, they are part of that.
     pub(super) fn give_up_causes(&mut self) {
         for number in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).map(|g| g.number).collect::<Vec<_>>()
         {

@@ -5,7 +5,7 @@ use super::Supervisor;
 use crate::lane::Lane;
 use std::time::{Duration, Instant};
 
-/// How often. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
+/// Interval of measurements. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
 const RHYTHM: Duration = Duration::from_secs(5);
 
 /// A worker that is younger than this is not replaced for its size: the next one would have the same.
@@ -13,7 +13,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1 << 20;
 
-/// What the last look at the workers' memory has shown.
+/// The last measurement of the workers' memory.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     asked: Option<Instant>,
@@ -23,7 +23,7 @@ pub(super) struct Room {
     complained: bool,
 }
 
-/// What follows from a look.
+/// Consequence of a measurement.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     /// Workers that have room.
@@ -55,7 +55,7 @@ impl Supervisor {
         }
         self.room.asked = Some(Instant::now());
         if let Some(generation) = self.current.as_ref().filter(|generation| generation.booted) {
-            // Should it be gone, that is told otherwise.
+            // If it is gone, that is reported elsewhere.
             let _ = generation.zygote.measure();
         }
     }

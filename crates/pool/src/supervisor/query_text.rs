@@ -50,7 +50,7 @@ pub(crate) fn without_values(query: &str) -> String {
     out
 }
 
-/// The length of the string that begins here; `None`: nobody can say.
+/// Length of the string that begins here; `None` if unknown.
 fn string(text: &str, quote: char) -> Option<usize> {
     let mut at = 1;
     loop {

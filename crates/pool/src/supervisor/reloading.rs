@@ -1,4 +1,4 @@
-//! A reload: a new generation boots beside the serving one, takes over when all its workers serve, or is given up.
+//! A reload: a new generation boots while the old one serves, takes over when all its workers serve, or is given up.
 
 use super::Supervisor;
 use crate::process::event::ReloadWaiter;
@@ -19,7 +19,7 @@ impl Supervisor {
             waiters.push(waiter);
             return;
         }
-        // Whoever asks has changed something: no reason to wait longer.
+        // The operator has changed something: retry now.
         self.not_before = None;
         match self.start_generation() {
             Ok(generation) => {
@@ -77,7 +77,7 @@ impl Supervisor {
             about.boots = next.boots.clone();
             about.warm_up = next.warm_up.clone();
         });
-        // What a pool on demand has started to see that it boots goes when it was idle for long enough.
+        // A worker that a pool on demand started to verify the boot ends when it was idle for long enough.
         self.target = needed;
         self.waits_for_order = false;
         self.old.extend(self.current.replace(next));

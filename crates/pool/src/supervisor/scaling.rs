@@ -1,5 +1,5 @@
-//! How many workers there are: more while requests wait, fewer when some are idle, another one in time for each that
-//! has nearly done its requests.
+//! Controls the number of workers: more while requests wait, fewer when some are idle, and a timely successor for each
+//! that has nearly done its requests.
 
 use super::Supervisor;
 use crate::lane::Lane;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(5);
 
-/// How often a worker goes because more are idle than the most that are to be, or because memory is short; it has been idle
-/// for that long then.
+/// Interval at which workers end because more than the maximum are idle, or because memory is short; also the idle time
+/// required for it.
 const SHRINK_STEP: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Starts a worker for each request that waits and has none on its way, up to the pool's limit. A pool without any
-    /// does not wait for `GROW_AFTER`: nobody could become free meanwhile.
+    /// Starts a worker for each waiting request that has none on its way, up to the pool's limit. A pool without any
+    /// does not wait for `GROW_AFTER`: no worker could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
         let max = self.most_workers();
@@ -105,7 +105,7 @@ impl Supervisor {
         }
         self.target -= 1;
         self.shrunk_at = Some(Instant::now());
-        // Who came in this moment found no worker and told nobody.
+        // Requests that arrived in this moment found no worker and notified no one.
         if scheduler.ask_for_workers(true) {
             self.grow_at = Some(Instant::now());
         }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 /// A boot that takes longer is reported, or half of the time that it may take if that is less.
 const SLOW_BOOT: Duration = Duration::from_secs(5);
-/// How long a zygote may live that has closed its socket.
+/// Maximum life of a zygote that has closed its socket.
 const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// The orders of questions about boots have this bit; those about requests count from 1.
 const ABOUT_BOOT: u64 = 1 << 63;
-/// What stands for the code that runs before any request.
+/// Stands for code that runs before any request.
 const NO_REQUEST: u64 = 0;
 
 impl Supervisor {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a zygote has to say where a request is.
+/// Maximum time for a zygote to report where a request is.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
 /// Entries per second, and at once.
 const PER_SECOND: f64 = 10.0;
@@ -104,7 +104,7 @@ impl SlowRequests {
         }
     }
 
-    /// Notes those that nobody has answered for, or (`all`) will.
+    /// Records those without a report, or (`all`) whose report will not come.
     pub(crate) fn give_up(&mut self, pool: &str, all: bool) {
         let late: Vec<u64> = self
             .waiting

@@ -31,7 +31,7 @@ impl Supervisor {
         begun: oneshot::Sender<Result<(), String>>,
     ) {
         let outcome = self.order_profile(rate, length, taker);
-        // Whoever asked may have gone; the next tick ends what nobody takes.
+        // The requester may have gone; the next tick ends profiles without a receiver.
         let _ = begun.send(outcome);
     }
 
@@ -66,7 +66,7 @@ impl Supervisor {
         self.end_profile();
     }
 
-    /// A profile ends when all zygotes have said their last word, or nobody wants it any more.
+    /// A profile ends when all zygotes have sent their last message, or the receiver is gone.
     pub(super) fn end_profile(&mut self) {
         let live: HashSet<u64> = self.current.iter().chain(&self.old).map(|generation| generation.number).collect();
         if let Some(profile) = self.profile.as_mut() {

@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 /// The pause after a boot that failed, at first and at the most.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// How long a request waits here for a worker while none serves.
+/// Maximum time that a request waits here while no worker serves.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// What was to serve ahead of the other pool does not start.
+    /// The pool that was to serve ahead of the fallback does not start.
     pub(super) fn yield_after(&mut self, why: String) {
         let short = why.lines().next().unwrap_or_default();
         let now = Instant::now();
@@ -83,8 +83,8 @@ impl Supervisor {
         self.yield_after(why);
     }
 
-    /// What the warm-up has shown speaks against the boot, or against what was learnt: an error in a page, or what visitors
-    /// would share. True: the generation is given up.
+    /// The warm-up has findings against the boot, or against what was learned: an error in a page, or values that
+    /// visitors would share. Returns `true` if the generation is given up.
     pub(super) fn yields_to_findings(&mut self, number: u64, refused: bool, findings: &[Finding]) -> bool {
         let error = findings.iter().find(|finding| finding.is_error);
         let is_next = self.next.as_ref().is_some_and(|(next, _)| next.number == number);
@@ -146,7 +146,8 @@ impl Supervisor {
         }
     }
 
-    /// What was learnt does not work, and nothing else has changed: all stays as it was. False: it was another reload.
+    /// The learned paths do not work, and nothing else has changed: everything stays as it was. Returns `false` if it
+    /// was another reload.
     pub(super) fn forgets_learnt(&mut self) -> bool {
         let was = std::mem::take(&mut self.next_is_learnt);
         if was {

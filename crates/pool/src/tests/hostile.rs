@@ -1,4 +1,4 @@
-//! Workers that break the rules, and bugs of the server's own: what they cost, and whom.
+//! Workers that break the rules, and bugs of the server: their effects, and who is affected.
 
 use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a hostile worker does costs it its life, and its requests get another worker.
+/// A hostile worker's deed costs it its life, and its requests get another worker.
 async fn crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
@@ -65,7 +65,7 @@ async fn a_worker_that_leaves_heads_unfinished_is_killed() {
     .await;
 }
 
-/// What a hostile worker does when its client may have a part of the response.
+/// A hostile worker's deed when its client may have a part of the response.
 async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
@@ -122,7 +122,7 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
 
 #[tokio::test]
 async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
-    // Of a request without one, of no request; and again and again of its own.
+    // Of a request without one, of no request; and again and again of its request.
     for number in [1, 99] {
         crime(|evil| evil.ask_for_body(number)).await;
     }
@@ -210,7 +210,7 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
         pool.shared().tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;
     }
-    // It still does what it is told.
+    // It still obeys orders.
     assert!(tokio::time::timeout(Duration::from_secs(60), pool.reload()).await.unwrap().is_err());
     tokio::time::timeout(Duration::from_secs(60), pool.stop(Duration::ZERO)).await.unwrap();
 }
@@ -242,7 +242,7 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
     assert!(turns > 1000, "others had {turns} turns");
 }
 
-/// Lines above the rate are dropped; without a request nobody needs so many.
+/// Lines above the rate are dropped; outside of requests not so many are needed.
 #[tokio::test]
 async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
     let mut stage = Stage::new(10);

@@ -313,7 +313,7 @@ async fn a_late_request_gets_its_504_and_a_cancel_and_the_worker_lives() {
     assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a request that was not begun is not late");
     deadline::enforce(&stage.shared, Some(Duration::from_secs(60)), Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
-    // What is still written for it goes nowhere.
+    // Later output for it is dropped.
     worker.respond(1);
     worker.respond(2);
     assert_eq!(finish(untaken).await.unwrap(), "2");

@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) type Awaited = JoinHandle<Result<Response, Fault>>;
 
-/// A pool without a supervisor, and what that would be told.
+/// A pool without a supervisor, and the events that it would get.
 pub(crate) struct Stage {
     pub(crate) pool: Arc<Pool>,
     pub(crate) shared: Arc<Shared>,
@@ -128,7 +128,7 @@ impl Stage {
         puppet
     }
 
-    /// What the supervisor is told next.
+    /// The supervisor's next event.
     pub(crate) async fn event(&mut self) -> Event {
         let limit = Duration::from_secs(60);
         loop {

@@ -47,7 +47,7 @@ const PIECE: usize = 64;
 /// All that it reads; a body of this length or less is read whole.
 const SAMPLE: usize = 2 * ENDS + PIECES * PIECE;
 
-/// What an entry takes beside its two bodies: key, slot, index, two reference counts.
+/// Cost of an entry in addition to its two bodies: key, slot, index, two reference counts.
 const OVERHEAD: usize = 256;
 
 /// Compressed bodies by their originals. A clone is the same cache.
@@ -64,7 +64,7 @@ struct Inner {
     budget: usize,
 }
 
-/// What the cache knows about a body.
+/// Cached forms of a body.
 #[derive(Debug)]
 pub enum Sighting {
     /// It is here: the encoded body, or `None` if encoding it was found useless.
@@ -75,7 +75,7 @@ pub enum Sighting {
     New,
 }
 
-/// What the first hash alone found.
+/// Result of the first hash.
 #[derive(Debug)]
 pub enum Found {
     /// The body is here: as `Sighting::Hit`.
@@ -92,7 +92,7 @@ pub trait Original {
     fn length(&self) -> usize;
     /// Copies bytes from this position on.
     fn copy_to(&self, from: usize, to: &mut [u8]);
-    /// Whether these are its bytes.
+    /// `true` if these are its bytes.
     fn equals(&self, other: &[u8]) -> bool;
 }
 
@@ -169,7 +169,7 @@ pub struct Stats {
     pub evictions: u64,
     /// Entries now.
     pub entries: u64,
-    /// Bytes now, with what entries take beside their bodies.
+    /// Current size, including the overhead of entries.
     pub bytes: u64,
 }
 
@@ -180,7 +180,7 @@ impl Cache {
         Self::with_hasher(bytes, xxhash_rust::xxh3::xxh3_64)
     }
 
-    /// The same with another hash.
+    /// A cache with another hash.
     #[must_use]
     pub fn with_hasher(bytes: usize, hasher: Hasher) -> Self {
         let count = if bytes == 0 { 0 } else { (bytes / SHARD_BYTES).clamp(1, MOST_SHARDS) };
@@ -228,7 +228,7 @@ impl Cache {
         Sighting::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
     }
 
-    /// What would take more than half of a shard is not worth the others it pushes out.
+    /// An entry that would take more than half of a shard is not worth the others that it evicts.
     fn is_too_large(&self, length: usize) -> bool {
         length + OVERHEAD > self.inner.budget / 2
     }
@@ -355,7 +355,7 @@ impl Shard {
         Some((entry.original.clone(), entry.encoded.clone(), used))
     }
 
-    /// What `find` found was not what was looked for.
+    /// The entry that `find` returned was another body's.
     fn not_found(&mut self, key: &Key, used: bool) {
         self.stats.hits -= 1;
         self.stats.collisions += 1;

@@ -31,7 +31,7 @@ const ALGORITHMS: &[Algorithm] = &[Algorithm::Zstd, Algorithm::Brotli, Algorithm
 /// The smallest body that is compressed, in bytes.
 const MIN_SIZE: u64 = 1024;
 
-/// What of a request matters here; read before the request is consumed.
+/// The parts of a request that matter here; read before the request is consumed.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     head: bool,
@@ -52,7 +52,7 @@ impl Asked {
     }
 }
 
-/// How a response was encoded, for logs and metrics.
+/// Encoding of a response, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     /// The algorithm.
@@ -93,29 +93,29 @@ impl Encoding {
 /// A body that went in complete, and what became of it.
 #[derive(Debug)]
 pub struct Done {
-    /// What to send.
+    /// The body to send.
     pub body: Whole,
-    /// How it is encoded; `None` if it is not.
+    /// Its encoding; `None` if unencoded.
     pub encoding: Option<Encoding>,
 }
 
-/// What to send for a body that went in complete.
+/// The form of a complete body to send.
 #[derive(Debug)]
 pub enum Whole {
     /// These bytes.
     Bytes(WholeBody),
-    /// What comes out here; the body was too large for one go.
+    /// Encoded in slices; the body was too large for one go.
     Slices(Box<Encoded>),
 }
 
-/// What is known of a file before it is read.
+/// Facts about a file before it is read.
 #[derive(Debug)]
 pub enum Known {
     /// Its bytes encoded; the header fields are set to fit.
     Encoded(Bytes, Encoding),
     /// It goes out as it is.
     Plain,
-    /// Nothing; what becomes of it can be noted there.
+    /// Nothing is known; the result can be stored there.
     Nothing(Option<Admission>),
 }
 
@@ -126,7 +126,7 @@ impl Compressor {
         Self::with_cache(settings, Arc::new(Cache::new(settings.cache.as_usize())))
     }
 
-    /// The same, with a cache that others use as well.
+    /// A compressor with a shared cache.
     #[must_use]
     pub fn with_cache(settings: &CompressionSettings, cache: Arc<Cache>) -> Self {
         let algorithms = if settings.enabled { ALGORITHMS } else { &[] };
@@ -312,7 +312,7 @@ const fn coding(algorithm: Algorithm) -> Coding {
 const FIRST_PART: usize = 1024;
 
 fn one_go(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<Bytes> {
-    // What goes into the cache is made from the cache's copy: the bytes of a mapped file may change under our hands.
+    // Cached forms are made from the cache's copy: the bytes of a mapped file may change meanwhile.
     let original = admission.as_ref().map_or(body, Admission::original);
     let encoded = whole(coding, original);
     if let Some(admission) = admission {

@@ -34,7 +34,7 @@ thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
 }
 
-/// What a thread keeps between two bodies.
+/// State that a thread keeps between two bodies.
 #[derive(Default)]
 struct Contexts {
     gzip: Option<(u8, libdeflater::Compressor)>,

@@ -1,8 +1,9 @@
-//! Compression of responses: which coding the client takes (`negotiate`), which responses may be encoded (`policy`), whether
-//! it pays (`sample`), whole bodies (`encode`), streams (`stream`), and bodies that were compressed before (`cache`).
-//! `compressor` puts them together and is what the phase "compress" calls. Nothing here knows hyper or a connection.
+//! Compression of responses: the coding that the client accepts (`negotiate`), the responses that may be encoded
+//! (`policy`), an estimate whether it pays (`sample`), whole bodies (`encode`), streams (`stream`), and bodies that
+//! were compressed before (`cache`). `compressor` puts them together and is what the phase "compress" calls. Nothing
+//! here knows hyper or a connection.
 //!
-//! What it costs, measured on one 2-core virtual machine with a release build (`cargo test --release -p howdah-site
+//! Costs, measured on a 2-core virtual machine with a release build (`cargo test --release -p howdah-site
 //! compress::bench -- --ignored --nocapture` prints the figures of another one):
 //!
 //! | step | 50 KB of HTML-like text |
@@ -35,7 +36,7 @@ pub use stream::{Encoded, StreamEncoder};
 
 use howdah_config::Algorithm;
 
-/// An algorithm and how hard it tries: what a compressed body depends on beside the bytes that went in.
+/// An algorithm and its level: everything besides the input that determines a compressed body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coding {
     /// The algorithm.

@@ -8,9 +8,9 @@ use howdah_config::Algorithm;
 
 /// Picks the coding for a response; `None` means unencoded.
 ///
-/// `lines` are the values of all `Accept-Encoding` fields, `order` the codings that the server offers, best first.
-/// A client that forbids everything it could get (`identity;q=0` and nothing else) gets the body unencoded too: the RFC
-/// allows that, and a 406 would help nobody.
+/// `lines` are the values of all `Accept-Encoding` fields, `order` the codings that the server offers, best first. A
+/// client that forbids everything it could get (`identity;q=0` and nothing else) gets the body unencoded too: the RFC
+/// allows that, and a 406 would not help.
 pub fn choose<'a>(lines: impl IntoIterator<Item = &'a [u8]>, order: &[Algorithm]) -> Option<Algorithm> {
     let mut weights = Weights::default();
     for line in lines {
@@ -19,7 +19,7 @@ pub fn choose<'a>(lines: impl IntoIterator<Item = &'a [u8]>, order: &[Algorithm]
     weights.pick(order)
 }
 
-/// What the client said about the codings that matter here, in thousandths.
+/// The client's weights of the codings that matter here, in thousandths.
 #[derive(Default)]
 struct Weights {
     zstd: Option<u16>,

@@ -1,4 +1,4 @@
-//! Which responses may be compressed, and what compression does to their header fields.
+//! Selects responses for compression, and adapts their headers.
 //!
 //! The rules, in the order in which they are asked:
 //! 1. Responses without a body of their own kind are left alone: 1xx, 204, 205, and whatever carries `Content-Range`. A 206
@@ -73,7 +73,7 @@ impl TypeList {
     }
 }
 
-/// What the policy says about a response.
+/// The policy's decision about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Not ours: nothing of it changes.

@@ -1,4 +1,4 @@
-//! Whether a body is worth compressing, judged by a sample of it in a few microseconds.
+//! Decides from a sample, in a few microseconds, whether a body is worth compressing.
 //!
 //! Four pieces, 4 KB together, go through a cheap stand-in for a compressor: repeats of four bytes and more are found
 //! with a small hash table, the bytes between them are counted, and the size is estimated as the entropy of those bytes
@@ -60,7 +60,7 @@ fn estimate_sample(data: &[u8]) -> u32 {
     let (mut at, mut literal_start, mut misses) = (0, 0, 0_usize);
     while let Some(four) = data.get(at..).and_then(<[u8]>::first_chunk::<4>) {
         let hash = u32::from_le_bytes(*four).wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS);
-        // Positions are stored plus one, so that an empty place is told from position 0; both fit, a sample is 4 KB.
+        // Positions are stored plus one, so that an empty slot differs from position 0; both fit, a sample is 4 KB.
         let candidate = usize::from(std::mem::replace(&mut table[hash as usize], (at + 1) as u16));
         if candidate == 0 || data[candidate - 1..].first_chunk::<4>() != Some(four) {
             misses += 1;

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 /// Gzip's window as a power of two: 32 KB, the only one that decoders must know.
 const GZIP_WINDOW: u8 = 15;
 
-/// How much input is compressed before the thread's other tasks get their turn.
+/// Amount of input that is compressed before the thread's other tasks get their turn.
 pub const SLICE: usize = 64 * 1024;
 
 /// An encoder that is fed piece by piece.
@@ -97,7 +97,7 @@ fn deflate(encoder: &mut Compress, mut data: &[u8], mode: FlushCompress) -> io::
         let before = encoder.total_in();
         let status = encoder.compress_vec(data, &mut output, mode).map_err(io::Error::other)?;
         data = &data[(encoder.total_in() - before) as usize..];
-        // Room left over means that nothing is held back, except at the end, which is told by name.
+        // Room left over means that nothing is held back, except at the end, which has its own result.
         let done = match mode {
             FlushCompress::Finish => status == Status::StreamEnd,
             _ => data.is_empty() && output.len() < output.capacity(),
@@ -238,7 +238,7 @@ impl Encoded {
     }
 }
 
-/// What a poll returns.
+/// Result of a poll.
 type Part = Poll<Option<io::Result<Chunk>>>;
 
 impl ChunkStream for Encoded {

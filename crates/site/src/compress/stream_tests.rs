@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-/// What a source does when it is asked.
+/// A source's reaction to a poll.
 enum Step {
     Chunk(Vec<u8>, bool),
     Wait,

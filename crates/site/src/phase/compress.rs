@@ -74,7 +74,7 @@ fn encode(
 fn note(admission: Admission, asked: &Asked, response: &Response, label: Option<&'static str>) {
     match (label, response.body().as_full()) {
         (Some(_), Some(encoded)) => admission.complete(encoded.clone()),
-        // Not for want of memory for an encoder.
+        // Unless memory for an encoder was missing.
         (None, _) if asked.encodes() => admission.useless(),
         _ => {}
     }
@@ -186,14 +186,14 @@ fn streamed(
     (response, label)
 }
 
-/// What a stream had ready.
+/// Data that a stream had ready.
 struct Ready {
     chunks: VecDeque<io::Result<Chunk>>,
     /// The stream has ended, and no chunk is an error.
     end: bool,
 }
 
-/// Takes parts that are ready until they have `enough` bytes. Whoever asks the stream next registers for what is not.
+/// Takes ready parts until they have `enough` bytes. The next poll of the stream registers for the rest.
 fn gather(stream: &mut Stream, enough: usize) -> Ready {
     let mut chunks = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -277,7 +277,7 @@ mod tests {
         format!("<p>This is line {number} of a page that repeats itself.</p>\n").repeat(60).into()
     }
 
-    /// What a client with this `Accept-Encoding` gets: label, whether the body is at hand, its bytes.
+    /// The response for a client with this `Accept-Encoding`: label, whether the body is complete, its bytes.
     fn send(compressor: &Compressor, accept: &'static str, body: Body) -> (Option<&'static str>, bool, Vec<u8>) {
         let mut response = Response::new(body);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));

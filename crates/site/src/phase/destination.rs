@@ -183,8 +183,8 @@ fn file_response(
     Ok(response)
 }
 
-/// What rules say of what will be served, where that has another name than the request: a response ends it. A page for an
-/// error that not everybody may have is none.
+/// Applies rules to what will be served, if that has another name than the request: a response ends it. An error page
+/// that is protected is not used.
 async fn judged(
     site: &Site,
     exchange: &mut Exchange,
@@ -211,7 +211,7 @@ fn files_for<'a>(site: &'a Site, lookup: &Lookup<'a>, name: &'a [u8]) -> (&'a St
     else {
         return (&site.static_files, name);
     };
-    // An alias of one file: it is among those beside it.
+    // An alias of a single file: its siblings' root.
     if rest.is_empty() {
         (site.files_of(place), place.directory.file_name().unwrap_or_default().as_bytes())
     } else {

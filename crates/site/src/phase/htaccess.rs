@@ -52,7 +52,7 @@ impl World for Machine<'_> {
     }
 
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>> {
-        // What has become a pipe since it was looked at must not hold the thread up.
+        // A file that became a pipe since it was checked must not block the thread.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         if !file.metadata()?.is_file() {
@@ -72,7 +72,7 @@ impl World for Machine<'_> {
     }
 }
 
-/// Asks the files of the request's site. What is dear, as reading a file is, is done by a thread beside the I/O threads.
+/// Queries the files of the request's site. Expensive work, such as reading a file, is done on a separate thread.
 async fn ask<T: Send + 'static>(
     exchange: &Exchange,
     path: &[u8],
@@ -80,7 +80,7 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let site = exchange.site.clone();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
-    // Where a warm-up's requests lead is found before the site serves, by a thread that nobody waits for.
+    // The destinations of warm-up requests are found before the site serves, on a thread without clients.
     let here = Machine { site: &site, shared: exchange.purpose != Some(Purpose::WarmUp) };
     let asked = with_facts(exchange, path, |facts| {
         question(htaccess, facts, &here).map_err(|Dear| Box::new(OwnedFacts::from(facts)))
@@ -113,10 +113,10 @@ impl Responder for HtaccessFiles {
     }
 }
 
-/// What `.htaccess` files make of a request.
+/// Handles a request by `.htaccess` files.
 async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
-    // The files say where a request leads; what rules have made of its target does not count beside them.
+    // The files decide the destination of a request; rewrites by rules do not count.
     if let Some(ruled) = &mut exchange.ruled {
         ruled.outcome.query = None;
     }
@@ -146,7 +146,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     Ok(response)
 }
 
-/// What the decision leads to; an error is the server's own response.
+/// Serves the decision; an error is the server's own response.
 async fn serve<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -187,7 +187,7 @@ fn declared_length(exchange: &Exchange) -> u64 {
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// What the path names, after all redirects.
+/// The target of the path, after all redirects.
 async fn target<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -240,7 +240,7 @@ async fn target<U: Upstream>(
     }
 }
 
-/// What another server is asked for: the path and the query as the files have left them.
+/// The target for an upstream server: the path and query as the files have left them.
 fn proxied(exchange: &Exchange, path: &[u8]) -> Bytes {
     let own = &exchange.head.target;
     if plain_path(own.path()).is_ok_and(|own| *own == *path) && exchange.query() == own.query() {
@@ -268,7 +268,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
     }));
 }
 
-/// Who came in, or the response that asks who it is.
+/// The authenticated user, or the response that asks for credentials.
 async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
     let mut user = None;
     if !exchange.asks_for_access() {
@@ -311,7 +311,7 @@ async fn error_document<U: Upstream>(
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
             return (response, Maker::Server, decision);
         }
-        // Who is not let in must be asked for a password, not sent away.
+        // Unauthenticated clients must be asked for a password, not redirected.
         Some(ErrorDocument::Address(address)) if status != StatusCode::UNAUTHORIZED => {
             if let Ok(location) = HeaderValue::from_str(address) {
                 response = Response::new(Body::empty());
@@ -384,7 +384,7 @@ async fn finished(
     }
 }
 
-/// What the rules may know of the request.
+/// Facts about the request for the rules.
 fn with_facts<T>(exchange: &Exchange, path: &[u8], ask: impl FnOnce(&Facts<'_>) -> T) -> T {
     let (site, head, peer): (&Site, _, _) = (&exchange.site, &exchange.head, &exchange.connection.peer);
     let (client, host) = (&exchange.client, exchange.host_text());

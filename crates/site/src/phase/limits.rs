@@ -145,11 +145,11 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Every place where a request can name its host: `Host`, an absolute target, and HTTP/2's `:authority`.
+/// Checks every place where a request can name its host: `Host`, an absolute target, and HTTP/2's `:authority`.
 ///
-/// RFC 9112 3.2: exactly one `Host` in HTTP/1.1; older requests may have none, newer ones have `:authority`. What counts for
-/// scripts is the authority if there is one, so it must be valid like a `Host`, without a user's name (RFC 9110 4.2.4).
-/// HTTP/1.1 has servers ignore a `Host` beside it; in HTTP/2 the two must agree (RFC 9113 8.3.1).
+/// RFC 9112 3.2: exactly one `Host` in HTTP/1.1; older requests may have none, newer ones have `:authority`. Scripts
+/// see the authority if there is one, so it must be valid like a `Host`, without a user's name (RFC 9110 4.2.4).
+/// HTTP/1.1 tells servers to ignore a `Host` next to it; in HTTP/2 the two must agree (RFC 9113 8.3.1).
 fn check_host(head: &Head) -> Result<(), Refusal> {
     let authority = head.target.authority();
     if authority.is_some_and(|authority| !is_host(authority)) {

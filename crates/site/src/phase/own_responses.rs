@@ -11,7 +11,7 @@ use bytes::Bytes;
 use howdah_protocol::{Body, RequestBody, Response};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// Responds to certificate authorities. All else goes its way: an application may have an ACME client of its own.
+/// Responds to certificate authorities. Other paths go on: an application may have its own ACME client.
 pub(crate) struct Challenge;
 
 impl Responder for Challenge {

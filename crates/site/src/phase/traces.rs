@@ -1,4 +1,4 @@
-//! What a request that has ended says of itself in its span.
+//! Attributes of an ended request for its span.
 
 use crate::exchange::Exchange;
 use crate::forwarded::split_port;

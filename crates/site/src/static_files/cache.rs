@@ -20,7 +20,7 @@ pub(super) struct Opened {
     pub(super) twins: Vec<Arc<Content>>,
     /// When the file system was last asked about the file, in milliseconds of the owner's clock.
     pub(super) checked: AtomicU64,
-    /// The same about its twins.
+    /// When its twins were last checked.
     pub(super) twins_checked: AtomicU64,
     /// A write that followed at once would not show: the next request loads it again.
     pub(super) loaded_within_a_tick: bool,
@@ -44,7 +44,7 @@ impl Opened {
         self.twins.iter().find(|twin| twin.coding == Some(coding))
     }
 
-    /// How many descriptors it holds.
+    /// Number of descriptors that it holds.
     fn cost(&self) -> usize {
         1 + self.twins.len()
     }
@@ -103,8 +103,8 @@ impl Cache {
             }
             None => shard.order.push_back(path.into()),
         }
-        // Second chance: the oldest goes, unless it was used since it was last considered. Each entry is passed over
-        // at most once, so this ends; the newest is never the victim of its own insertion.
+        // Second chance: the oldest entry is evicted, unless it was used since it was last considered. Each entry is
+        // passed over at most once, so this ends; the newest is never the victim of its own insertion.
         let mut chances = shard.order.len();
         while shard.cost > self.capacity && shard.order.len() > 1 {
             let Some(oldest) = shard.order.pop_front() else { break };
@@ -136,7 +136,7 @@ impl Cache {
         }
     }
 
-    /// How many descriptors are held.
+    /// Number of descriptors held.
     pub(super) fn descriptors(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).cost).sum()
     }

@@ -14,7 +14,7 @@ pub(super) enum Coding {
 impl Coding {
     pub(super) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-    /// What is appended to the file's name.
+    /// Extension of the encoded file.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Coding::Brotli => ".br",
@@ -76,7 +76,7 @@ impl Weights {
         self.coded[coding as usize].or(self.rest).unwrap_or(0)
     }
 
-    /// The weight of the plain file, which is taken unless excluded, but last where nothing is said about it.
+    /// Weight of the plain file, which is acceptable unless excluded, but last if unmentioned.
     pub(super) fn identity(&self) -> u16 {
         self.identity.unwrap_or(if self.rest == Some(0) { 0 } else { 1 })
     }

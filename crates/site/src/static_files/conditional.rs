@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::entity_tags::Tags;
 
-/// What the conditions of a GET or HEAD lead to.
+/// Result of the conditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Respond as if there were no condition; a `Range` field counts only if `ranges`.
@@ -18,7 +18,7 @@ pub(super) enum Verdict {
     Failed,
 }
 
-/// What a file is compared by.
+/// Validators of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validators<'a> {
     /// The strong entity tag with its quotes.
@@ -52,8 +52,8 @@ pub(super) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, now: Sys
     Verdict::Proceed { ranges: headers.get(IF_RANGE).is_none_or(|field| if_range(field, validators, now)) }
 }
 
-/// Whether the part that the client has is a part of this file: an equal strong tag, or an equal date that is strong,
-/// which it is once a second has passed in which the file would have got another one (section 8.8.2.2).
+/// `true` if the client's part belongs to this file: an equal strong tag, or an equal date that is strong, which it is
+/// once a second has passed in which the file would have got another one (section 8.8.2.2).
 fn if_range(field: &HeaderValue, validators: Validators<'_>, now: SystemTime) -> bool {
     let Ok(text) = field.to_str() else { return false };
     let text = text.trim();
@@ -64,7 +64,7 @@ fn if_range(field: &HeaderValue, validators: Validators<'_>, now: SystemTime) ->
     date == validators.modified && now > SystemTime::UNIX_EPOCH + Duration::from_secs(date.max(0).unsigned_abs() + 1)
 }
 
-/// Whether a tag of the lists in all fields `name` satisfies `equal`, or a field is `*`.
+/// `true` if a tag in the headers `name` satisfies `equal`, or one is `*`.
 fn tags_match(headers: &HeaderMap, name: HeaderName, equal: impl Fn(&[u8]) -> bool) -> bool {
     let fields = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     fields.into_iter().any(|field| field.trim_ascii() == b"*" || Tags(field).any(&equal))

@@ -54,7 +54,7 @@ impl Stamp {
         (self.device, self.inode)
     }
 
-    /// The stamp as a short name that nobody can make: hashed with two numbers of this process.
+    /// The stamp as a short, unforgeable name: hashed with two numbers of this process.
     fn identity(&self) -> FileIdentity {
         static SEEDS: LazyLock<[u64; 2]> = LazyLock::new(|| {
             let random = RandomState::new();
@@ -72,7 +72,7 @@ impl Stamp {
         identity
     }
 
-    /// Whether the file was written to at most this long ago, or in the future.
+    /// `true` if the file was written to at most this long ago, or in the future.
     pub(super) fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.changed > i128::try_from(now.saturating_sub(age).as_nanos()).unwrap_or(0)
@@ -137,14 +137,14 @@ impl Content {
         header(&httpdate::fmt_http_date(now)).unwrap_or_else(|_| self.last_modified.clone())
     }
 
-    /// Whether it is still as it was loaded. What is in memory always is; a file may have been written to in place, and
-    /// the length announced for it must be right.
+    /// `true` if it is unchanged since it was loaded. Data in memory always is; a file may have been written to in
+    /// place, and its announced length must be right.
     pub(super) fn is_intact(&self) -> bool {
         self.small.is_some() || fstat(&self.file).is_ok_and(|stat| Stamp::of(&stat) == self.stamp)
     }
 
-    /// What names its bytes, where they are not in memory. A file that was written to a moment ago has none: the next
-    /// write may leave it with the same times (a clock tick).
+    /// Identity of its bytes, if they are not in memory. A file that was just written to has none: the next write may
+    /// leave it with the same times (a clock tick).
     pub(super) fn identity(&self, now: SystemTime) -> Option<FileIdentity> {
         (self.small.is_none() && !self.stamp.is_younger_than(SETTLED, now)).then(|| self.stamp.identity())
     }

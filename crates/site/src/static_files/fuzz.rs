@@ -1,4 +1,4 @@
-//! What a request for a file asks for, for `crate::fuzz`.
+//! Requests for files, for `crate::fuzz`.
 
 use super::coding::{Coding, Weights};
 use super::conditional::{Validators, evaluate};

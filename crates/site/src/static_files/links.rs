@@ -51,7 +51,7 @@ impl Links {
         self.policy
     }
 
-    /// Whether the path `below` the root may be reached, which really is `real`. `root` is where the root really is.
+    /// `true` if the path `below` the root, which resolves to `real`, may be reached. `root` is the resolved root.
     #[must_use]
     pub fn allow(&self, root: &Path, below: &Path, real: &Path) -> bool {
         match self.policy {
@@ -61,7 +61,7 @@ impl Links {
         }
     }
 
-    /// The same for a path that leads out of the root.
+    /// Decides about a path that leads out of the root.
     #[must_use]
     pub fn allow_outside(&self, root: &Path, below: &Path, real: &Path) -> bool {
         self.policy == Symlinks::Always
@@ -98,7 +98,7 @@ impl Links {
     }
 }
 
-/// Whether a path with all links resolved lies in a directory that rules name, in which `**` stands for whatever lies between.
+/// `true` if a resolved path lies in a directory named by rules, in which `**` matches any directories.
 fn is_below(directory: &Path, real: &Path) -> bool {
     let names: Vec<Component<'_>> = directory.components().collect();
     let Some(at) = names.iter().position(|name| name.as_os_str() == ANY_BELOW) else {
@@ -150,7 +150,7 @@ fn walk(root: &Path, below: &Path) -> Option<Way> {
         }
         way.roots &= meta.uid() == 0;
         let target = std::fs::read_link(&next).ok()?;
-        // What cannot be followed now may lead anywhere.
+        // A link that cannot be resolved now may lead anywhere.
         let leaves =
             || real_path_of(&next).map_or_else(|why| is_out_of_descriptors(&why), |real| !real.starts_with(root));
         if way.leaves.is_none() && leaves() {
@@ -186,7 +186,7 @@ mod tests {
             std::fs::create_dir_all(dir).unwrap();
             std::fs::write(dir.join("x.css"), "").unwrap();
         }
-        // As in a deployment: the directory is behind a link of its own.
+        // As in a deployment: the directory is behind another link.
         symlink("../shared", top.join("app/storage")).unwrap();
         symlink(top.join("app/storage/public"), root.join("storage")).unwrap();
         symlink("../secret", shared.join("out")).unwrap();
@@ -251,7 +251,7 @@ mod tests {
             let real = root.join(below).canonicalize().unwrap();
             policy.allow(&root, Path::new(below), &real)
         };
-        // Whoever runs the test has made the links.
+        // The user of the test has created the links.
         let by_root = rustix::process::geteuid().is_root();
         assert!(allow("x.css"));
         assert_eq!((allow("lib/x.css"), allow("absolute.css")), (by_root, by_root));

@@ -53,7 +53,7 @@ use root::Root;
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 
-/// How long a file's twins are believed to be all there are: one that is new saves bytes a moment later.
+/// Time for which a file's twins are assumed complete: a new one saves bytes a moment later.
 const TWINS: Duration = Duration::from_secs(1);
 /// A file that was written to less than this before it was loaded may be written to once more without a change of its
 /// times, which kernels before 6.13 count in ticks of up to 10 ms.
@@ -169,7 +169,7 @@ impl OpenFile {
         self.0.plain.stamp.size
     }
 
-    /// Whether there is nothing in it.
+    /// `true` if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -207,9 +207,10 @@ impl StaticFiles {
         Self::with_links(root, settings, Vec::new(), withheld)
     }
 
-    /// The same, where any link into these directories is followed.
+    /// Static files where any link into these directories is followed.
     ///
     /// # Errors
+    ///
     /// As for `new`.
     pub fn with_links(
         root: impl Into<PathBuf>,
@@ -274,7 +275,7 @@ impl StaticFiles {
         &self.links
     }
 
-    /// How many descriptors the cache holds.
+    /// Number of descriptors held by the cache.
     #[must_use]
     pub fn open_descriptors(&self) -> usize {
         self.cache.descriptors()
@@ -310,8 +311,8 @@ impl StaticFiles {
         }
     }
 
-    /// Whether the path still leads to this file, as it was loaded. The whole path is walked, so that a root which has
-    /// moved shows as well: one system call for each request if nothing may be taken on trust.
+    /// `true` if the path still leads to this file, as it was loaded. The whole path is walked, so that a moved root
+    /// shows as well: one system call per request if nothing may be cached.
     fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
         let every_time = self.validity == 0;
         if !every_time && !Self::is_due(&opened.checked, now, self.validity) {
@@ -363,7 +364,7 @@ impl StaticFiles {
     }
 }
 
-/// How many descriptors the cache may hold without starving connections: a quarter of what the process may have.
+/// Number of descriptors that the cache may hold without starving connections: a quarter of the process's limit.
 fn descriptors_to_spare() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
@@ -375,7 +376,7 @@ fn twin_path(path: &Path, coding: Coding) -> PathBuf {
     name.into()
 }
 
-/// Whether a twin was made after the file's last change. The second is the unit: packers copy the file's time, some of
+/// `true` if a twin was made after the file's last change. The unit is seconds: packers copy the file's time, some of
 /// them without its fraction.
 fn fresh(twin: &Stamp, plain: &Stamp) -> bool {
     twin.modified.div_euclid(1_000_000_000) >= plain.modified.div_euclid(1_000_000_000)

@@ -20,7 +20,7 @@ impl Span {
     }
 }
 
-/// What a `Range` field asks for.
+/// Result of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Everything: the field is malformed, in another unit, or abusive, all of which a server ignores.
@@ -35,7 +35,7 @@ pub(super) enum Wanted {
 pub(super) fn parse(field: &HeaderValue, len: u64) -> Wanted {
     let Some(list) = field.to_str().ok().and_then(byte_ranges) else { return Wanted::All };
     if len == 0 {
-        // No range of an empty file can be satisfied, but the whole of it is what everybody means.
+        // No range of an empty file can be satisfied; clients mean the whole file.
         return Wanted::All;
     }
     let mut parts = Vec::new();

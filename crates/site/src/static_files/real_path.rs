@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
-/// What the kernel puts behind the name of a file that was deleted in the meantime.
+/// The kernel's suffix for the name of a deleted file.
 pub(super) const DELETED: &[u8] = b" (deleted)";
 
 /// Where a path leads, all links resolved: the kernel walks it once, where the C library would look at each part of it.
@@ -21,7 +21,7 @@ pub(crate) fn real_path_of(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether there was no descriptor left, which says nothing about the file.
+/// `true` if no descriptor was left, which says nothing about the file.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

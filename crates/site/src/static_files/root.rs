@@ -47,7 +47,7 @@ impl Root {
         Ok(Self { directory, real, identity: identity(&stat), links, withheld })
     }
 
-    /// Whether `path` still leads to this directory (a deployment may have moved a link).
+    /// `true` if `path` still leads to this directory (a deployment may have moved a link).
     pub(super) fn is_at(&self, path: &Path) -> bool {
         statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == self.identity)
     }
@@ -109,7 +109,7 @@ impl Root {
         if identity(&judged) == identity(&opened) { Ok(file) } else { Err(Miss::NotFound) }
     }
 
-    /// Whether a file of this name is never sent.
+    /// `true` if a file of this name is never sent.
     fn is_withheld(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
         self.withheld.by_name(path.strip_suffix(DELETED).unwrap_or(path))
@@ -134,7 +134,7 @@ impl Root {
     }
 }
 
-/// Whether `path` is one that may be looked up at all: relative, made of names only, none of them hidden.
+/// `true` if `path` may be looked up: relative, made of names only, none of them hidden.
 pub(super) fn is_visible(path: &Path, dotfiles: bool) -> bool {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() || bytes.contains(&0) {

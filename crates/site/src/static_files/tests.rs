@@ -539,7 +539,7 @@ fn the_cache_is_used_and_can_be_switched_off() {
         if open_files == 0 {
             assert!(!same());
         } else {
-            // What was written a moment ago is not taken on trust.
+            // Recently written files are not cached.
             let began = Instant::now();
             while !same() {
                 assert!(began.elapsed() < Duration::from_secs(60), "never kept");

@@ -14,7 +14,7 @@ use http::StatusCode;
 
 use super::*;
 
-/// How bodies go out.
+/// Form of an outgoing body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// As files.

@@ -1,4 +1,4 @@
-//! Whoever runs the script is hostile, or a fault of the server's own shows: the harm stays with that request.
+//! A hostile script, or a bug of the server: the harm is limited to that request.
 
 use crate::http2::{body, connect, request, run};
 use crate::support::{Client, Server, eventually, settings};
@@ -300,7 +300,7 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
                     while let Some(data) = stream.data().await {
                         match data {
                             Ok(data) => sent.extend_from_slice(&data),
-                            // It would be told again and again.
+                            // It would be logged again and again.
                             Err(error) => {
                                 outcome = Err(error);
                                 break;

@@ -1,4 +1,4 @@
-//! What is refused, and how: 400, 405, 408, 413, 414, 431, and the connection's timeouts.
+//! Refused requests: 400, 405, 408, 413, 414, 431, and the connection's timeouts.
 
 use crate::support::{Server, eventually, settings};
 use howdah_config::ByteSize;

@@ -1,4 +1,4 @@
-//! Requests for PHP: the variables a script gets, and what becomes of its response.
+//! Requests for PHP: a script's variables, and its response.
 
 use crate::support::{Server, settings};
 use std::sync::atomic::Ordering;

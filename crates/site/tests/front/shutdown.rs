@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Waits until the shutdown has begun: nobody listens any more.
+/// Waits until the shutdown has begun: the port is closed.
 fn begins(addr: SocketAddr) {
     eventually("the shutdown", || TcpStream::connect(addr).is_err());
 }

@@ -90,7 +90,7 @@ impl Pipe {
     }
 }
 
-/// What the script at hand does about the body of its response.
+/// The script's behavior towards its response's body.
 enum Content {
     Whole(Bytes),
     Pipe,
@@ -105,7 +105,7 @@ impl ChunkStream for Torn {
     }
 }
 
-/// The service, with a fault of its own in `torn.php`.
+/// The service, with a bug in `torn.php`.
 struct Faulty(Service<Stand>);
 
 impl Handler for Faulty {
@@ -213,7 +213,7 @@ impl Upstream for Stand {
                 writer.push(bytes, false);
                 writer.end();
             }
-            // Not before the response has begun, as nobody knows then how long it will be.
+            // Not before the response has begun, when its length is unknown.
             Content::Pipe => {
                 let pipe = self.pipe.clone();
                 tokio::spawn(async move { pipe.feeds(writer) });
@@ -288,12 +288,12 @@ impl Server {
         Client::new(TcpStream::connect(self.tcp()).unwrap())
     }
 
-    /// One request on a connection of its own.
+    /// One request on a new connection.
     pub(crate) fn get(&self, target: &str) -> Response {
         self.connect().ask(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"))
     }
 
-    /// What sends informational responses of the request with this number, counted from 1, which is running or has been
+    /// The sender of informational responses for the request with this number, counted from 1, which is running or has
     /// run.
     pub(crate) fn interim_of(&self, number: usize) -> Arc<dyn TakesInterim> {
         eventually("the request", || self.stand.requests.load(Ordering::SeqCst) >= number);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
 const FRESH: u128 = 2_000;
 
-/// How often lanes are looked at in which requests wait to be taken.
+/// Interval at which lanes with waiting requests are checked.
 pub(super) const LOOK: Duration = Duration::from_micros(UNTAKEN.as_micros() as u64 / 2);
 
 /// True if a short request may lie behind those of this lane.

@@ -1,4 +1,4 @@
-//! The scheduler under thousands of loads that nobody chose: its own code, with a clock and workers that are played.
+//! The scheduler under thousands of loads that are generated: its real code, with a simulated clock and workers.
 //!
 //! A load is made from a seed: a number of workers, kinds of requests with their service times (even, spread out, with
 //! rare long ones, of a length that changes), and clients (so many at once, arriving by chance, or in waves). The
@@ -7,7 +7,7 @@
 //!
 //! - no request waits for longer than `ALLOWED` while a worker is idle;
 //! - each request is run once, or refused after it has waited for as long as the queue allows;
-//! - every client is served: nobody waits for longer than the work before it takes.
+//! - every client is served: none waits for longer than the work before it takes.
 
 use super::stage::Stage;
 use crate::queue::shares::Shares;
@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-/// How long a request may wait while a worker is idle, in microseconds: it lay behind requests that were expected to be
-/// short, which is noticed by the next look, or the one after that.
+/// Maximum wait of a request while a worker is idle, in microseconds: it was behind requests that were expected to be
+/// short, which the next check, or the one after that, notices.
 const ALLOWED: u64 = 1_000;
 /// Time until a sleeping worker begins a request, in microseconds.
 const WAKE: u64 = 30;
@@ -95,7 +95,7 @@ enum Event {
     Tick,
 }
 
-/// How clients behave.
+/// Behavior of clients.
 #[derive(Debug, Clone, Copy)]
 enum Clients {
     /// So many at once, each asks again when it has its response.
@@ -269,7 +269,7 @@ impl Simulation {
         self.at(micros + self.random.0 % 20, Event::Look);
     }
 
-    /// What the system does after the server has published requests, and the watch after it was told.
+    /// The system's reaction to published requests, and the watch's to its notification.
     fn wake_workers(&mut self) {
         for worker in 0..self.asleep.len() {
             if self.asleep[worker] && self.stage.can_begin(worker) {

@@ -1,8 +1,8 @@
-//! The largest body that is kept for PHP, and what becomes of a larger one.
+//! The largest body that is kept for PHP, and the treatment of larger ones.
 //!
-//! PHP has a limit for forms of its own, `post_max_size`, and applications count on how it keeps it: the script runs with an
-//! empty `$_POST` and a `CONTENT_LENGTH` that says why. So such a form is read and dropped. Other bodies are the script's to
-//! read, and one that is not all there would be taken for a shorter one: they are refused.
+//! PHP has its own limit for forms, `post_max_size`, and applications rely on its behavior: the script runs with an
+//! empty `$_POST` and a `CONTENT_LENGTH` that says why. So such a form is read and dropped. Other bodies are read by
+//! the script, which would take a truncated one for a shorter one: they are refused.
 
 use crate::exchange::Exchange;
 use crate::phase::limits::DEFAULT_MAX_BODY;
@@ -31,7 +31,7 @@ impl Allowance {
         of_files.filter(|most| *most < limit.most).map_or(limit, |most| Self { most, drops: false })
     }
 
-    /// The limit beside that of `.htaccess` files.
+    /// The limit apart from `.htaccess` files.
     fn without_files<U: Upstream>(upstream: &U, exchange: &Exchange, target: Target) -> Self {
         if let Some(most) = exchange.max_body() {
             return Self { most, drops: false };

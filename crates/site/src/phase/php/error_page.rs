@@ -1,5 +1,5 @@
-//! The page that `howdah dev` shows in the place of a bare status when PHP did not respond: no worker, one that died, or
-//! one that took too long.
+//! The page of `howdah dev` that replaces a bare status when PHP did not respond: no worker, one that died, or one that
+//! took too long.
 
 use crate::exchange::Exchange;
 use bytes::Bytes;
@@ -40,7 +40,7 @@ pub(super) fn page(fault: &Fault, exchange: &Exchange) -> Response {
     response
 }
 
-/// What happened, with what is known beyond the kind except for the stack.
+/// Description of the fault, with its details except for the stack.
 fn what(fault: &Fault) -> String {
     let what = match fault.kind {
         FaultKind::Deadline => "PHP ran for longer than the deadline of the pool",

@@ -105,12 +105,13 @@ pub(crate) async fn run<U: Upstream>(
     }
 }
 
-/// What rules say of the time that a request may take.
+/// Time limits set by rules.
 const fn limits_of(times: &Times) -> TimeLimits {
     TimeLimits { deadline: times.deadline, cpu: times.cpu, queue: times.queue }
 }
 
-/// Who shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
+/// The number that shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what
+/// one client has.
 fn client_number(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(address) => u64::from(address.to_bits()),

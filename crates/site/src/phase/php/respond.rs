@@ -85,7 +85,7 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<Reason> {
     if words.is_empty() { None } else { Reason::new(words) }
 }
 
-/// Whether a response's head is one that clients and proxies could take at all.
+/// Checks that a response's header is one that clients and proxies accept.
 fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
     if lines.len() > MOST_LINES {
         return Err("more than 1000 header lines");

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep_until};
 /// A body below this size is part of what every request costs.
 const SMALL: usize = 1024;
 
-/// How much may be read, and where it goes.
+/// Limit and storage for a body.
 pub(in crate::phase) struct Room<'a> {
     memory: usize,
     limit: Allowance,
@@ -51,8 +51,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Whether a body of this length could be kept now. Nothing is put aside for it: who announces much would take it from
-    /// those who send it.
+    /// `true` if a body of this length could be kept now. Nothing is reserved: a client that announces much would take
+    /// it from those that send it.
     fn is_for(&self, length: u64) -> bool {
         let budget = if length <= self.memory as u64 { self.budgets.memory } else { self.budgets.spool };
         let room = budget.has_room(length);
@@ -142,7 +142,7 @@ async fn drop_rest(mut length: u64, body: &mut Incoming, patience: &mut Patience
     Ok(RequestBody::Dropped(length))
 }
 
-/// What has been read, and what it is charged.
+/// The data read so far, and its charge.
 struct Store {
     kept: Kept,
     /// To the budget of memory, or of files once there is one.
@@ -227,7 +227,7 @@ impl Store {
                 return Ok(RequestBody::File(OwnedFd::from(file), length, self.charge));
             }
         };
-        // One that is shorter than what a request costs anyway waits without a charge of its own.
+        // A body smaller than the base cost of a request waits without a separate charge.
         Ok(RequestBody::Memory(if bytes.len() < SMALL { bytes } else { self.charge.cover(bytes) }))
     }
 }

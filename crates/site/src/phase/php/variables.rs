@@ -41,7 +41,7 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     encoded.finish()
 }
 
-/// What rules and `.htaccess` files say: variables, who has come in, and settings, as PHP-FPM takes them.
+/// Variables from rules and `.htaccess` files: their own, the user, and settings, in PHP-FPM's form.
 fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let (ruled, changes) = (exchange.ruled.as_deref(), exchange.changes.as_deref());
     if ruled.is_none() && changes.is_none() {
@@ -70,7 +70,7 @@ fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
     }
 }
 
-/// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
+/// Variables of the request: `QUERY_STRING` to `SERVER_PROTOCOL`.
 fn request(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
     let head = &exchange.head;
     let query = encoded.var(VarName::QUERY_STRING, exchange.query().unwrap_or_default());
@@ -95,7 +95,7 @@ fn root<'a>(site: &'a Site, script: &'a Script) -> &'a Path {
     script.root.as_deref().unwrap_or(&site.root)
 }
 
-/// Who speaks with whom, and what runs: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
+/// Variables of the connection and script: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
 fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, script: &Script) {
     let (peer, client) = (&exchange.connection.peer, &exchange.client);
     encoded.var(VarName::REQUEST_SCHEME, if client.https { b"https" } else { b"http" });
@@ -123,8 +123,8 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, sc
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
 }
 
-/// What TLS has agreed on with whoever is connected, by the names that Apache's mod_ssl has for it. `SSL_SERVER_NAME` is
-/// nginx's; a fingerprint has no common name, and is one of SHA-256.
+/// Variables of the TLS session, by the names of Apache's mod_ssl. `SSL_SERVER_NAME` is nginx's; a fingerprint has no
+/// common name, and is one of SHA-256.
 fn tls(encoded: &mut RequestBuilder, session: &Session, now: SystemTime) {
     let mut var = |name: &str, value: &str| {
         encoded.custom_var(name.as_bytes(), value.as_bytes());
@@ -207,7 +207,7 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     }
 }
 
-/// Whose trace it is has been decided where these came in.
+/// The owner of a trace was decided on arrival.
 fn is_of_traces(name: &HeaderName) -> bool {
     matches!(name.as_str(), "traceparent" | "tracestate")
 }
@@ -254,7 +254,7 @@ fn variable_name(name: &HeaderName) -> Option<Variable> {
 
 type KnownHeaders = HashMap<HeaderName, VarName, BuildHasherDefault<QuickHasher>>;
 
-/// Looked up for every header of every request, and nobody can add to the table: speed is all that counts.
+/// Looked up for every header of every request, and clients cannot add entries: only speed counts.
 #[derive(Default)]
 struct QuickHasher(u64);
 

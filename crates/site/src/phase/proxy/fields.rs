@@ -33,13 +33,13 @@ const ABOUT_THE_CLIENT: [HeaderName; 9] = [
     HeaderName::from_static("x-forwarded-ssl"),
 ];
 
-/// How this server calls itself in `Via` (RFC 9110 7.6.3).
+/// This server's name in `Via` (RFC 9110 7.6.3).
 const VIA: &str = "howdah";
 
 /// A request that has been through so many servers of this kind goes in a circle.
 const MOST_TIMES: usize = 8;
 
-/// Whether a request has come through servers like this one too often.
+/// `true` if a request has passed too many servers like this one.
 pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
     let words = headers.get_all(header::VIA).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
     words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MOST_TIMES
@@ -156,7 +156,7 @@ fn element(client: &Client, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8
         None => "unknown".to_owned(),
     };
     let mut element = format!("for={node};proto={}", if client.https { "https" } else { "http" }).into_bytes();
-    // What may be in a host has no quotation mark and no backslash.
+    // A valid host has no quotation mark and no backslash.
     if let Some(host) = host {
         element.extend_from_slice(b";host=\"");
         element.extend_from_slice(host);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What the client did wrong.
+/// The client's mistake.
 #[derive(Debug)]
 pub(super) enum Trouble {
     TooLarge,
@@ -17,10 +17,10 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-/// Where it is noted, for whoever responds.
+/// Place to record it, for the responder.
 pub(super) type Noted = Arc<Mutex<Option<Trouble>>>;
 
-/// See above.
+/// A body that is watched for mistakes.
 #[derive(Debug)]
 pub(super) struct Inbound {
     body: RequestBody,
@@ -32,7 +32,7 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    /// The same body, watched.
+    /// The watched body.
     pub(super) fn watch(body: RequestBody, site: &Site, left: u64) -> (RequestBody, Noted) {
         let trouble = Noted::default();
         if body.is_none() {

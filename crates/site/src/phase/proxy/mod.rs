@@ -1,5 +1,5 @@
-//! Phase "proxy": hands a request on to another server. What the client's connection and its headers say about the client is
-//! written down for that server here (`forwarded`); how it is reached is the business of whoever implements `upstream`.
+//! Phase "proxy": hands a request on to another server. Facts about the client, from its connection and headers, are
+//! written into the request here (`forwarded`); the implementation of `upstream` reaches the server.
 
 mod fields;
 mod inbound;

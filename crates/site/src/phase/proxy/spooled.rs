@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 /// Bytes that one part has.
 const PART: usize = 64 * 1024;
 
-/// The body, for whoever sends it.
+/// The body, for its sender.
 pub(super) fn body(spooled: Spooled) -> RequestBody {
     match spooled {
         // No body of a proxied request is dropped (`Allowance::of_proxy`).

@@ -1,4 +1,4 @@
-//! Who may come in: limits of clients, and users with passwords.
+//! Access control: limits of clients, and users with passwords.
 
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;

@@ -1,6 +1,6 @@
-//! The page of a directory without an index, where a rule allows it: names, sizes and times of what could be asked for.
+//! The page of a directory without an index, where a rule allows it: names, sizes and times of what could be requested.
 //!
-//! Pages are kept for a moment (`listings`), and are made by threads beside the I/O threads.
+//! Pages are kept for a moment (`listings`), and are made on separate threads.
 
 use crate::listings::Page;
 use crate::refusal::Refusal;
@@ -86,7 +86,7 @@ fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8]) -> io
     }
     for (is_file, name, details) in names {
         let slash = if is_file { "" } else { "/" };
-        // `./` keeps a name with a colon from being taken for an address of its own.
+        // `./` keeps a name with a colon from being parsed as a URL.
         let _ = writeln!(
             page,
             "<li><a href=\"./{}{slash}\">{}{slash}</a> {details}</li>",
@@ -98,7 +98,7 @@ fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8]) -> io
     Ok(page)
 }
 
-/// What is known of a name; for a link, of its target, where a request for it would be led there.
+/// Metadata of a name; for a link, of its target if a request for it would follow it.
 fn metadata(entry: &DirEntry, files: &StaticFiles, root: &Path, real_root: &Path) -> Option<Metadata> {
     let meta = entry.metadata().ok()?;
     if !meta.is_symlink() {

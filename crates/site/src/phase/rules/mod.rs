@@ -33,7 +33,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a request goes on.
+/// The next step of a request.
 enum Step {
     /// To the next responder.
     On,
@@ -187,7 +187,7 @@ async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) ->
     }
 }
 
-/// What another server is asked for: the path and the query as rules have left them.
+/// The target for an upstream server: the path and query as rules have left them.
 pub(crate) fn target(exchange: &Exchange) -> Bytes {
     let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.as_deref());
     let changed = path.is_some() || exchange.query() != exchange.head.target.query();
@@ -202,7 +202,7 @@ pub(crate) fn target(exchange: &Exchange) -> Bytes {
     target.into()
 }
 
-/// What a request ends with.
+/// The final response of a request.
 fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
     match stop {
         Stop::Status(status, None) if status.as_u16() >= 400 => Err(Refusal::new(status)),

@@ -1,4 +1,4 @@
-//! What rules make of a response: headers, and what other origins may do (the Fetch standard's CORS protocol).
+//! Changes of responses by rules: headers, and access from other origins (the Fetch standard's CORS protocol).
 
 use crate::exchange::Exchange;
 use howdah_protocol::{Body, Response};

@@ -21,19 +21,19 @@ use howdah_rules::{Name, Outcome};
 use http::StatusCode;
 use std::os::unix::ffi::OsStrExt;
 
-/// What a request leads to.
+/// The destination of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Served<'a> {
     /// The path that its route was found for: decoded and normalised. None: the one that was asked for.
     pub path: Option<&'a [u8]>,
-    /// Whether the settings name it for every request of its kind (`try_files`, a page for errors).
+    /// The settings name it for every request of its kind (`try_files`, an error page).
     pub stands_in: bool,
-    /// What serves it.
+    /// Its route.
     pub route: &'a Route,
 }
 
-/// What rules say of what will be served, where that has another name than what they were asked about. None: nothing, as
-/// nearly always.
+/// Applies rules to what will be served, if that has another name than the one they matched. Almost always there is
+/// nothing to apply.
 pub(crate) fn judge(
     site: &Site,
     exchange: &Exchange,
@@ -100,7 +100,7 @@ fn with_names<T>(
     let stands_in = served.stands_in || front.is_some() || is_index(site, &lookup, name, &asked);
     let name_of = |path, elsewhere| Name { path, elsewhere, served: true };
     let names = [
-        // What a rewrite has hidden from rules behind it, and the application sees nevertheless.
+        // A name that a rewrite has hidden from later rules, but that the application sees.
         rewritten.then_some(Name { path: &asked, elsewhere: false, served: false }),
         rewritten.then(|| name_of(path, !stands_in)),
         (name != path).then(|| name_of(name, false)),
@@ -117,7 +117,7 @@ fn with_names<T>(
     then(&found[..count], &asked)
 }
 
-/// Whether a script stands for all paths that name no file.
+/// `true` if a script stands for all paths without a file.
 fn is_front_controller(site: &Site, lookup: &Lookup<'_>, script: &Script) -> bool {
     let named = match lookup.front_controller {
         Some(named) => named.map(|name| &**name),
@@ -128,7 +128,7 @@ fn is_front_controller(site: &Site, lookup: &Lookup<'_>, script: &Script) -> boo
     named || pool.and_then(|pool| pool.script.as_ref()).is_some_and(|own| own.as_os_str().as_bytes() == script.filename)
 }
 
-/// Whether a name is the index of the directory that was asked for, or of the root, as applications have it in their
+/// `true` if a name is the index of the requested directory, or of the root, as applications write it in their
 /// `.htaccess` files.
 fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool {
     let indexes = lookup.index.map_or(&*site.settings.index, |index| index);
