@@ -1,7 +1,7 @@
 //! `howdah`: the command line (`commands`), the server that it runs (`server`), and what both say to each other through the
 //! admin endpoint (`control`).
 #![forbid(unsafe_code)]
-// They panic where nobody reads: see `output`.
+// They panic if the output is closed: see `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;

@@ -1,6 +1,6 @@
-//! What commands print. Whoever reads it may leave before its end (`howdah check | head -1`): the rest is for nobody then, and the
-//! command goes on, since its exit status and what it does beside count as before. `println!` would panic; clippy keeps it and
-//! its like out of this crate (`main.rs`).
+//! Output of commands. Its reader may close it early (`howdah check | head -1`): the rest is dropped, and the command
+//! goes on, since its exit status and side effects still count. `println!` would panic; clippy keeps it and its like
+//! out of this crate (`main.rs`).
 
 use anyhow::{Context, Result};
 use howdah_observe::escape;
@@ -12,12 +12,12 @@ pub(crate) fn print(text: impl AsRef<str>) -> Result<()> {
     print_while_read(text).map(drop)
 }
 
-/// The same; false once nobody reads any more.
+/// Prints, and returns `false` once the reader has closed the output.
 pub(crate) fn print_while_read(text: impl AsRef<str>) -> Result<bool> {
     print_bytes(escape::lines(text.as_ref()))
 }
 
-/// The same for what is no text, or is meant to steer a terminal.
+/// Prints bytes that are no text, or that control a terminal.
 pub(crate) fn print_bytes(bytes: impl AsRef<[u8]>) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     is_read(out.write_all(bytes.as_ref()).and_then(|()| out.flush()))
@@ -41,12 +41,12 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// The same for a message that may have several lines.
+/// Makes a message with several lines safe to print.
 pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
-/// A line on standard error. If that fails, there is nobody to tell.
+/// Prints a line on standard error. A failure to do so is ignored.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", escape::lines(&line.to_string()));
 }

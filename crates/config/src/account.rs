@@ -93,7 +93,6 @@ impl Settings {
     /// The account that the server switches to; `None`: it keeps its user.
     ///
     /// # Errors
-    ///
     /// The missing name.
     pub fn account(&self) -> Result<Option<Account>, String> {
         let Some(user) = &self.user else { return Ok(None) };
@@ -112,7 +111,6 @@ impl Settings {
     /// The account that a pool's PHP runs as; `None`: the user that starts the server.
     ///
     /// # Errors
-    ///
     /// The missing name.
     pub fn account_of(&self, pool: &PoolSettings) -> Result<Option<Account>, String> {
         let php = &pool.php;

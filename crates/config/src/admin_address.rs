@@ -31,7 +31,6 @@ pub struct AdminAddress {
 /// those with a socket in the usual directories.
 ///
 /// # Errors
-///
 /// Mistakes in the relevant settings, or several responding servers.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())

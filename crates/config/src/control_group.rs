@@ -15,7 +15,6 @@ const PERIOD: f64 = 100_000.0;
 /// Each file and its content.
 ///
 /// # Errors
-///
 /// The first mistake.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, String> {
     written.iter().map(|(name, value)| Ok((name.clone(), one(name, value.trim())?))).collect()

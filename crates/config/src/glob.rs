@@ -20,7 +20,6 @@ impl Glob {
     /// A pattern; relative ones start at `dir`.
     ///
     /// # Errors
-    ///
     /// The mistake in it.
     pub fn new(pattern: &str, dir: &Path) -> Result<Self, String> {
         if pattern.is_empty() {

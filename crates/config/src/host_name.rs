@@ -5,7 +5,6 @@ use std::net::IpAddr;
 /// Normalizes a host's name or address for comparison: lower case, no final dot.
 ///
 /// # Errors
-///
 /// The mistake, in words that follow the name.
 pub fn normalize(name: &str) -> Result<String, &'static str> {
     if let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

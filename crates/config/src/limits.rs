@@ -22,7 +22,6 @@ pub const NAMES: [&str; 9] = ["as", "core", "cpu", "data", "fsize", "memlock", "
 /// Reads the limits of a pool.
 ///
 /// # Errors
-///
 /// The first mistake.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<Limit>, String> {
     written.iter().map(|(name, value)| one(name, value)).collect()

@@ -68,7 +68,6 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
 /// Loads settings and their mistakes, for commands that only look: wrong values count as unset.
 ///
 /// # Errors
-///
 /// No `howdah.toml` could be read.
 pub fn load_as_far_as_possible(
     flags: &ServeFlags,
@@ -93,7 +92,6 @@ pub fn load_as_far_as_possible(
 /// Loads only the settings of certificates, for `howdah trust` in any directory.
 ///
 /// # Errors
-///
 /// Mistakes in them.
 pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let around = Surroundings::of_process();

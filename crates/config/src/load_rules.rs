@@ -97,7 +97,6 @@ impl SiteRules {
     /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not checked.
     ///
     /// # Errors
-    ///
     /// Mistakes in the others.
     pub fn between(&self, before: &str, behind: &str) -> Result<Self, String> {
         let (before, behind) = (of_text(before)?, of_text(behind)?);

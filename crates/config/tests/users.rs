@@ -45,7 +45,7 @@ fn only_root_becomes_somebody_else() {
     let errors = site.errors().join("\n");
     assert!(errors.contains("only root can become nobody; the server was started by 4294960000"), "{errors}");
     assert!(errors.contains("only root can become root"), "{errors}");
-    // Whoever it is already may be named.
+    // The current user may be named.
     let nobody = howdah_config::Account::find("nobody", &[]).unwrap();
     site.write("howdah.toml", "user = \"nobody\"\n[php]\nuser = \"nobody\"\n");
     site.uid = Some(nobody.uid);

@@ -11,12 +11,12 @@ use std::os::fd::BorrowedFd;
 /// Bodies from this size on are charged while they wait in a connection, of which there are as many as connections.
 const HELD_BY_CONNECTION: usize = 16 * 1024;
 
-/// The same in a stream of a connection, of which there are many more.
+/// Bytes held by one stream of a connection, of which there are many.
 const HELD_BY_STREAM: usize = 1024;
 
-/// A whole body in memory that is not the server's own, such as a ring that another process writes to: the bytes may change at
-/// any time, so nobody gets a slice of them. It is to be used or copied within the turn of the task that has it; dropping it gives
-/// the memory back.
+/// A whole body in memory that is not the server's own, such as a ring that another process writes to: the bytes may
+/// change at any time, so there are no slices of them. Use or copy it within the turn of the task that has it; dropping
+/// it gives the memory back.
 pub trait HeldBytes: Send + Sync {
     /// Its length, which does not change.
     fn len(&self) -> usize;
@@ -32,7 +32,7 @@ pub trait HeldBytes: Send + Sync {
     /// A copy of the bytes from position `from` on.
     fn copy_from(&self, from: usize) -> Vec<u8>;
 
-    /// Whether its bytes are these.
+    /// `true` if its bytes are these.
     fn equals(&self, other: &[u8]) -> bool;
 
     /// Writes `before` (at most seven slices) and then the bytes to a socket, without waiting; returns how many bytes the
@@ -90,7 +90,7 @@ impl Whole {
         }
     }
 
-    /// Whether its bytes are these.
+    /// `true` if its bytes are these.
     #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
         match self {
@@ -109,7 +109,7 @@ impl Whole {
     }
 }
 
-/// Is told of a response's end. Dropped without a word if the response never began.
+/// Notified of a response's end. Dropped silently if the response never began.
 pub trait Ending: Send {
     /// So many bytes of the body were handed over, `complete` if these are all of it.
     fn ended(self: Box<Self>, bytes: u64, complete: bool);
@@ -181,7 +181,7 @@ impl Body {
         }
     }
 
-    /// What talks over the connection after a response of status 101.
+    /// The upgraded protocol, after a response of status 101.
     #[must_use]
     pub fn upgrade(upgrade: Box<dyn Upgrade>) -> Self {
         Self::of(Kind::Upgrade(upgrade))
@@ -248,8 +248,8 @@ impl Body {
         let multiplexed = connection.state.is_multiplexed();
         let least = if multiplexed { HELD_BY_STREAM } else { HELD_BY_CONNECTION };
         let Kind::Whole(whole) = &self.kind else { return true };
-        // What is held elsewhere goes out at once in HTTP/1, or is charged with what waits of it. In HTTP/2 it goes when its
-        // stream's turn comes, whenever that is.
+        // Bytes held elsewhere go out at once in HTTP/1, or are charged with what waits of them. In HTTP/2 they go when
+        // their stream's turn comes, whenever that is.
         if whole.len() < least || (matches!(whole, Whole::Held(_)) && !multiplexed) {
             return true;
         }
@@ -263,7 +263,7 @@ impl Body {
         true
     }
 
-    /// Ties to the body who is told of its end.
+    /// Adds a receiver for the body's end.
     pub fn carry(&mut self, ending: Box<dyn Ending>) {
         self.ending = Some(ending);
     }
@@ -293,12 +293,12 @@ impl Body {
         Ok(())
     }
 
-    /// The same without its bytes: who is told of its end still is.
+    /// The body without its bytes; the receiver of its end stays.
     pub(crate) fn emptied(self) -> Self {
         Self { kind: Kind::Empty, ending: self.ending }
     }
 
-    /// The parts of it, for whoever sends it.
+    /// Its parts, for the sender.
     pub(crate) fn open(self) -> (Kind, Delivery) {
         (self.kind, Delivery { ending: self.ending, sent: 0, complete: false })
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use tokio::net::TcpStream;
 
-/// What of a ClientHello is looked at. Those of today have up to two kilobytes; one that is longer than this gets what there is.
+/// Maximum size of a ClientHello that is inspected. Today's have up to two kilobytes; a longer one is cut.
 const LONGEST: usize = 8 * 1024;
 /// TLS' type of records that hold the handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 22;
@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 22;
 const RECORD_HEAD: usize = 5;
 const MESSAGE_HEAD: usize = 4;
 
-/// Waits until there is a certificate for whom the client wants, or there is to be none. Returns what the client has sent.
+/// Waits until the client's certificate exists or is refused. Returns the data that the client has sent.
 pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &Demand) -> Bytes {
     let sent = hello(stream).await;
     if let Some(name) = name_in(&sent)
@@ -29,7 +29,8 @@ pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &De
     sent.into()
 }
 
-/// What a client sends first. It is parsed once, when it is complete: one that comes byte by byte costs a count for each.
+/// The client's first data. It is parsed once, when it is complete: one that arrives byte by byte costs a count for
+/// each.
 async fn hello(stream: &TcpStream) -> Vec<u8> {
     let mut sent = Vec::new();
     while !is_complete(&sent) && sent.len() < LONGEST {
@@ -53,8 +54,7 @@ fn read(stream: &TcpStream, sent: &mut Vec<u8>) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Whether the first handshake message is there as a whole, which may lie in several records. What is no handshake is left to
-/// TLS to refuse.
+/// `true` if the first handshake message is complete, possibly in several records. TLS refuses anything else.
 fn is_complete(bytes: &[u8]) -> bool {
     let (mut rest, mut head, mut length) = (bytes, [0; MESSAGE_HEAD], 0);
     loop {

@@ -17,7 +17,7 @@ const MIN_HEAD_BUFFER: usize = 256 * 1024;
 /// Header lines of a request that HTTP/2 has room for. Cookies come one by one there.
 const MOST_LINES: usize = 512;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
     /// Speak HTTP/2 to clients that begin with it.
@@ -33,16 +33,16 @@ pub struct Shared {
     /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
     /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself responds with 431.
     pub header_list: usize,
-    /// What everything that waits is charged to.
+    /// Budgets for everything that waits.
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// Who gets certificates that there are none of yet.
+    /// Obtains missing certificates.
     pub(crate) demand: OnceLock<Demand>,
 }
 
 impl Shared {
-    /// What the settings say.
+    /// The settings.
     #[must_use]
     pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
@@ -79,9 +79,9 @@ impl Shared {
 pub struct Connection {
     /// Both ends.
     pub peer: Peer,
-    /// What was agreed on, if the connection is encrypted.
+    /// The TLS session, if the connection is encrypted.
     pub session: OnceLock<Box<Session>>,
-    /// What its requests hold of the budgets together, if it may have several at once.
+    /// Its requests' common share of the budgets, if it may have several at once.
     pub share: OnceLock<Arc<Share>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: State,
@@ -101,7 +101,7 @@ impl Connection {
         Self::new(shared, peer, 1)
     }
 
-    /// The same connection for those who ask whose it is, after its client has moved to another address.
+    /// A copy of the connection's facts after its client has moved to another address.
     pub(crate) fn moved(&self, peer: Peer) -> Self {
         let (state, informational) = (State::new(1), Queue::default());
         state.set_multiplexed();

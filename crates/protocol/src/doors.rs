@@ -1,4 +1,5 @@
-//! What a running front listens on: addresses are opened, closed and told another TLS while it serves.
+//! The listening addresses of a running front: they are opened, closed and given another TLS configuration while it
+//! serves.
 //!
 //! Each has a task on the first I/O thread that accepts and hands connections to the thread with the fewest. Closing one
 //! leaves the connections alone that came through it. All of them may be left to another process (`leave`).
@@ -15,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// See above.
+/// The listening addresses.
 #[derive(Debug)]
 pub struct Doors {
     /// The first I/O thread's.
@@ -38,13 +39,13 @@ struct Door {
     task: JoinHandle<()>,
 }
 
-/// Who accepts at a door.
+/// The acceptor of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepting {
     Here,
     /// Another process does.
     Elsewhere,
-    /// Nobody does, or whoever keeps the socket for the next process.
+    /// None, or the holder of the socket for the next process.
     NotHere,
 }
 
@@ -67,7 +68,7 @@ impl Doors {
         open.push(Door { asked, tls, handle, stop, task });
     }
 
-    /// What another process needs to go on at all of them. None if one lacks a descriptor.
+    /// Handles with which another process can continue all of them. `None` if one lacks a descriptor.
     #[must_use]
     pub fn handles(&self) -> Option<Vec<Arc<ListenerHandle>>> {
         self.lock().iter().flatten().map(|door| door.handle.clone()).collect()
@@ -91,7 +92,7 @@ impl Doors {
         Leaving(doors)
     }
 
-    /// Closes what was opened for these addresses, HTTP/3 beside them too.
+    /// Closes these addresses, with their HTTP/3.
     pub fn close(&self, addresses: &[ListenAddr]) {
         if let Some(open) = self.lock().as_mut() {
             open.retain(|door| !addresses.contains(&door.asked));
@@ -156,8 +157,8 @@ async fn accept(
         let waiting = Waiting { accepted: Some(accepted), handles };
         async move {
             let _waiting = waiting;
-            // At the limit connections that nobody uses make room. Where there are none, further ones wait in the kernel's
-            // queue, as they would before a busy server.
+            // At the limit idle connections make room. If there are none, further ones wait in the kernel's queue, as
+            // they would before a busy server.
             let mut turn = 0;
             let is_full = || {
                 let most = shared.load().max_connections;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::ReadBuf;
 
-/// What a client that knows the server speaks HTTP/2 sends first.
+/// First bytes of a client that knows the server speaks HTTP/2.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 thread_local! {
-    /// What is read to find out the protocol, before it goes to memory of the connection's own.
+    /// Bytes read to detect the protocol, before they move to the connection's memory.
     static FIRST: RefCell<Box<[u8]>> = RefCell::new(vec![0; 8192].into());
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
     serve(handler, connection, socket, ahead, is_h2).await;
 }
 
-/// The same over TLS, where the handshake says which protocol is spoken.
+/// Drives a connection over TLS, where the handshake decides the protocol.
 pub(crate) async fn drive_tls<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
@@ -93,8 +93,8 @@ pub(crate) async fn drive_tls<H: Handler>(
     }
 }
 
-/// Whether a connection that has not begun is to go. Waiting for its first bytes ends when it has gone on for too long, unless
-/// they have come in at that moment.
+/// `true` if a connection that has not begun is to be closed. Waiting for its first bytes ends when it has lasted too
+/// long, unless they arrived at that moment.
 fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
     verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())
 }
@@ -184,7 +184,8 @@ fn speaks_h2(
         }
         let more = FIRST.with_borrow_mut(|space| {
             let mut buf = ReadBuf::new(space);
-            // What a client sends first is usually there when its connection is accepted, and news of it is a turn away.
+            // A client's first data is usually there when its connection is accepted, and the notification is a turn
+            // away.
             if std::mem::take(&mut at_once) {
                 socket.read_at_once(&mut buf);
             }

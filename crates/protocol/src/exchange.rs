@@ -1,7 +1,7 @@
 //! The one interface between the two halves of the front.
 //!
-//! A connection makes a [`Request`] of what came in and gives it to its [`Handler`], which returns a [`Response`]. That is
-//! all; whatever protocol the client speaks looks the same from here. Both sides keep to these rules:
+//! A connection makes a [`Request`] of what came in and gives it to its [`Handler`], which returns a [`Response`]. That
+//! is all; all protocols look the same from here. Both sides keep to these rules:
 //!
 //! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks for a
 //!   part. A handler that has read none or some of it may respond all the same: the connection reads what is there, or ends
@@ -12,17 +12,16 @@
 //!   what comes later is dropped, so none of them can get behind the response's head or into another response.
 //! - **The response's body is pulled as well**, as fast as the client takes it. Each kind of body goes out the cheapest way that
 //!   the connection has: files by `sendfile`, memory held elsewhere directly from there.
-//! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** in the place of a body, which then talks over the
+//! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then talks over the
 //!   connection, or in HTTP/2 over the request's stream; see [`Head::asks_to_upgrade`] for who may get one.
-//! - **The response's end is told** to the [`Ending`] that its body carries: how many bytes of body have been handed
-//!   over, and whether these were all.
+//! - **The response's end is reported** to the [`Ending`] that its body carries: how many bytes of body have been
+//!   handed over, and whether these were all.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
 //!   connection, so a handler that may panic contains it (`panics`).
 //!
-//! The handler decides on status, fields and body. The connection adds `Date`, and decides on everything that is about itself:
-//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. A stream that brings a
-//! `Content-Length` of its own is held to it: what is too much is not sent, and where something is missing the response does
-//! not look complete.
+//! The handler decides on status, fields and body. The connection adds `Date`, and decides on everything about itself:
+//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. A stream with a
+//! `Content-Length` is held to it: excess is not sent, and if something is missing the response does not look complete.
 
 use crate::body::Body;
 use crate::connection::Connection;
@@ -43,8 +42,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Responds to a request.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// Whether what this peer says about others (a proxy, about its clients) is believed; asked once for each connection. `None`:
-    /// it is connected over a Unix socket.
+    /// `true` if this peer's statements about others (a proxy's, about its clients) are trusted; asked once for each
+    /// connection. `None`: a Unix socket.
     fn trusts(&self, peer: Option<IpAddr>) -> bool;
 
     /// Called for each request that the connection refuses because it is none.
@@ -82,7 +81,7 @@ pub struct Request {
     pub connection: Arc<Connection>,
     /// When its head was complete.
     pub received: Instant,
-    /// The same, as a time of day.
+    /// The arrival, as a time of day.
     pub time: SystemTime,
 }
 
@@ -91,7 +90,7 @@ pub struct Request {
 pub struct Head {
     /// The method.
     pub method: Method,
-    /// What is asked for, as the client spelled it.
+    /// The requested target, as the client spelled it.
     pub target: Target,
     /// The protocol's version.
     pub version: Version,
@@ -120,8 +119,8 @@ impl Head {
         }
     }
 
-    /// Whether it came as CONNECT with `:protocol` (RFC 8441). For whoever looks at it, it is the `GET` that it would be over
-    /// HTTP/1.1, and `Upgrade` has its protocol: no client can send that field over HTTP/2, where it makes a request malformed.
+    /// `true` if it came as CONNECT with `:protocol` (RFC 8441). Handlers see the `GET` that it would be over HTTP/1.1,
+    /// with its protocol in `Upgrade`: no client can send that field over HTTP/2, where it makes a request malformed.
     /// But a response with a status of 2xx would mean that the stream speaks that protocol now.
     #[must_use]
     pub fn is_extended_connect(&self) -> bool {
@@ -129,12 +128,12 @@ impl Head {
     }
 }
 
-/// What a client offers to change to.
+/// A client's offer to upgrade.
 #[derive(Debug, Clone)]
 pub struct Offer {
     /// The protocols, as `Upgrade` has them.
     pub protocol: HeaderValue,
-    /// The client has said no more than that: what HTTP/1.1 has of the protocol's own handshake is up to whoever speaks it.
+    /// The client has said no more than that: HTTP/1.1's part of the protocol's handshake is up to its implementation.
     pub bare: bool,
 }
 

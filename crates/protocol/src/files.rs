@@ -1,5 +1,5 @@
-//! A body of files: whole ones, parts of them, and pieces of memory in between. A connection sends them by `sendfile` where it
-//! can; whoever else takes them gets them as they are read.
+//! A body of files: whole ones, parts of them, and pieces of memory in between. A connection sends them by `sendfile`
+//! where it can; other receivers get them as they are read.
 
 use crate::stream::{Chunk, ChunkStream};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ pub struct FileBody {
     identity: Option<FileIdentity>,
 }
 
-/// What names a file in one state of its content: of equal ones the bytes are equal.
+/// Identity of a file in one state of its content: equal identities have equal bytes.
 pub type FileIdentity = [u8; 16];
 
 /// A piece of such a body.
@@ -72,7 +72,7 @@ impl FileBody {
         self.identity.as_ref()
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.remaining
@@ -94,7 +94,7 @@ impl FileBody {
         }
     }
 
-    /// The next piece for a connection that can send files: bytes, or a part that is worth a call of its own.
+    /// The next piece for a connection that can send files: bytes, or a part that is worth a separate call.
     pub(crate) fn next_piece(&mut self) -> Option<io::Result<Piece>> {
         match self.pieces.front() {
             Some(Piece::File(part)) if part.end - part.start > SHORT => {
@@ -145,7 +145,7 @@ impl FilePart {
     }
 }
 
-/// What a body that was announced cannot be told apart from: it must not look complete.
+/// Error of an announced body that is incomplete: it must not look complete.
 pub(crate) fn truncated() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a file became shorter while it was being sent")
 }

@@ -28,7 +28,7 @@ pub struct Front {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How a shutdown ended.
+/// Result of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
     /// Every request was answered.
@@ -40,7 +40,7 @@ pub enum Drained {
 impl Front {
     /// Starts one I/O thread on each runtime (`current_thread`, all drivers enabled); they serve what `listeners` accept.
     ///
-    /// Each thread has a handler of its own from `handler`, and runs `enter` with its number first.
+    /// Each thread has its own handler from `handler`, and runs `enter` with its number first.
     pub fn start<H: Handler>(
         shared: &Arc<Shared>,
         mut handler: impl FnMut(usize) -> H,
@@ -82,13 +82,13 @@ impl Front {
         self.handles.iter().map(IoThreadHandle::open_connections).sum()
     }
 
-    /// What it listens on.
+    /// Its listening addresses.
     #[must_use]
     pub const fn doors(&self) -> &Arc<Doors> {
         &self.doors
     }
 
-    /// What new connections share from now on; those that are open keep what they have.
+    /// State for new connections; open ones keep theirs.
     #[must_use]
     pub const fn shared(&self) -> &Arc<ArcSwap<Shared>> {
         &self.shared
@@ -99,7 +99,7 @@ impl Front {
     pub async fn leave(&mut self, longest: Duration) -> bool {
         let mut leaving = self.doors.leave();
         let gone = async {
-            // Whoever has been accepted is with its thread then.
+            // All accepted connections have reached their threads then.
             leaving.ended().await;
             for handle in &self.handles {
                 handle.leave();
@@ -120,7 +120,8 @@ impl Front {
         let ended = std::mem::take(&mut self.ended);
         let handles = &self.handles;
         let all = async {
-            // Whoever has been accepted is with its thread then; the others are left to whoever has the sockets after this.
+            // All accepted connections have reached their threads then; the others are left to the next holder of the
+            // sockets.
             closing.ended().await;
             for handle in handles {
                 handle.drain(grace / 2);

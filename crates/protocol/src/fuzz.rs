@@ -5,7 +5,7 @@
 //! 1. Targets may have bytes that hyper's URI type refuses (`<`, `>`, `"`, text that is no UTF-8, more than 65,534 of them), and
 //!    need make no sense as a URI; scripts see them as they are, and `site` judges what they name. Where one in absolute form has
 //!    no path, it is `/`.
-//! 2. `Transfer-Encoding` beside `Content-Length` is refused; hyper takes the former and ends the connection afterwards.
+//! 2. `Transfer-Encoding` with `Content-Length` is refused; hyper takes the former and ends the connection afterwards.
 //! 3. `Expect` counts in HTTP/1.1 only.
 //! 4. A value of `Content-Length` next to the largest number there is is a length; hyper keeps those for itself.
 //! 5. CONNECT is a request like others (and refused by `site`); hyper gives its connection up after it.
@@ -32,7 +32,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What was made of a request.
+/// Result of parsing a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     method: String,
@@ -44,7 +44,7 @@ struct Seen {
     body: Option<Vec<u8>>,
 }
 
-/// What becomes of a connection: its requests, and whether it ended because the next one is none.
+/// Result of parsing a connection: its requests, and whether it ended because the next one is invalid.
 struct Read1 {
     seen: Vec<Seen>,
     refused: bool,
@@ -54,7 +54,7 @@ struct Read1 {
 
 /// A connection's bytes, which all come in at once.
 pub fn http1_requests(data: &[u8]) {
-    // HTTP/2 is told apart before.
+    // HTTP/2 is detected before.
     if data.starts_with(b"PRI * HTTP/2.0") {
         return;
     }
@@ -79,23 +79,23 @@ pub fn http1_requests(data: &[u8]) {
     }
 }
 
-/// Whether hyper's type takes this as a target (1).
+/// `true` if hyper's type accepts this target (1).
 fn is_uri(target: &[u8]) -> bool {
     !target.is_empty() && Uri::from_maybe_shared(Bytes::copy_from_slice(target)).is_ok() && !target.contains(&b'#')
 }
 
-/// Whether a target somewhere names a host, which hyper checks when it reads it (1).
+/// `true` if a target names a host, which hyper checks when it reads it (1).
 fn is_odd_authority(data: &[u8]) -> bool {
     data.windows(3).any(|part| part == b"://")
 }
 
-/// Whether both ways to frame a body are named somewhere (2).
+/// `true` if both ways to frame a body appear (2).
 fn has_both(data: &[u8]) -> bool {
     let names = |name: &[u8]| data.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
     names(b"content-length") && names(b"transfer-encoding")
 }
 
-/// Whether there is a length that hyper keeps for itself (4).
+/// `true` if there is a length that hyper reserves (4).
 fn is_odd_length(data: &[u8]) -> bool {
     data.windows(18).any(|part| part.starts_with(b"184467440737095516"))
 }

@@ -1,5 +1,5 @@
-//! The beginning of a connection over TLS. It runs in the connection's own task, so one that is slow or fails costs nobody else
-//! anything; the I/O thread gives up on it as on a header that does not come.
+//! The beginning of a connection over TLS. It runs in the connection's own task, so one that is slow or fails affects
+//! no other; the I/O thread gives up on it as on a header that does not come.
 
 use crate::connection::Connection;
 use crate::socket::{Socket, has_unread};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 
-/// What a client gets that speaks HTTP where TLS is spoken: it cannot read anything else.
+/// Response to a client that speaks HTTP where TLS is expected: it cannot read anything else.
 const RESPONSE_400: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 47\r\n\r\n\
     400 Bad Request: this port speaks TLS (https).\n";
@@ -25,14 +25,14 @@ pub(crate) struct Handshake {
     opening: Opening,
 }
 
-/// What came of it.
+/// Result of the handshake.
 pub(crate) enum Shaken {
     /// A connection, and whether HTTP/2 was agreed on.
     Done(Socket, bool),
     /// Nothing to go on with.
     Over,
-    /// The client has been told why not. What else it sends is to be read and forgotten: a close with bytes unread would take
-    /// back what it was told.
+    /// The client has got the reason. Its further data must be read and dropped: a close with unread bytes would take
+    /// back the response.
     Refused {
         stream: TcpStream,
         /// The client speaks HTTP.
@@ -66,12 +66,12 @@ impl Handshake {
         Poll::Ready(result)
     }
 
-    /// Whether bytes have come in that the handshake has not seen.
+    /// `true` if bytes have arrived that the handshake has not seen.
     pub(crate) fn has_unread(&self) -> bool {
         has_unread(self.socket.stream().as_fd())
     }
 
-    /// What the connection is from now on.
+    /// The established connection.
     pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> Shaken {
         let Self { mut socket, opening } = self;
         if let Err(error) = result {

@@ -2,7 +2,7 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that say where a message ends and for whom it is: `Connection` cannot list them.
+/// Headers that frame or route a message: `Connection` cannot list them.
 const FIXED: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
 const OF_THE_CONNECTION: [HeaderName; 9] = [
@@ -20,8 +20,8 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
 /// Removes the fields that a request's `Connection` lists, and their names from it, so that a client cannot name a field that
 /// rules insert later. `strip` removes the others where the request is forwarded.
 ///
-/// What proxies in front say about the client stays: a proxy that passes its client's `Connection` on would otherwise let that
-/// client remove its own address.
+/// Headers about the client from proxies stay: a proxy that passes its client's `Connection` on would otherwise let
+/// that client remove its own address.
 pub(crate) fn strip_listed(headers: &mut HeaderMap) {
     let mut kept = Vec::new();
     let mut listed = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn strip_listed(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a word of `Connection` names no other field than those that never go on.
+/// `true` if a word of `Connection` names only headers that are never forwarded.
 pub(crate) fn is_option_of_the_connection(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"close")
         || OF_THE_CONNECTION.iter().any(|name| word.eq_ignore_ascii_case(name.as_str().as_bytes()))

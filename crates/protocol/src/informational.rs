@@ -1,11 +1,11 @@
-//! Informational responses (103 Early Hints): what may be in one, how many a request may have, and how they get from
-//! whatever thread sends them to the connection, which writes them.
+//! Informational responses (103 Early Hints): their contents, their number per request, and their way from any thread
+//! to the connection, which writes them.
 //!
-//! **None gets behind the head of its request's response, or in front of another request's.** Whoever runs the script may send one
-//! at any time, from another thread, and is not believed about the moment. Where requests come one after the other, each takes a
-//! number (`Queue::open`); one is taken in only while its request's number is the open one, and the connection closes the number
-//! before it writes the response's head, behind all that was taken in. All of that happens under one lock. HTTP/2 has its own
-//! way with the same rule.
+//! **None gets behind the head of its request's response, or in front of another request's.** A script's worker may
+//! send one at any time, from another thread, and is not believed about the moment. Where requests come one after the
+//! other, each takes a number (`Queue::open`); one is taken in only while its request's number is the open one, and the
+//! connection closes the number before it writes the response's head, behind all that was taken in. All of that happens
+//! under one lock. HTTP/2 does it in another way with the same rule.
 //!
 //! What waits for a client that reads nothing is bounded, per request and per connection. Clients must do without them
 //! anyway, so what is too much is dropped.
@@ -24,10 +24,10 @@ const MOST_BYTES_OF_CONNECTION: usize = 256 << 10;
 /// Header lines of one. What receives it has lower limits, and a map of headers takes no more than some 24,000 names.
 const MOST_LINES: usize = 1000;
 
-/// What became of an informational response.
+/// Result of an informational response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It goes out, or nobody wants it any more, or it is none.
+    /// It is sent, or no longer wanted, or invalid.
     Done,
     /// It was dropped: the request has sent too many, or too long ones. `first` for the first of that request.
     TooMuch {
@@ -83,7 +83,7 @@ impl Informational {
         }
     }
 
-    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for a response.
+    /// `true` if the client may have left: it has closed its side, and it is unknown whether it waits for a response.
     #[must_use]
     pub fn may_have_left(&self) -> bool {
         match &self.way {
@@ -93,7 +93,7 @@ impl Informational {
     }
 }
 
-/// What one request has used of what it may send.
+/// Usage of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     number: u32,
@@ -132,7 +132,7 @@ struct Waiting {
     /// The last number given.
     last: u64,
     allowance: Allowance,
-    /// What waits for the connection, as it goes over the wire.
+    /// Pending bytes, as they go over the wire.
     bytes: Vec<u8>,
 }
 
@@ -202,7 +202,7 @@ impl Queue {
         waiting.allowance = Allowance::default();
     }
 
-    /// Whether something waits.
+    /// `true` if something waits.
     pub(crate) fn is_any(&self) -> bool {
         self.any.load(Acquire)
     }
@@ -214,7 +214,7 @@ impl Queue {
         self.any.store(false, Release);
     }
 
-    /// What requests use together.
+    /// Total usage of all requests.
     pub(crate) fn used(&self) -> &AtomicUsize {
         &self.used
     }
@@ -289,7 +289,7 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     )
 }
 
-/// What a compromised worker's informational response becomes holds no line that is not one of its headers.
+/// An informational response of a compromised worker contains only lines that are its headers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn fuzz(status: u16, headers: &[(Bytes, Bytes)]) {
     let Some(bytes) = written_out(status, headers) else { return };

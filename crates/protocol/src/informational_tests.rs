@@ -1,4 +1,4 @@
-//! Tests of `informational`: what is taken in, when, how much of it, and what becomes of it.
+//! Tests of `informational`: acceptance, timing, limits, and results.
 
 use super::*;
 

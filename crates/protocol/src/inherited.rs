@@ -1,6 +1,6 @@
-//! Sockets that another process has bound and handed over: the server that this one takes the place of, or systemd.
+//! Sockets that another process has bound and handed over: the server that this one replaces, or systemd.
 //!
-//! What a descriptor is, the kernel says; nothing is believed of what came along with it.
+//! The kernel tells what a descriptor is; accompanying data is not trusted.
 
 use crate::http3::Predecessor;
 use howdah_config::ListenAddr;
@@ -41,9 +41,9 @@ pub struct Inherited {
     pub bound: BoundTo,
     /// The old server's number for it.
     pub number: usize,
-    /// What systemd calls it.
+    /// Its name from systemd.
     pub name: Option<String>,
-    /// Who still has connections over it (UDP).
+    /// The process that still has connections over it (UDP).
     pub predecessor: Option<Predecessor>,
     /// Its file is this server's to remove.
     pub owns_file: bool,
@@ -97,7 +97,7 @@ impl InheritedSockets {
         })
     }
 
-    /// The one for HTTP/3 beside an address.
+    /// The HTTP/3 socket of an address.
     pub fn take_udp(&mut self, addr: SocketAddr) -> Option<Inherited> {
         self.find(|socket| matches!(socket.bound, BoundTo::Udp(bound) if socket.is_for(bound, addr)))
     }

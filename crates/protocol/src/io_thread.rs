@@ -17,13 +17,13 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How often a thread whose connections are to go looks whether they have gone.
+/// Interval at which a draining thread checks whether its connections have gone.
 const LEAVING_TICK: Duration = Duration::from_millis(50);
 
 /// One of so many connections is closed when others wait for a place.
 const SPARED: usize = 64;
 
-/// What other threads ask of an I/O thread.
+/// Requests from other threads to an I/O thread.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Take over a connection.
@@ -84,9 +84,9 @@ impl IoThreadHandle {
     }
 }
 
-/// What the connections of one I/O thread share.
+/// State shared by the connections of one I/O thread.
 struct IoThread<H: Handler> {
-    /// What its next connection shares with others.
+    /// State for its next connection.
     shared: Arc<ArcSwap<Shared>>,
     handler: Arc<H>,
     started: Instant,
@@ -99,7 +99,7 @@ struct IoThread<H: Handler> {
 #[derive(Debug, Default)]
 struct Connections {
     next: u64,
-    /// Further connections are told to go with their first response.
+    /// Further connections are closed with their first response.
     leaving: bool,
     /// Until when requests may still come while the thread is being drained, by its clock.
     draining: Option<u64>,
@@ -157,7 +157,7 @@ impl<H: Handler> IoThread<H> {
             let _registration = registration;
             match tls {
                 None => drive(handler, conn, socket).await,
-                // Of its own size: a plain connection has no room for what only this one needs.
+                // A separate future: a plain connection has no room for what only this one needs.
                 Some(tls) => Box::pin(drive_tls(handler, conn, socket, tls)).await,
             }
         });
@@ -206,13 +206,13 @@ impl<H: Handler> IoThread<H> {
     /// are none, some that are slow with a header. Several at once, so that it is not all looked through again for each new
     /// one.
     ///
-    /// A client that goes on asking has its next request on its way at any moment, and a close would cross it. So where all
-    /// are in use, some are told with their next response that it is the last one.
+    /// A client that goes on asking has its next request on its way at any moment, and a close would cross it. So where
+    /// all are in use, some get their last response next.
     fn make_room(&self) {
         let now = self.now();
         let connections = self.lock();
         let some = connections.open.len() / SPARED + 1;
-        // Those that were told before and have not gone yet are room enough for as many.
+        // Connections that were notified before and have not gone yet make as much room.
         let told = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
         // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
@@ -228,7 +228,7 @@ impl<H: Handler> IoThread<H> {
         };
         let closed = some.saturating_sub(told(Verdict::Idle));
         let idle = all().filter_map(|(number, state)| Some((state.unused_since(now)?, number, state))).collect();
-        // A client of HTTP/2 is told first that it is over (GOAWAY): then it knows which of its requests were not begun.
+        // A client of HTTP/2 gets a GOAWAY first: then it knows which of its requests were not begun.
         if give(idle, closed, |state| match (state.is_multiplexed(), state.verdict()) {
             (true, Verdict::None) => Verdict::LastResponse,
             (true, _) => Verdict::Drop,
@@ -277,7 +277,7 @@ pub struct Unstarted<H: Handler> {
 impl<H: Handler> Unstarted<H> {
     /// An I/O thread with its handler.
     ///
-    /// `closed` is told of each connection that ends; all threads have the same.
+    /// `closed` is notified of each connection that ends; all threads share it.
     pub fn new(shared: Arc<ArcSwap<Shared>>, handler: H, closed: Arc<Notify>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));

@@ -1,16 +1,16 @@
 //! The outer half of the front: bytes from sockets become requests, responses become bytes.
 //!
-//! `exchange` is the door to the other half: a [`Handler`] gets a [`Request`] and returns a [`Response`]. Who implements
-//! it sees no socket, and nothing here knows what a request means: no PHP, no sites, no files but as descriptors to be
-//! sent.
+//! `exchange` is the door to the other half: a [`Handler`] gets a [`Request`] and returns a [`Response`]. Its
+//! implementation sees no socket, and nothing here knows what a request means: no PHP, no sites, no files but as
+//! descriptors to be sent.
 //!
-//! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
-//! its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2` or `http3`. What they use stands
-//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`,
-//! `multiplexed`, `panics`, `rejection`.
+//! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of
+//! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2` or `http3`. Below
+//! them is what they use: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and
+//! `stream`, `multiplexed`, `panics`, `rejection`.
 //!
-//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers beside `http1`
-//! that end at the same `Handler`.
+//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers
+//! like `http1` that end at the same `Handler`.
 #![forbid(unsafe_code)]
 
 pub mod body;

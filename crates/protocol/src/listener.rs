@@ -38,7 +38,7 @@ pub(crate) enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
-        /// How TLS is spoken over it, if it is.
+        /// TLS configuration, if any.
         tls: Option<Arc<ServerConfig>>,
     },
     /// Over the Unix socket at `path`.
@@ -107,14 +107,14 @@ enum Inner {
     Quic(http3::Endpoint),
 }
 
-/// What connections are accepted from.
+/// Source of connections.
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpListener, SocketAddr),
     Unix(UnixListener, UnixPath),
 }
 
-/// The file of a Unix socket; removed when the listener goes, if it is still the same file and nobody else's.
+/// The file of a Unix socket; removed when the listener goes, if it is still the same file.
 #[derive(Debug)]
 struct UnixPath {
     path: Arc<Path>,
@@ -141,7 +141,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// What another process needs to go on where a listener is.
+/// Handle with which another process can continue a listener.
 #[derive(Debug)]
 pub struct ListenerHandle {
     addr: ListenAddr,
@@ -185,7 +185,7 @@ pub struct Listener {
     tls: TlsOfListener,
 }
 
-/// How TLS is spoken over what a listener accepts, if it is; may change while it listens.
+/// TLS configuration of accepted connections, if any; may change while it listens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsOfListener(Arc<ArcSwapOption<ServerConfig>>);
 
@@ -197,12 +197,12 @@ impl TlsOfListener {
 }
 
 impl Listener {
-    /// Binds an address. A Unix socket's file that nobody answers at (left by a killed server) is replaced.
+    /// Binds an address. A Unix socket's file without a listener (left by a killed server) is replaced.
     pub fn bind(addr: &ListenAddr) -> Result<Self, BindError> {
         Self::bind_for(addr, UnixAccess::default())
     }
 
-    /// The same, with a Unix socket opened to these.
+    /// Binds an address, with access to a Unix socket for these.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         let bound = match addr {
             ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
@@ -214,8 +214,8 @@ impl Listener {
         }
     }
 
-    /// Takes over what was bound for this address before. The file of a Unix socket stays, unless it is said to be this
-    /// server's own (`own_file`).
+    /// Takes over what was bound for this address before. The file of a Unix socket stays, unless it is this server's
+    /// (`own_file`).
     ///
     /// # Errors
     /// The system's error.
@@ -252,7 +252,7 @@ impl Listener {
         }
     }
 
-    /// What another process needs to go on here; to be asked for before anything is accepted.
+    /// Handle with which another process can continue here; to be called before anything is accepted.
     ///
     /// # Errors
     /// There is no descriptor left.
@@ -417,7 +417,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Stream> {
     // Accepted sockets inherit it from the listener, which saves a system call per connection.
     socket.set_tcp_nodelay(true)?;
     if addr.ip().is_loopback() {
-        // The same: nobody else can reach this address.
+        // No one else can reach this address.
         do_without_pacing(&socket);
     }
     socket.bind(&SockAddr::from(addr))?;

@@ -1,5 +1,5 @@
-//! What protocols with several requests at once on a connection have in common: what a response may say of itself, how its
-//! body is fetched, and how long it waits for a client.
+//! Common parts of protocols with several requests at once on a connection: checks of a response's headers, reading its
+//! body, and waiting for a client.
 
 use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::Connection;
@@ -14,13 +14,13 @@ use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How much a client may send before it is read, for one request and for all of a connection.
+/// Maximum amount that a client may send before it is read, for one request and for the whole connection.
 pub(crate) const WINDOW: u32 = 1 << 20;
 
 /// Requests of one connection at once: as many as RFC 9113 (6.5.2) and RFC 9114 (6.1) want at least.
 pub(crate) const STREAMS: u32 = 100;
 
-/// How often a response that waits for its client looks whether it has waited for too long.
+/// Interval at which a response that waits for its client checks its timeout.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A response's body on its way, as the timeouts know it.
@@ -39,8 +39,8 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// How long the body has to be by the response's own word: whoever hands it on over HTTP/1 finds its end by that. The response
-/// to HEAD, and 304, tell the length of a body that is not sent.
+/// Length that the body must have by the response's header: recipients that forward it over HTTP/1 find its end by
+/// that. The response to HEAD, and 304, give the length of a body that is not sent.
 pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
     if bodiless { None } else { announced(headers) }
@@ -142,7 +142,7 @@ pub(crate) struct Outgoing<'a> {
     delivery: Delivery,
     /// Bytes of the parts that were handed out.
     fetched: u64,
-    /// What is missing of the length that it has to have.
+    /// Rest of the required length.
     left: Option<u64>,
     waits: bool,
     connection: &'a Connection,
@@ -175,7 +175,7 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = panics::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
             panic.note(&self.connection.shared.metrics);
-            // What made it is not to be asked again.
+            // Its source must not be polled again.
             self.kind = Kind::Empty;
             Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
         });
@@ -245,20 +245,20 @@ impl<'a> Outgoing<'a> {
 impl Drop for Outgoing<'_> {
     fn drop(&mut self) {
         self.delivery.complete = self.is_at_end() && self.delivery.sent == self.fetched;
-        // The stream ends before its end is told.
+        // The stream is dropped before its end is reported.
         self.kind = Kind::Empty;
         self.note(false);
     }
 }
 
-/// How long a response waits for its client, which has the same time for each stream as for a connection. A timer is armed
-/// only when there is something to wait for.
+/// Timeout of a response that waits for its client, which has the same time for each stream as for a connection. A
+/// timer is armed only when there is something to wait for.
 pub(crate) struct Patience<C> {
     connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Since when the client is being waited for.
     began: Option<Instant>,
-    /// How long it has been waited for before since that was last judged, and what it has taken of this response and of all.
+    /// Waiting time before the last judgment, and the amounts that the client has taken of this response and of all.
     waited: Duration,
     taken: u64,
     before: u64,
@@ -297,7 +297,7 @@ impl<C: Deref<Target = Connection>> Patience<C> {
         }
     }
 
-    /// Whether the client, which has taken nothing in the present wait, has had its time.
+    /// `true` if the client, which has taken nothing in the present wait, has used up its time.
     fn is_at_end(&mut self, wait: Duration) -> bool {
         let timeouts = self.connection.timeouts();
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

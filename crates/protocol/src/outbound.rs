@@ -1,4 +1,4 @@
-//! A request on its way to another server: what the front hands to whoever has the connections there.
+//! A request to another server: the front's interface for the owner of connections to it.
 
 use crate::exchange::{Offer, RequestBody};
 use crate::informational::Informational;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use howdah_budget::Charge;
 use http::{HeaderMap, Method};
 
-/// See above.
+/// The outbound request.
 #[derive(Debug)]
 pub struct Outbound {
     pub method: Method,
@@ -17,10 +17,10 @@ pub struct Outbound {
     pub body: RequestBody,
     /// The protocols that the client offers to change to.
     pub upgrade: Option<Offer>,
-    /// Whether the body can still be read once the response has begun.
+    /// The body can still be read once the response has begun.
     pub full_duplex: bool,
     /// The way back for informational responses.
     pub informational: Option<Informational>,
-    /// What is under way to the client is charged beside it.
+    /// Charge for data in transit to the client.
     pub charge: Charge,
 }

@@ -1,8 +1,8 @@
 //! A panic while a request runs ends that request only. Requests share a connection (all streams of HTTP/2, what was
 //! sent ahead in HTTP/1.1), and the client of another one did nothing to lose it.
 //!
-//! What a panic leaves half done belongs to its request and goes with it. Locks that others share are taken over as they
-//! are (`PoisonError::into_inner`): what they guard is whole between any two statements.
+//! What a panic leaves half done belongs to its request and goes with it. Shared locks are taken over as they are
+//! (`PoisonError::into_inner`): the guarded state is consistent between any two statements.
 
 use howdah_observe::Metrics;
 use std::any::Any;
@@ -24,7 +24,7 @@ pub async fn future<T>(metrics: &Metrics, mut future: Pin<&mut impl Future<Outpu
     .await
 }
 
-/// What the function returns, unless it panics.
+/// The function's result, unless it panics.
 pub fn call<T>(function: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(function)).map_err(Panic)
 }

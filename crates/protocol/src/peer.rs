@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Who is on the other side, and where it connected to.
+/// The peer, and the address that it connected to.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The client's address; `None` on a Unix socket.
@@ -15,9 +15,9 @@ pub struct Peer {
     pub server_addr: Box<str>,
     /// The server's port as text; empty on a Unix socket.
     pub server_port: Box<str>,
-    /// Whether the handler believes what this peer says about others.
+    /// The handler trusts this peer's statements about others.
     pub trusted: bool,
-    /// Whether the connection is encrypted.
+    /// The connection is encrypted.
     pub https: bool,
 }
 

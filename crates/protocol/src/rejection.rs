@@ -3,13 +3,13 @@
 use crate::connection::Connection;
 use http::StatusCode;
 
-/// What a load balancer sends before a connection's first byte (`send-proxy` of HAProxy), in its two versions.
+/// First bytes of a load balancer's connection (`send-proxy` of HAProxy), in its two versions.
 const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 
 /// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// What came in is not HTTP/1.
+    /// The data is not HTTP/1.
     Malformed,
     /// The header is longer than the connection reads.
     HeaderTooLarge,

@@ -28,7 +28,7 @@ pub(crate) enum Socket {
     Tls(Box<TlsSocket>),
 }
 
-/// What one attempt to write did.
+/// Result of one attempt to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Bytes taken.
@@ -56,7 +56,7 @@ impl Socket {
         }
     }
 
-    /// One attempt to read that does not wait to be told that there is something; an empty `buf` says nothing about why.
+    /// One attempt to read without waiting for readiness; an empty `buf` does not tell why.
     pub(crate) fn read_at_once(&self, buf: &mut ReadBuf<'_>) {
         if let Self::Tcp(_) | Self::Unix(_) = self
             && let Ok((read, _)) = recv(self.as_fd(), buf.initialize_unfilled(), RecvFlags::DONTWAIT)
@@ -65,13 +65,13 @@ impl Socket {
         }
     }
 
-    /// Whether bytes have come in that nobody has read and that the runtime may not have told of yet.
+    /// `true` if bytes have arrived that are unread and that the runtime may not have reported yet.
     pub(crate) fn has_unread(&self) -> bool {
         has_unread(self.as_fd())
     }
 
-    /// As `AsyncWrite::poll_write_vectored`, for protocols that write by themselves. They call `poll_flush` behind it, or go on
-    /// reading.
+    /// Like `AsyncWrite::poll_write_vectored`, for protocols that write themselves. They call `poll_flush` after it, or
+    /// go on reading.
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,
@@ -122,7 +122,7 @@ impl Socket {
         }
     }
 
-    /// The same socket, registered a second time, to be watched: what is read from it or written to it goes past TLS.
+    /// The same socket, registered a second time, for watching: reads and writes bypass TLS.
     pub(crate) fn registered_again(&self) -> io::Result<Self> {
         let descriptor = self.as_fd().try_clone_to_owned()?;
         Ok(match self {
@@ -140,7 +140,7 @@ impl Socket {
         };
     }
 
-    /// Waits until the socket may take something and lets `write` make one attempt. Not for TLS, where nobody but the session
+    /// Waits until the socket may take something and lets `write` make one attempt. Not for TLS, where only the session
     /// writes to the socket.
     pub(crate) fn poll_write_with(
         &self,

@@ -1,4 +1,4 @@
-//! What a connection is doing, as far as its timeouts and the shutdown need to know.
+//! State of a connection, as far as its timeouts and the shutdown need it.
 //!
 //! No request arms a timer. The connection notes what it waits for and since when; its I/O thread looks at all its
 //! connections a few times per timeout (`io_thread`), gives a verdict where one is due, and wakes the connection, which acts
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// What the I/O thread decided about a connection.
+/// The I/O thread's decision about a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Verdict {
     /// Go on.
     None = 0,
-    /// The next response is the last one: another process takes over, and whoever waits keeps waiting until then.
+    /// The next response is the last one: another process takes over, and waiting clients keep waiting until then.
     LastResponse = 1,
     /// Finish what runs, take nothing new (shutdown).
     Finish = 2,
@@ -46,9 +46,9 @@ pub struct Timeouts {
 /// request may be on its way, sent once more after a packet was lost, or its client may have to wait for a processor.
 const FIRST_REQUEST: u64 = 2000;
 
-/// The same since the last response of one that was kept alive. Whoever uses it sends the next request soon and is told with
-/// that response that it is the last one. A close that crosses a request cannot be ruled out in HTTP/1.1, and this makes it
-/// rare.
+/// Grace time since the last response of a kept-alive connection. An active client sends its next request soon, and
+/// that response tells it that it is the last one. A close that crosses a request cannot be ruled out in HTTP/1.1, and
+/// this makes it rare.
 const NEXT_REQUEST: u64 = 1000;
 
 /// Milliseconds that a connection without a request, or a header, has until others that wait for a place come first.
@@ -79,13 +79,14 @@ impl Timeouts {
         Self { write: self.write - spare / 100 * pressure.min(100), ..self }
     }
 
-    /// Whether a client that took so many bytes in so many milliseconds of waiting is too slow.
+    /// `true` if a client that took so many bytes in so many milliseconds of waiting is too slow.
     #[must_use]
     pub fn is_too_slow(&self, bytes: u64, took: u64) -> bool {
         bytes < self.min_rate.saturating_mul(took) / 1000
     }
 
-    /// How often an I/O thread looks at its connections: fine enough for the shortest timeout, and rare enough to cost nothing.
+    /// Interval at which an I/O thread checks its connections: fine enough for the shortest timeout, and rare enough to
+    /// cost nothing.
     #[must_use]
     pub fn tick(&self) -> Duration {
         let shortest = self.header.min(self.idle).min(self.write).min(self.linger);
@@ -93,7 +94,7 @@ impl Timeouts {
     }
 }
 
-/// What a connection is doing. All fields are written by the connection's own thread.
+/// State of a connection. All fields are written by the connection's own thread.
 #[derive(Debug)]
 pub struct State {
     verdict: AtomicU8,
@@ -153,7 +154,7 @@ impl State {
         }
     }
 
-    /// What the I/O thread decided.
+    /// The I/O thread's decision.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.verdict.load(Relaxed) {
@@ -187,7 +188,7 @@ impl State {
         }
     }
 
-    /// What came in until now was a handshake: the clock of the first header begins.
+    /// The handshake is over: the clock of the first header begins.
     pub fn on_handshake_over(&self) {
         self.reading_head.store(false, Relaxed);
         self.since.store(self.now.load(Relaxed), Relaxed);
@@ -213,7 +214,7 @@ impl State {
         }
     }
 
-    /// Whether a write waits for the client.
+    /// `true` if a write waits for the client.
     #[must_use]
     pub fn is_write_blocked(&self) -> bool {
         self.write_blocked.load(Relaxed) != 0
@@ -230,7 +231,7 @@ impl State {
         self.half_closed.load(Relaxed)
     }
 
-    /// What became of a write.
+    /// Notes the result of a write.
     pub fn note_write(&self, result: &Poll<std::io::Result<usize>>) {
         match result {
             Poll::Pending => self.on_write_blocked(),
@@ -264,14 +265,15 @@ impl State {
 
     /// A write made progress.
     fn on_written(&self) {
-        // What is written may belong to a response that was handed over long ago: the connection idles from its last byte.
+        // The written data may belong to a response that was handed over long ago: the connection idles from its last
+        // byte.
         if self.write_blocked.load(Relaxed) != 0 || self.is_multiplexed() {
             self.write_blocked.store(0, Relaxed);
             self.since.store(self.now.load(Relaxed), Relaxed);
         }
     }
 
-    /// Whether the connection speaks HTTP/2.
+    /// `true` if the connection speaks HTTP/2.
     #[must_use]
     pub fn is_multiplexed(&self) -> bool {
         self.multiplexed.load(Relaxed)

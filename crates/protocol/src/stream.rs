@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 pub struct Chunk {
     /// The bytes; may be empty when only `flush` matters.
     pub data: Bytes,
-    /// Whoever made it wants everything up to here to reach the client now. Connections write whenever no further part is ready, so
-    /// this matters only to what stands between, such as an encoder.
+    /// The producer wants everything up to here to reach the client now. Connections write whenever no further part is
+    /// ready, so this matters only to stages in between, such as an encoder.
     pub flush: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let mut talking = upgrade.run(client(sent));
     let (mut ending, mut ends) = (pin!(ending), false);
     let ended = poll_fn(|cx| {
-        // Before it is asked: it may be told of the end from here on.
+        // Before it is polled: it may get the end from here on.
         ends = ends || ending.as_mut().poll(cx).is_ready();
         panics::call(|| talking.as_mut().poll(cx)).map_or_else(|panic| Err(panic).into(), |polled| polled.map(Ok))
     });

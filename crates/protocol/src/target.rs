@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Uri;
 use http::uri::Scheme;
 
-/// What a request asks for.
+/// Target of a request.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// Path, query and fragment; empty if there is no path (`CONNECT host:port`).
@@ -24,12 +24,12 @@ pub struct Target {
     https: bool,
 }
 
-/// Whether a byte may be in a target.
+/// `true` if a byte may be in a target.
 const fn is_visible(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f
 }
 
-/// What is no target: a byte that may not be in one, or none at all.
+/// Invalid target: a forbidden byte, or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidTarget;
 
@@ -110,7 +110,7 @@ impl Target {
         self.authority.as_deref()
     }
 
-    /// Whether the target itself says `https`.
+    /// `true` if the target itself has `https`.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.https

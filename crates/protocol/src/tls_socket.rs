@@ -22,23 +22,23 @@ thread_local! {
     static PIECE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// See above.
+/// A TLS session over a socket.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     stream: TcpStream,
     session: ServerConnection,
-    /// What is encrypted and not yet written.
+    /// Encrypted data that is not yet written.
     charge: Charge,
     /// The client has closed the TCP connection, or its side of it.
     at_end: bool,
 }
 
-/// What a client has sent first.
+/// First data of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Opening {
     /// Its first byte.
     pub(crate) first: Option<u8>,
-    /// What was read before the handshake began.
+    /// Data read before the handshake began.
     ahead: Bytes,
 }
 
@@ -77,7 +77,7 @@ impl TlsSocket {
         loop {
             let blocked = self.poll_flush(cx)?.is_pending();
             if !self.session.is_handshaking() {
-                // What is left to be written are tickets, which can wait.
+                // The rest to be written is tickets, which can wait.
                 return Poll::Ready(Ok(()));
             }
             if blocked {
@@ -91,7 +91,7 @@ impl TlsSocket {
                 Err(error) => return Poll::Ready(Err(error)),
             }
             if let Err(error) = self.session.process_new_packets() {
-                // Whoever speaks another protocol would take an alert for a part of what it is told in that.
+                // A client that speaks another protocol would take an alert for a part of its response.
                 if !speaks_http(opening.first) {
                     let _ = self.poll_flush(cx);
                 }
@@ -100,7 +100,7 @@ impl TlsSocket {
         }
     }
 
-    /// Decrypts what has come in. What is wrong with it is told to the client, if it can be told at once.
+    /// Decrypts received data. The client is notified of errors in it, if that is possible at once.
     fn process(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         match self.session.process_new_packets() {
             Ok(_) => Ok(()),
@@ -138,7 +138,7 @@ impl TlsSocket {
                 Ok(0) => self.at_end = true,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Whoever only reads gets written what waits as well.
+                    // A client that only reads gets pending output as well.
                     return match self.poll_flush(cx) {
                         Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                         _ => Poll::Pending,
@@ -186,7 +186,7 @@ impl TlsSocket {
         self.push_out(cx, taken)
     }
 
-    /// The same with the beginning of a part of a file.
+    /// Writes the beginning of a part of a file.
     pub(crate) fn poll_write_file(&mut self, cx: &mut Context<'_>, part: &FilePart) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx))?;
         let taken = PIECE.with_borrow_mut(|piece| {
@@ -233,7 +233,7 @@ impl TlsSocket {
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// The same, and closes the sending side of the TCP connection.
+    /// Flushes, and closes the sending side of the TCP connection.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.session.send_close_notify();
         ready!(self.poll_flush(cx))?;
@@ -241,7 +241,8 @@ impl TlsSocket {
     }
 }
 
-/// Whether a connection that begins with this byte is one of HTTP: no record of TLS begins with a letter, every request does.
+/// `true` if a connection that begins with this byte speaks HTTP: no TLS record begins with a letter, every request
+/// does.
 pub(crate) fn speaks_http(first: Option<u8>) -> bool {
     first.is_some_and(|byte| byte.is_ascii_alphabetic())
 }
@@ -280,7 +281,7 @@ impl Read for Source<'_, '_> {
     }
 }
 
-/// The same as it is written to.
+/// The session's output.
 struct Sink<'a, 'b> {
     stream: &'a mut TcpStream,
     cx: &'a mut Context<'b>,

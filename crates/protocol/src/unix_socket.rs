@@ -1,4 +1,4 @@
-//! Files of Unix sockets: bound so that nobody but the owner can connect, then opened to whom the settings name.
+//! Files of Unix sockets: bound so that only the owner can connect, then opened to the users in the settings.
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -7,12 +7,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Who may connect.
+/// Access to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnixAccess {
     /// Permissions of the file.
     pub mode: u32,
-    /// Its owner; `None`: whoever binds it.
+    /// Its owner; `None`: the process that binds it.
     pub uid: Option<u32>,
     /// Its group; `None`: the binder's.
     pub gid: Option<u32>,
@@ -37,7 +37,7 @@ pub fn bind_private(path: &Path) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Gives the file of a socket to whom it is for. Only a socket is touched, whatever has come to that name.
+/// Gives the file of a socket its owner and permissions. Only a socket is changed, whatever has that name now.
 ///
 /// # Errors
 /// The system's error: only root can give files away.

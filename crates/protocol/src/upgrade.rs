@@ -1,18 +1,18 @@
-//! Connections that change their protocol (RFC 9110 7.8): what a response of status 101 carries in the place of a body, and what
-//! it gets to talk over.
+//! Connections that change their protocol (RFC 9110 7.8): the upgrade that a response of status 101 carries instead of
+//! a body, and its client.
 
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A client's connection once it speaks another protocol: bytes both ways, those that it sent ahead first.
 pub trait Upgraded: AsyncRead + AsyncWrite + Send + Unpin {
-    /// The server stops, or wants the connection's place: whoever talks over it should come to an end. The task is woken when
+    /// The server stops, or needs the connection's place: the protocol should come to an end. The task is woken when
     /// that changes.
     fn is_to_end(&self) -> bool;
 }
 
-/// What talks over an upgraded connection: [`Body::upgrade`](crate::Body::upgrade). It runs in the connection's task, and is
-/// dropped when the client is gone or the server's patience is over.
+/// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It runs in the connection's task, and is dropped when
+/// the client is gone or the server's grace time is over.
 pub trait Upgrade: Send {
     /// Talks to the client; the connection ends when this does.
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>>;

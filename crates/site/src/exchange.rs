@@ -57,7 +57,7 @@ pub struct Exchange {
     pub bytes: u64,
     /// The response ended before its body did.
     pub cut_off: bool,
-    /// What rules have changed for the script.
+    /// Changes by rules for the script.
     pub changes: Option<Box<Changes>>,
     /// Its place in a trace; none where traces are not made.
     pub trace: Option<Box<Trace>>,

@@ -32,7 +32,6 @@ pub struct Question {
 /// Explains a request.
 ///
 /// # Errors
-///
 /// The mistake in the question.
 pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String> {
     let head = head(question)?;

@@ -38,7 +38,6 @@ impl Https {
     /// yet. The path that would be served counts, not its spelling.
     ///
     /// # Errors
-    ///
     /// 400 if the host is unknown.
     pub(crate) fn redirect(
         &self,

@@ -59,7 +59,6 @@ pub trait Upstream: Send + Sync + 'static {
     /// `Ok` if requests should be sent here.
     ///
     /// # Errors
-    ///
     /// The reason why not.
     fn ready(&self) -> Result<(), String> {
         Ok(())

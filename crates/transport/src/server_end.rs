@@ -139,7 +139,6 @@ impl RequestSender {
     /// Sends a request with `REQUEST_MEASURE` or `REQUEST_NICE` in `flags`.
     ///
     /// # Errors
-    ///
     /// See `SendError`; nothing was sent then.
     pub fn send_request_with(
         &mut self,

@@ -425,7 +425,6 @@ impl WorkerEnd {
     /// Decides whether the next fork of this process gets the lane: only one that continues as the worker should.
     ///
     /// # Errors
-    ///
     /// The system's error.
     pub fn pass_to_fork(&self, pass: bool) -> io::Result<()> {
         self.segment.pass_to_forks(pass)

@@ -25,10 +25,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a server that runs has to say what it listens on.
+/// Maximum time for a running server to report its addresses.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was found.
+/// Collected findings.
 #[derive(Default)]
 struct Found {
     errors: Vec<String>,
@@ -36,14 +36,14 @@ struct Found {
 }
 
 impl Found {
-    /// Prints a part of what is said of the settings.
+    /// Prints a part of the report.
     fn print(&mut self, text: &str) {
         self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
     }
 }
 
-/// `wrong` is what is wrong with the settings by themselves. The rest is looked at all the same, so that everything is said
-/// at once.
+/// `wrong` are the mistakes in the settings themselves. The rest is checked anyway, so that everything is reported at
+/// once.
 pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     let settings = &loaded.settings;
     let account = identity::account(settings).ok().flatten();
@@ -62,7 +62,7 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
             found.warnings.extend(checked.warnings);
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
         }
-        // What does not run at all need not be tried.
+        // Programs that do not run at all need not be tried.
         Err(errors) => found.errors.extend(errors),
     }
     found.errors.extend(logs(settings, account.as_ref()));
@@ -126,9 +126,9 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     of_files.chain(of_services).collect()
 }
 
-/// Addresses that could not be listened on. What a server of these settings listens on already is no trouble. Without one,
-/// whoever has an address may be what this server is to take the place of, and directories in `/run` are made when a service
-/// starts: these are warnings. What systemd has open for the server is nobody else's.
+/// Addresses that could not be listened on. Addresses of a running server with these settings are ignored. Without one,
+/// an address may be used by the server that this one is to replace, and directories in `/run` are made when a service
+/// starts: these are warnings. Sockets that systemd keeps for the server are the server's.
 fn addresses(settings: &Settings, found: &mut Found) {
     let http3 = settings.listen.iter().filter_map(|addr| match addr {
         ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),
@@ -169,12 +169,12 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
                 list.push(format!("{name}: cannot listen on {addr}: {missing}"));
             }
-            // The service may have more rights than whoever runs this.
+            // The service may have more permissions than this command.
             (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
             (Trouble::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
         }
     }
-    // A server that runs has it for HTTP/3, or not yet: that cannot be told apart.
+    // A running server may use it for HTTP/3, or not yet: that cannot be distinguished.
     for udp in http3.filter(|_| matches!(running, Running::No)) {
         if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM)
             && !kept.has(&ListenAddr::Https(udp))
@@ -197,7 +197,7 @@ enum Trouble {
     Other(String),
 }
 
-/// Binds the address and does not listen there, so nobody's connection comes here.
+/// Binds the address without listening, so that no client connects.
 fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
     let family = if addr.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let bound = socket_with(family, kind, SocketFlags::CLOEXEC, None).and_then(|socket| {
@@ -224,7 +224,7 @@ fn try_unix(path: &Path) -> Result<(), Trouble> {
         Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
             Err(Trouble::Other("the file there is no socket; it is left alone".to_owned()))
         }
-        // What a server that ended badly has left is replaced; one that runs is there.
+        // The file of a crashed server is replaced; a running one is in use.
         Ok(_) if UnixStream::connect(path).is_ok() => Err(Trouble::InUse),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! `howdah explain`: prints what becomes of a request.
+//! `howdah explain`: prints how a request would be handled.
 
 use crate::output;
 use anyhow::{Result, anyhow};

@@ -1,8 +1,8 @@
-//! What Laravel Octane needs: it starts a program named `frankenphp` with `run -c Caddyfile`, having put its own settings
-//! into the environment, and asks `frankenphp build-info` for a version. A link of that name to `howdah` is enough.
+//! Support for Laravel Octane: it starts a program named `frankenphp` with `run -c Caddyfile`, with its settings in the
+//! environment, and asks `frankenphp build-info` for a version. A link of that name to `howdah` is enough.
 //!
-//! The Caddyfile is not read: Octane's says nothing that the environment does not. The endpoints that Octane and
-//! FrankenPHP's users ask are in `admin`.
+//! The Caddyfile is not read: Octane's adds nothing to the environment. The endpoints that Octane and FrankenPHP's
+//! users request are in `admin`.
 
 use howdah_config::cli::ServeFlags;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// The version of FrankenPHP whose contract worker mode follows; Octane compares it with the oldest it works with.
 const CONTRACT: &str = "v1.12.7";
 
-/// What such a program was asked to do.
+/// The command of such a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Print a text and end.
@@ -21,10 +21,10 @@ pub(crate) enum Asked {
     Serve(ServeFlags),
 }
 
-/// What the command line asks for, if the program goes by the name `frankenphp`.
+/// Parses the command line, if the program's name is `frankenphp`.
 ///
 /// # Errors
-/// What is wrong, and what to do.
+/// The mistake, and the remedy.
 pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Asked, String>> {
     let (program, rest) = arguments.split_first()?;
     if Path::new(program).file_name() != Some(OsStr::new("frankenphp")) {

@@ -98,7 +98,7 @@ fn of_plain(root: &str) -> String {
     page
 }
 
-/// What is the same for all.
+/// The common rest of all files.
 fn rest() -> String {
     let listen = "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
          # acme.names for certificates.\n\
@@ -122,13 +122,13 @@ fn user() -> &'static str {
 
 const LOG: &str = "\n[log]\naccess = \"stdout\"\n";
 
-/// How an application runs that has no recipe.
+/// Text for an application without a recipe.
 fn classic(faster: &str) -> String {
     let faster = if faster.is_empty() { String::new() } else { format!("# Faster, and not as it is: {faster}.\n") };
     format!("\n# A new PHP for each request: nothing stays from one to the next.\n{faster}mode = \"classic\"\n")
 }
 
-/// How one runs that has.
+/// Text for one with a recipe.
 fn booted(recipe: &str) -> String {
     format!(
         "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\

@@ -114,7 +114,7 @@ fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
     howdah_config::load_as_far_as_possible(flags, &Surroundings::of_process()).map_err(wrong)
 }
 
-/// The settings to explain a request with, whoever would run the server.
+/// The settings to explain a request with, whatever user would run the server.
 fn explained(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
     let (loaded, mut errors) = look_at(flags)?;
     errors.retain(|error| error.setting != "user");

@@ -1,8 +1,8 @@
-//! `howdah init --octane`: the link by which Laravel Octane starts this server where it is to start FrankenPHP (`frankenphp`).
+//! `howdah init --octane`: the link by which Laravel Octane starts this server instead of FrankenPHP (`frankenphp`).
 //!
-//! Octane looks for a program `frankenphp` in PATH, then in the project, and downloads one into the project where there is
-//! none. So the link is made in the project, what lies there is moved away only if that was asked for, and what comes first
-//! in PATH is told.
+//! Octane looks for a program `frankenphp` in PATH, then in the project, and downloads one into the project where there
+//! is none. So the link is made in the project, an existing program is moved away only on request, and a program that
+//! comes first in PATH is reported.
 
 use crate::output::{self, complain};
 use crate::server::own_program;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const NAME: &str = "frankenphp";
-/// What a program that was there is called from then on.
+/// New name of an existing program.
 const BEFORE: &str = "frankenphp.before-howdah";
 
 /// Makes the link in a project.
@@ -68,7 +68,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What bears the name.
+/// The file of that name.
 enum There {
     /// Nothing, or a link to nothing.
     Nothing,

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serves, in the place of a server that runs if it was started by one; that one hears of whatever goes wrong.
+/// Serves, replacing a running server if that started this one; it is notified of failures.
 pub(crate) fn run(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
     let taking_over = TakeOver::begin()?;
     let tell = |why: &str| taking_over.iter().for_each(|old| old.failed(why));

@@ -51,7 +51,7 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
-    // Whoever runs the server could have put any authority there, and root is about to believe it.
+    // The server's user could have put any CA there, and root is about to trust it.
     local_ca::check_private_only(&pem).with_context(|| format!("{} is not what it should be", path.display()))?;
     Ok((path, pem))
 }

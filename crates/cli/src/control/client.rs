@@ -51,7 +51,7 @@ pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16
     ask_within(admin, method, path, PATIENCE)
 }
 
-/// The same, with so much time for the response.
+/// Requests with a time limit for the response.
 pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let token =
         admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patienc
     Ok((status, body.to_owned()))
 }
 
-/// What the server says of itself.
+/// The server's status.
 pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
     let (code, body) = ask(admin, "GET", "/status")?;
     if code != 200 {
@@ -77,7 +77,7 @@ pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
     Ok(body)
 }
 
-/// The same, read.
+/// The server's status, parsed.
 pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
     read_status(&status_text(admin)?)
 }

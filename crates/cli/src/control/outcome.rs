@@ -1,4 +1,4 @@
-//! What the admin endpoint says: JSON and text, and of an order whether it was done.
+//! Responses of the admin endpoint: JSON and text, and the result of an order.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -14,7 +14,7 @@ pub(crate) const ORDER: HeaderName = HeaderName::from_static("x-howdah");
 pub(crate) struct Outcome {
     /// True if it was done.
     pub(crate) ok: bool,
-    /// What went wrong, or what was done.
+    /// The failure, or the result.
     pub(crate) message: String,
     /// Of a reload: what changes, a line for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

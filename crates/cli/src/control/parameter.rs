@@ -18,7 +18,7 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     text
 }
 
-/// What it was; none if that cannot be told, unlike with decoders that leave wrong digits as they are: this is an order.
+/// Decodes it; `None` if it is invalid, unlike lenient decoders: this is an order.
 pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

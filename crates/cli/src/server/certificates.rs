@@ -1,4 +1,4 @@
-//! The certificates that the server gets or makes itself: which names, from whom, and what is told of them.
+//! Certificates that the server obtains or creates: names, sources, and status.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -15,14 +15,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What runs.
+/// The running certificate management.
 pub(crate) struct Certificates {
     report: Arc<Report>,
     manager: Option<Manager>,
 }
 
-/// What keeps the server from using its state directory, as far as that can be told without making it. `account` is whom the
-/// server becomes.
+/// Problems with the state directory, as far as they can be found without creating it. `account` is the server's future
+/// user.
 pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<String> {
     if !acme.is_used() {
         return None;
@@ -53,13 +53,14 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
     }
 }
 
-/// Gives the state directory to whom the server is going to be, as long as it can.
+/// Gives the state directory to the server's future user, while it has the right to.
 pub(crate) fn prepare(acme: &AcmeSettings, account: Option<&Account>) -> Result<()> {
     let Some(account) = account.filter(|_| acme.is_used()) else { return Ok(()) };
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&acme.state);
     let context = || format!("cannot make the state directory {}", acme.state.display());
     made.with_context(context)?;
-    // What root has made there, perhaps by `howdah trust`; nobody else could enter it. What is somebody else's stays theirs.
+    // Files that root has created there, perhaps by `howdah trust`; the server could not enter it. Files of other users
+    // stay theirs.
     let meta = std::fs::symlink_metadata(&acme.state).with_context(context)?;
     if meta.uid() == 0 && meta.mode() & 0o022 == 0 {
         hand_over(&acme.state, account).with_context(context)?;
@@ -142,7 +143,7 @@ fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddre
 }
 
 impl Certificates {
-    /// What plain ports have to know of challenges.
+    /// Challenge responses for plain ports.
     pub(crate) fn challenges(&self) -> Option<Arc<dyn howdah_site::challenges::Challenges>> {
         let manager = self.manager.as_ref()?;
         Some(Arc::new(Tokens(manager.challenges())))
@@ -167,7 +168,7 @@ impl howdah_site::challenges::Challenges for Tokens {
     }
 }
 
-/// The same as metrics.
+/// The report as metrics.
 pub(crate) fn numbers(report: &Report) -> CertificateNumbers {
     let expiry = |name: NameReport| (name.name, name.until.unwrap_or(0));
     CertificateNumbers {

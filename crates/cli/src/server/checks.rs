@@ -1,4 +1,4 @@
-//! What is looked at before settings are served with: by `howdah check`, and before a reload touches anything.
+//! Checks before settings are used: by `howdah check`, and by a reload before it changes anything.
 
 use crate::server::certificates;
 use crate::server::identity;
@@ -8,30 +8,30 @@ use howdah_config::Loaded;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
-/// What was found.
+/// The results.
 pub(crate) struct Checked {
-    /// What speaking TLS needs; none where no address does.
+    /// TLS configuration; `None` without an address that uses it.
     pub(crate) tls: Option<Tls>,
     /// The PHP of each pool, as comments.
     pub(crate) hosts: String,
-    /// What is not right and is served all the same.
+    /// Problems that do not prevent serving.
     pub(crate) warnings: Vec<String>,
 }
 
-/// How much is looked at.
+/// Depth of the checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Depth<'a> {
-    /// Whether the programs run that PHP is in.
+    /// Also whether PHP's programs run.
     WithPhp,
     /// Not that, as they are going to be started in any case. The certificates that were loaded before stand in for those
     /// that the server may not read any more.
     Over(Option<&'a Files>),
 }
 
-/// Looks at what settings name beside themselves: certificates, the state directory, the programs that run PHP.
+/// Checks resources named by settings: certificates, the state directory, the programs that run PHP.
 ///
 /// # Errors
-/// All that is wrong.
+/// All mistakes.
 pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Result<Checked, Vec<String>> {
     let before = match depth {
         Depth::WithPhp => None,

@@ -1,8 +1,7 @@
-//! A pool that keeps state between requests, beside one in classic mode: a share of its responses is compared with what classic
-//! mode says, and routes that differ, that take longer, or whose requests kill their workers, are run there
-//! (`howdah_pool::Demotions` decides).
+//! Compares a share of the responses of a pool that keeps state between requests with classic mode, and runs routes
+//! there that differ, are slower, or kill workers (`howdah_pool::Demotions` decides).
 //!
-//! The client's response is only copied as it goes out. What follows waits for nobody: one comparison at a time, in the
+//! The client's response is only copied as it goes out. The rest delays no one: one comparison at a time, in the
 //! background, on workers that are idle; where there are none for a while, it is left out.
 
 use howdah_doctor::compare::{Expected, Words};
@@ -18,18 +17,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The longest body that is compared.
 const MOST_BODY: usize = 256 << 10;
-/// How long a response may take to its client, to be compared.
+/// Maximum time of a response to its client, to be compared.
 const SENT_WITHIN: Duration = Duration::from_secs(10);
-/// How long a worker may take to be idle, and how often that is looked at.
+/// Maximum wait for an idle worker, and the interval of checks.
 const IDLE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
-/// How long classic mode may take for a response.
+/// Maximum time for a response of classic mode.
 const RESPONDS_WITHIN: Duration = Duration::from_secs(30);
 /// Between classic mode's two responses: so whatever shows seconds differs in them.
 const APART: Duration = Duration::from_millis(1100);
-/// Responses that classic mode gives beside these two where one differs from them.
+/// Number of additional classic responses when one of two differs.
 const FURTHER: usize = 3;
-/// What a request may keep its worker for longer than in classic mode: this, and a tenth.
+/// Tolerated extra time of a worker compared with classic mode: this, and a tenth.
 const TOLERATED: Duration = Duration::from_micros(50);
 /// Fields that browsers send of themselves, and proxies for them. Any other may be what lets a client in, such as an API key.
 const OF_NOBODY: &[&[u8]] = &[
@@ -63,10 +62,10 @@ const OF_NOBODY: &[&[u8]] = &[
     b"HTTP_X_REAL_IP",
     b"HTTP_X_REQUEST_ID",
 ];
-/// How the names of others of them begin.
+/// Prefixes of further variables that identify no one.
 const OF_NOBODY_TOO: &[&[u8]] = &[b"HTTP_SEC_", b"HTTP_X_FORWARDED_"];
 
-/// See above.
+/// The comparison of a pool with its classic pool.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     booted: Arc<Pool>,
@@ -93,7 +92,7 @@ struct Seen {
     status: u16,
     fields: Vec<(String, String)>,
     body: BodyCopy,
-    /// How long it has kept its worker, where that was asked for.
+    /// Time that it has kept its worker, if requested.
     busy: Duration,
 }
 
@@ -159,7 +158,7 @@ impl Comparison {
         (mixed >> 32) < self.share
     }
 
-    /// What is to be kept of a request to repeat it; none if it must not be, or another one is being compared.
+    /// Data to repeat a request; `None` if it must not be repeated, or another one is being compared.
     fn wanted(&self, request: &Request) -> Option<Wanted> {
         let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
         let may_be_repeated = || howdah_pool::may_be_asked_again(request.target()) && !is_private();
@@ -187,7 +186,7 @@ impl Comparison {
         }));
     }
 
-    /// What is to be said of a response beside classic mode's; an error says why nothing can be.
+    /// Compares a response with classic mode's; the error is the reason why that is impossible.
     async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Verdict, &'static str> {
         let first = self.ask_classic(wanted).await?;
         tokio::time::sleep(APART).await;
@@ -220,7 +219,7 @@ impl Comparison {
             return Ok(Verdict::Differs(found.to_string()));
         }
         let again = self.ask(&self.booted, wanted).await;
-        // What classic mode makes anew for each request must not be the same for two visitors here.
+        // Values that classic mode renews for each request must not be equal for two visitors here.
         let busy = again.as_ref().ok().map(|seen| seen.busy);
         if samples[0] != samples[1] && status < 400 {
             let again = again?;
@@ -269,7 +268,7 @@ impl Comparison {
     }
 }
 
-/// Whether a variable may say who the client is, or that it has a right.
+/// `true` if a variable may identify the client, or authorize it.
 fn is_somebodys(name: &[u8]) -> bool {
     let is_usual = || OF_NOBODY.contains(&name) || OF_NOBODY_TOO.iter().any(|start| name.starts_with(start));
     matches!(name, b"AUTH_TYPE" | b"REMOTE_USER") || (name.starts_with(b"HTTP_") && !is_usual())
@@ -280,7 +279,7 @@ const fn is_comparable(status: u16) -> bool {
     matches!(status, 200..400 | 500)
 }
 
-/// The same request again, of nobody.
+/// The request again, without its visitor.
 fn repeated(wanted: &Wanted) -> Request {
     Request {
         limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), cpu: None, queue: Some(IDLE_WITHIN) },
@@ -288,7 +287,7 @@ fn repeated(wanted: &Wanted) -> Request {
     }
 }
 
-/// What is to be said of the time of a response that is the same, by the shortest that each pool's worker was kept.
+/// Judges the time of an equal response, by the shortest that each pool's worker was kept.
 fn pace(booted: Duration, classic: Duration) -> Verdict {
     if booted <= classic + classic / 10 + TOLERATED {
         return Verdict::Same;
@@ -303,7 +302,7 @@ fn fields_of(response: &Response) -> Vec<(String, String)> {
     response.headers.iter().map(field).collect()
 }
 
-/// Long texts are taken apart where nobody waits for the thread.
+/// Long texts are compared on a thread that no request waits for.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, &'static str> {
     tokio::task::spawn_blocking(work).await.map_err(|_| INCONCLUSIVE)
 }

@@ -1,6 +1,6 @@
-//! An edition: all that requests are served with and that one reading of the settings has made. A reload makes the next one
-//! and puts it in the place of the one before with one store; each request runs to its end on the edition that it has begun
-//! with. While a reload has new workers on trial (`trial`), some requests get the edition that is to follow.
+//! An edition: everything that serves requests and was made by one reading of the settings. A reload makes the next one
+//! and swaps it in with one store; each request runs to its end on the edition on which it began. While a reload has
+//! new workers on trial (`trial`), some requests get the edition that is to follow.
 
 use crate::server::pools::Pools;
 use crate::server::trial::{Side, Trial};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::mpsc;
 
-/// See above.
+/// Everything made by one reading of the settings.
 pub(crate) struct Edition {
     pub(crate) settings: Arc<Settings>,
     pub(crate) pools: Arc<Pools>,
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
     pub(crate) access_logs: AccessLogs,
-    /// One for each I/O thread, which has connections to other servers of its own.
+    /// One for each I/O thread, which has its own connections to other servers.
     services: Vec<Arc<Service<Ways>>>,
     in_use: InUse,
     /// There may be a trial: all that requests look at while there is none.
@@ -36,7 +36,7 @@ pub(crate) struct Edition {
 /// Ready with nothing when no request is served by an edition any more.
 pub(crate) type Unused = mpsc::Receiver<Infallible>;
 
-/// What an edition serves with beside its pools.
+/// The parts of an edition besides its pools.
 pub(crate) struct Front {
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
@@ -44,10 +44,10 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Made of these settings; what `before` has and stays is taken from there.
+    /// Builds them from these settings; unchanged parts of `before` are reused.
     ///
     /// # Errors
-    /// What is wrong, with the setting.
+    /// The mistake, with the setting.
     pub(crate) fn new(
         settings: &Arc<Settings>,
         metrics: &Arc<Metrics>,
@@ -76,12 +76,12 @@ impl Edition {
         (Arc::new(edition), unused)
     }
 
-    /// What responds to requests, by I/O thread.
+    /// Responders to requests, by I/O thread.
     pub(crate) fn services(&self) -> &[Arc<Service<Ways>>] {
         &self.services
     }
 
-    /// What responds to requests that the server makes itself, on no I/O thread.
+    /// Responder to requests that the server makes itself, on no I/O thread.
     pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
         let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
         Service::new(self.sites.clone(), Arc::new(ways))
@@ -90,7 +90,7 @@ impl Edition {
     /// From now on some requests get what is on trial.
     pub(crate) fn begin_trial(&self, trial: Arc<Trial>) {
         self.trial.store(Some(trial));
-        // Whoever sees this without the trial looks in vain, and is served as ever.
+        // A request that sees this without the trial is served as usual.
         self.has_trial.store(true, Relaxed);
     }
 
@@ -99,7 +99,7 @@ impl Edition {
         self.trial.store(None);
     }
 
-    /// What serves a request on this thread, and its side if there is a trial.
+    /// The service for a request on this thread, and its side during a trial.
     fn choose(&self, thread: usize, request: &Request) -> (Arc<Service<Ways>>, Option<Side>) {
         if self.has_trial.load(Relaxed)
             && let Some(trial) = self.trial.load_full()
@@ -113,7 +113,7 @@ impl Edition {
     }
 }
 
-/// What responds to the requests of one I/O thread: the edition that is the current one when a request comes.
+/// Responds to the requests of one I/O thread by the edition that is current when a request arrives.
 pub(crate) struct OnThread {
     current: Arc<ArcSwap<Edition>>,
     number: usize,

@@ -19,7 +19,7 @@ pub(crate) fn tell(loaded: &Loaded) {
     tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
 }
 
-/// What `howdah check` says, as comments, of applications in the roots of sites that a recipe would boot.
+/// Comments of `howdah check` about applications in sites' roots that a recipe would boot.
 pub(crate) fn of_sites(loaded: &Loaded) -> String {
     let settings = &loaded.settings;
     let line = |site: &SiteSettings| {
@@ -34,14 +34,14 @@ pub(crate) fn of_sites(loaded: &Loaded) -> String {
             found.evidence
         ))
     };
-    // What is found where nobody has written settings is taken.
+    // Without settings, the detected application is served.
     let sites = if loaded.file.is_some() { settings.all_sites() } else { Vec::new() };
     sites.iter().filter_map(line).collect()
 }
 
 const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/choosing.md";
 
-/// What is served where no known application was found. None: somebody has said what is, or it is not PHP by an index.php.
+/// Message for a directory without a known application. `None`: settings decide, or there is no index.php.
 fn plain(loaded: &Loaded) -> Option<String> {
     let settings = &loaded.settings;
     let is_free = loaded.file.is_none() && loaded.origins.of("app") == Origin::Default && settings.app.is_none();
@@ -58,7 +58,7 @@ fn mode(loaded: &Loaded) -> Mode {
     loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode)
 }
 
-/// What runs it, and what would be faster.
+/// The mode, and a faster alternative.
 fn how(loaded: &Loaded, found: &Application) -> String {
     if let Some(booted) = &loaded.settings.booted {
         let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);

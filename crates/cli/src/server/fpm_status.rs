@@ -6,7 +6,7 @@ use howdah_pool::{PoolStatus, RequestReport, WorkerStatus};
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
-/// What is answered, with its media type.
+/// A page with its media type.
 pub(crate) struct Page {
     pub(crate) media_type: &'static str,
     pub(crate) body: String,

@@ -1,4 +1,4 @@
-//! Whom the server runs as: what it does as root at its start, and how it stops being root.
+//! The server's user: its work as root at the start, and the switch to that user.
 
 use anyhow::{Context, Result, bail};
 use howdah_config::{Account, ListenAddr, ServerUser, Settings, find_group};
@@ -13,13 +13,13 @@ use rustix::thread::CapabilitySet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Whether the process was root when this was first asked, which is before it can have become somebody else.
+/// `true` if the process was root at the first call, which is before the switch.
 pub(crate) fn started_as_root() -> bool {
     static ROOT: LazyLock<bool> = LazyLock::new(|| geteuid().is_root());
     *ROOT
 }
 
-/// Whom the server is to become; `None`: it stays who it is.
+/// The user that the server switches to; `None`: it keeps its user.
 pub(crate) fn account(settings: &Settings) -> Result<Option<Account>, String> {
     let account = if geteuid().is_root() { settings.account()? } else { None };
     Ok(account.filter(|account| account.uid != 0))
@@ -57,7 +57,7 @@ pub(crate) fn announce_logs(account: Option<&Account>) {
     }
 }
 
-/// Who may connect to the Unix sockets among the addresses that are listened on.
+/// Permissions of Unix sockets in `listen`.
 pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) -> Result<UnixAccess, String> {
     let owner = settings.listen_owner.as_deref().map(|owner| Account::find(&format!("{owner}:0"), &[])).transpose()?;
     let group = settings.listen_group.as_deref().map(find_group).transpose()?;
@@ -68,13 +68,13 @@ pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) ->
     })
 }
 
-/// Who may connect to the admin endpoint's Unix socket.
+/// Permissions of the admin endpoint's Unix socket.
 pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
     let gid = settings.admin_group.as_deref().map(find_group).transpose()?;
     Ok(UnixAccess { mode: settings.admin_mode.0, uid: None, gid })
 }
 
-/// What root does last of all: it says what the launcher may do.
+/// The last act as root: it settles what the launcher may do.
 pub(crate) struct LastAct<'a> {
     pub(crate) configs: &'a [PoolConfig],
     /// The server's own socket files.

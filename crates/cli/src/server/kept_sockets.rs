@@ -1,8 +1,9 @@
-//! Addresses that systemd has open for the server while none runs: those of a unit of sockets, and those that it keeps from one
-//! process of the service to the next (`FDSTORE=1` in `service`). `howdah check` must not take them for somebody else's.
+//! Addresses that systemd keeps open for the server while none runs: those of a socket unit, and those that it keeps
+//! from one process of the service to the next (`FDSTORE=1` in `service`). `howdah check` must not take them for
+//! another program's.
 //!
-//! systemd is asked, as the kernel does not tell: whoever may see which sockets process 1 has open needs more rights than the
-//! unit leaves to what it starts.
+//! systemd is asked, because the kernel shows the sockets of process 1 only to processes with more rights than the unit
+//! leaves.
 
 use howdah_config::ListenAddr;
 use std::process::{Command, Stdio};
@@ -10,17 +11,17 @@ use std::process::{Command, Stdio};
 /// Units whose sockets are the server's, where it is not known in which one it would run.
 const OWN_UNITS: &str = "howdah";
 
-/// See above.
+/// Sockets that systemd keeps for the server.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// What units of sockets listen on for it, as systemd writes it.
+    /// Addresses of its socket units, as systemd writes them.
     sockets: Vec<String>,
     /// So many more of the service, which systemd does not name before version 254.
     stored: usize,
 }
 
 impl Kept {
-    /// What systemd keeps now. Nothing where there is no systemd, or it does not say.
+    /// Sockets that systemd keeps now. None without systemd.
     pub(crate) fn now() -> Self {
         // Set for whatever a unit starts, `ExecStartPre=` too.
         let own = std::env::var_os("INVOCATION_ID").and_then(|_| std::fs::read_to_string("/proc/self/cgroup").ok());
@@ -49,7 +50,7 @@ impl Kept {
         }
     }
 
-    /// Whether this address, which is in use, is one of them. Each that was stored counts for one address.
+    /// `true` if this address, which is in use, is one of them. Each stored socket counts for one address.
     pub(crate) fn has(&mut self, addr: &ListenAddr) -> bool {
         let (is_stored, text) = match addr {
             ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => (self.stored > 0, tcp.to_string()),

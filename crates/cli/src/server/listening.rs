@@ -1,5 +1,5 @@
-//! The sockets of a server at its start: bound, or taken over from whoever had them before, which is the server that this one
-//! takes the place of, or systemd.
+//! Listening sockets at the server's start: bound, or taken over from the server that this one replaces, or from
+//! systemd.
 
 use crate::server::admin;
 use crate::server::identity;
@@ -15,21 +15,21 @@ use howdah_protocol::listener::{BindError, Listener};
 use howdah_protocol::unix_socket::UnixAccess;
 use std::os::fd::OwnedFd;
 
-/// What a server listens on.
+/// The listening sockets.
 pub(crate) struct Listening {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) admin: admin::Socket,
-    /// Who may connect to Unix sockets.
+    /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
     pub(crate) files: Files,
     /// The numbers of the sockets that the old server gave and this one does not want.
     pub(crate) unused: Vec<usize>,
 }
 
-/// Sockets that were handed over: by the server whose place this one takes, or as `passed` with their names.
+/// Inherited sockets: from the replaced server, or as `passed` with their names.
 ///
 /// # Errors
-/// What was handed over is of no use.
+/// Invalid sockets.
 pub(crate) fn inherited(take_over: Option<&TakeOver>, passed: Vec<(OwnedFd, String)>) -> Result<InheritedSockets> {
     let mut sockets = take_over.map(TakeOver::sockets).transpose()?.unwrap_or_default();
     for (fd, name) in passed {
@@ -40,10 +40,10 @@ pub(crate) fn inherited(take_over: Option<&TakeOver>, passed: Vec<(OwnedFd, Stri
     Ok(sockets)
 }
 
-/// Listens on all that the settings name, by what was handed over as far as it goes.
+/// Listens on all addresses in the settings, with inherited sockets as far as they go.
 ///
 /// # Errors
-/// What cannot be listened on.
+/// Addresses that cannot be listened on.
 pub(crate) fn open(
     settings: &Settings,
     account: Option<&Account>,

@@ -9,19 +9,19 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often that is looked at. The kernel makes its figure anew every two seconds.
+/// Interval of checks. The kernel updates its figure every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
 /// Percentage of the time that processes wait for memory (Linux' PSI, over ten seconds) at which it is short.
 const LIMIT: u32 = 10;
 
-/// Memory is short from a limit on, and until it is below half of that: it would be told again and again otherwise.
+/// Memory is short from a limit on, and until it is below half of that: otherwise it would be reported again and again.
 #[derive(Debug)]
 struct Watch {
     pressure: MemoryPressure,
     is_short: bool,
 }
 
-/// What a look has shown.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     percent: u32,

@@ -1,11 +1,11 @@
-//! What the admin endpoint asks of the server, which whoever supervises the server does.
+//! Orders from the admin endpoint to the server's supervision loop.
 
 use tokio::sync::oneshot;
 
-/// Who asked for an upgrade, and hears what came of it.
+/// The receiver of an upgrade's result.
 pub(crate) type Waiter = oneshot::Sender<Result<String, String>>;
 
-/// See above.
+/// An order.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Stop; respond when everything has ended.

@@ -1,12 +1,12 @@
-//! What `howdah check` says of the programs that the pools' PHP runs in.
+//! The part of `howdah check` about PHP's programs.
 
 use crate::server::pools;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use std::fmt::Write;
 
-/// The PHP of each pool, as comments: the rest of `howdah check` is a `howdah.toml`. What is not there at all is said by
-/// the settings themselves.
+/// The PHP of each pool, as comments: the rest of `howdah check` is a `howdah.toml`. Missing programs are errors of the
+/// settings.
 ///
 /// # Errors
 /// The programs that do not run, each with the reason.
@@ -14,7 +14,7 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     let mut out = String::from("\n");
     let mut errors = Vec::new();
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
-        // A user that is not there is told with the sandbox.
+        // A missing user is reported with the sandbox.
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
         match howdah_pool::php_host(&config) {
             Ok(version) => {
@@ -26,7 +26,7 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-/// Starts the PHP of each pool once; what it says at its start is a warning. Programs that are not there are told elsewhere.
+/// Starts the PHP of each pool once; its messages are warnings. Missing programs are reported elsewhere.
 pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };

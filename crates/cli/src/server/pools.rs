@@ -38,11 +38,11 @@ pub(crate) struct Pools {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) pool: &'a Pool,
-    /// What it runs by, if it may be compared.
+    /// Its comparison, if enabled.
     pub(crate) comparison: Option<&'a Arc<Comparison>>,
 }
 
-/// What pools of every edition are started with.
+/// Parts shared by the pools of every edition.
 pub(crate) struct Surroundings {
     pub(crate) io_threads: IoThreads,
     pub(crate) metrics: Arc<Metrics>,
@@ -130,7 +130,7 @@ impl Pools {
         self.pools.iter().filter(|pool| !pool.config().yields)
     }
 
-    /// Whether requests should be sent here; the error says why not.
+    /// `Ok` if requests should be sent here; the error is the reason why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
         if self.draining.load(Relaxed) {
             return Err("the server is stopping".to_owned());
@@ -157,7 +157,7 @@ impl Pools {
         target.ahead.filter(serves).unwrap_or(target.pool)
     }
 
-    /// The same, with what it is compared by.
+    /// The pool with its comparison.
     ///
     /// # Errors
     /// A fault: there is none.
@@ -169,7 +169,7 @@ impl Pools {
         Ok(Place { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
     }
 
-    /// What there is to say about the pool with this position.
+    /// The page about the pool at this position.
     pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
         let pool = self.pools.get(pool)?;
         Some(match page {
@@ -210,16 +210,16 @@ fn path_text(path: Option<&Path>) -> String {
     path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// What the pools are started with.
+/// Settings of the pools.
 ///
 /// # Errors
-/// A user that is not there (any more).
+/// A user that does not exist (any more).
 pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolConfig>, String> {
     settings.pools.iter().map(|pool| pool_config(settings, pool, budgets)).collect()
 }
 
-/// What a pool's processes may do, and the variables that say who they are. Only root can make them somebody else; who is
-/// not, and names a user, has been checked to be that user.
+/// Privileges of a pool's processes, and the variables that name their user. Only root can switch users; otherwise a
+/// named user was checked to be the current one.
 fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
     let php = &pool.php;
     let root = identity::started_as_root();
@@ -246,13 +246,13 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         cgroup,
         umask: php.umask.map(|mode| mode.0),
         no_new_privs: php.no_new_privs,
-        // What learns reads the memory of workers.
+        // Learning reads the memory of workers.
         dumpable: settings.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
     };
     Ok((privileges, env))
 }
 
-/// `roots` are those that scripts lie below beside the pool's first.
+/// `roots` are those of scripts, in addition to the pool's first.
 fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
     let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
     let read = [&settings.read[..], &further].concat();
@@ -282,7 +282,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
         boot_host: CText::new(settings.booted_by(pool).and_then(|booted| booted.host.as_deref()).unwrap_or_default())?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
-        // What is set for good counts most, so it comes last.
+        // The last value wins, so fixed ones come last.
         ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
         admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
         software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
@@ -294,13 +294,13 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     })
 }
 
-/// What a route says to a pool; a pool is told of all routes, so that their numbers are the same everywhere.
+/// A pool's settings for a route; a pool gets all routes, so that their numbers are the same everywhere.
 fn route_share(route: &Route, pool: &PoolSettings) -> RouteShare {
     let slow_log_after = route.slow_log_after.filter(|_| route.pool == pool.name && route.proxy.is_none());
     RouteShare { workers: route.workers, weight: route.weight, slow_log_after }
 }
 
-/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
+/// Number of workers at a pool's start. A snapshot pool boots its application in one, even if it is on demand.
 fn started_workers(pool: &PoolSettings) -> usize {
     let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
     let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);

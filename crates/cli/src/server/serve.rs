@@ -43,16 +43,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How often the pools of a server that starts are asked whether they serve.
+/// Interval at which the pools of a starting server are checked.
 const READY_LOOK: Duration = Duration::from_millis(50);
 
-/// How often a server whose pools boot says that it is on its way.
+/// Interval of notifications while the pools boot.
 const STARTING_EACH: Duration = Duration::from_secs(10);
 
-/// Serves until told to stop.
+/// Serves until stopped.
 ///
-/// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
-/// name, and only then does it start threads, read what clients send, or have PHP started.
+/// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user,
+/// and only then does it start threads, read clients' data, or have PHP started.
 pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()> {
     let program = own_program::of_this_process().context("cannot find out which program this is")?;
     let Handed { take_over, passed } = sockets;
@@ -115,11 +115,11 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
 #[derive(Default)]
 pub(crate) struct Handed {
     pub(crate) take_over: Option<TakeOver>,
-    /// By whoever started it, with their names.
+    /// From the process that started it, with their names.
     pub(crate) passed: Vec<(OwnedFd, String)>,
 }
 
-/// What was opened and settled before the server gave up root's rights.
+/// Resources opened and settled before the server gave up root's rights.
 struct Start {
     reread: Reread,
     listening: Listening,
@@ -218,7 +218,7 @@ enum End {
     LostLauncher,
 }
 
-/// Maximum time for a new process to become ready: it boots its pools one beside the other, and has other things to do.
+/// Maximum time for a new process to become ready: its pools boot at the same time, on a busy machine.
 fn boot_patience(settings: &Settings) -> Duration {
     settings.pools.iter().map(|pool| pool.boot_timeout).max().unwrap_or_default() * 2
 }
@@ -259,7 +259,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
             }
             _ = &mut beats => {}
             () = has_gone(launcher_end.as_mut()) => {
-                // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
+                // PHP's processes can no longer be started, killed or reaped; the service manager restarts the server.
                 tracing::error!("launcher exited unexpectedly: stopping the server");
                 return End::LostLauncher;
             }
@@ -267,8 +267,8 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
     }
 }
 
-/// Says to whoever runs the server that it serves, once each pool does or is known not to. Where this process has taken
-/// another's place, that one has said so: before, nobody listens to this one.
+/// Notifies the service manager that the server serves, once each pool does or is known not to. If this process
+/// replaced another, that one has introduced it: before, notifications of this one are ignored.
 async fn tell_when_ready(server: &Server, successor: bool) {
     let settles = |pool: &Pool| {
         let status = pool.status();
@@ -287,7 +287,7 @@ async fn tell_when_ready(server: &Server, successor: bool) {
     }
 }
 
-/// What a server is told by, and what it needs to do what it is told.
+/// Sources of orders to a server, and the means to carry them out.
 struct Control {
     signals: Signals,
     ordered: mpsc::Receiver<Order>,
@@ -296,7 +296,7 @@ struct Control {
     upgrades: Upgrades,
 }
 
-/// What an upgrade needs.
+/// State for upgrades.
 struct Upgrades {
     program: RootProgram,
     /// These are copies, which keep ports open: they go when the server accepts nothing more.
@@ -305,7 +305,7 @@ struct Upgrades {
     predecessor: Option<TakeOver>,
 }
 
-/// What runs.
+/// The running server.
 struct Started {
     server: Arc<Server>,
     front: Front,
@@ -385,7 +385,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     Ok(Started { server, front, control, admin, files, telemetry })
 }
 
-/// Ends what was started in the place of a server that goes on.
+/// Ends a started server because the old one goes on.
 async fn give_up(server: &Server, mut front: Front, launcher: Option<LauncherEnd>) {
     front.drain(Duration::ZERO).await;
     server.stop_pools(Duration::ZERO).await;

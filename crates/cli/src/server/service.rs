@@ -1,8 +1,9 @@
-//! What the server says to whoever runs it, in the way of systemd (sd_notify(3)): that it serves, reloads, stops, is alive,
-//! which process it is after an upgrade, and which sockets to keep for the next one. Without `NOTIFY_SOCKET` it says nothing.
+//! Notifications to the service manager, by systemd's protocol (sd_notify(3)): that the server serves, reloads, stops,
+//! is alive, which process it is after an upgrade, and which sockets to keep for the next one. Without `NOTIFY_SOCKET`
+//! there are none.
 //!
-//! Nothing here waits. What the other side has no room for is said again from the supervision loop (`Service::beat`), which is
-//! also where the watchdog hears from: a loop that hangs says nothing.
+//! Nothing here waits. Notifications that find no room are repeated by the supervision loop (`Service::beat`), which
+//! also serves the watchdog: a hanging loop sends nothing.
 
 use crate::server::own_program::TAKES_OVER;
 use howdah_config::ListenAddr;
@@ -24,19 +25,19 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// How long whoever was replaced waits until that was heard.
+/// Maximum time that a replaced process waits until that was received.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How often what found no room is said again.
+/// Interval at which unsent notifications are repeated.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Messages that wait for room. What is older says less than what comes after it.
 const MOST_WAITING: usize = 64;
 
-/// What the other side keeps for the server has a name that begins so.
+/// Prefix of the names of stored sockets.
 const KEPT: &str = "howdah-";
 
-/// See above. `Default` has nobody to talk to.
+/// The connection to the service manager. `Default` has none.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     manager: Option<Manager>,
@@ -46,7 +47,7 @@ pub(crate) struct Service {
 struct Manager {
     socket: UnixDatagram,
     to: SocketAddr,
-    /// How often it wants to hear that the server is alive.
+    /// Interval at which it expects signs of life.
     alive: Option<Duration>,
     said: Mutex<Said>,
 }
@@ -63,11 +64,11 @@ struct Said {
 #[derive(Debug)]
 struct Message {
     text: String,
-    /// What comes along.
+    /// The attached socket.
     socket: Option<Arc<ListenerHandle>>,
 }
 
-/// What the environment says of whoever runs the server.
+/// The environment's data about the service manager.
 struct Asked {
     socket: Option<OsString>,
     watchdog_us: Option<OsString>,
@@ -78,7 +79,7 @@ struct Asked {
 }
 
 impl Service {
-    /// Whom this process's environment names.
+    /// The service manager in this process's environment.
     pub(crate) fn of_this_process() -> Self {
         let asked = Asked {
             socket: std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()),
@@ -119,9 +120,9 @@ impl Service {
         self.say("STOPPING=1\nSTATUS=stopping: running requests come to their end");
     }
 
-    /// Has the other side keep these sockets (`FDSTORE=1`), and forget those of before that are not among them. Should this
-    /// process end, the next one is started with them, and whoever connects in between waits instead of being refused. A
-    /// Unix socket is none without its file, which goes with the process: it is bound anew.
+    /// Stores these sockets with the service manager (`FDSTORE=1`), and removes earlier ones that are not among them.
+    /// If this process ends, the next one is started with them, and clients that connect in between wait instead of
+    /// being refused. A Unix socket is useless without its file, which goes with the process: it is bound anew.
     pub(crate) fn keep(&self, sockets: &[Arc<ListenerHandle>]) {
         let Some(manager) = &self.manager else { return };
         let named: BTreeMap<String, &Arc<ListenerHandle>> =
@@ -182,7 +183,7 @@ impl Service {
             tokio::select! {
                 _ = alive.tick() => {
                     if manager.alive.is_some() && !manager.said.lock().quiet {
-                        // One that finds no room is no loss: there are others in the queue, or nobody reads it.
+                        // A notification without room is no loss: others are in the queue, or it has no reader.
                         let _ = manager.socket.send_to_addr(b"WATCHDOG=1", &manager.to);
                     }
                 }
@@ -272,7 +273,7 @@ impl Manager {
 }
 
 impl Asked {
-    /// How often the watchdog is to hear: twice in the time after which it loses patience (sd_watchdog_enabled(3)).
+    /// Interval of watchdog notifications: twice in the time after which it gives up (sd_watchdog_enabled(3)).
     fn watchdog(&self) -> Option<Duration> {
         let number = |text: &Option<OsString>| text.as_ref()?.to_str()?.parse::<u64>().ok();
         // A process that takes another's place has inherited the number of that one.
@@ -306,7 +307,7 @@ fn passed_names() -> impl Iterator<Item = String> {
     names(&text).take(count)
 }
 
-/// Whether a passed socket is one that was kept for the server, whose settings may have changed since.
+/// `true` if a passed socket was stored for the server, whose settings may have changed since.
 pub(crate) fn is_kept(name: &str) -> bool {
     name.starts_with(KEPT)
 }

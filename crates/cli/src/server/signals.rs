@@ -59,7 +59,7 @@ impl Signals {
     pub(crate) fn new() -> Result<Self> {
         let listen = |(number, name, event): (_, _, Option<Event>)| match unix::signal(SignalKind::from_raw(number)) {
             Ok(signal) => Some(Ok((signal, name, event))),
-            // A signal to ignore that nobody may catch: tracers and emulated kernels keep some for themselves.
+            // An uncatchable signal is not ignored: tracers and emulated kernels keep some for themselves.
             Err(_) if event.is_none() => None,
             Err(error) => Some(Err(error).with_context(|| format!("cannot listen for the signal {name}"))),
         };

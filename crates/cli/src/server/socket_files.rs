@@ -5,7 +5,7 @@ use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Files of Unix sockets that are not the server's: whoever made them removes them.
+/// Files of Unix sockets that are not the server's: their creator removes them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
     pub(crate) others: Vec<PathBuf>,
@@ -18,7 +18,7 @@ impl Files {
         paths.filter(|path| !self.others.contains(path)).collect()
     }
 
-    /// Whether the address has a file that is the server's to remove.
+    /// `true` if the address has a file that the server must remove.
     pub(crate) fn owns(&self, addr: &ListenAddr) -> bool {
         file_of(addr).is_some_and(|path| !self.others.iter().any(|other| other == path))
     }
@@ -35,8 +35,8 @@ pub(crate) fn file_of(addr: &ListenAddr) -> Option<&Path> {
 /// The mode of directories that systemd makes for services (`RuntimeDirectoryMode=`).
 const RUNTIME_MODE: u32 = 0o755;
 
-/// Whether the server makes this directory at its start: root does in `/run`, which is empty after each boot, as systemd
-/// does for the service.
+/// `true` if the server makes this directory at its start: root does in `/run`, which is empty after each boot, as
+/// systemd does for the service.
 pub(crate) fn is_made_at_start(missing: &NoDirectory) -> bool {
     rustix::process::geteuid().is_root() && missing.path().parent() == Some(Path::new("/run"))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Tls {
     /// For HTTP/3, if it is on.
     quic: Option<http3::Config>,
     files: Files,
-    /// What certificates of sites are not for.
+    /// Hosts that sites' certificates do not cover.
     uncovered: Vec<String>,
     hosts: Hosts,
 }
@@ -92,8 +92,7 @@ fn hosts(settings: &Settings) -> Hosts {
     hosts
 }
 
-/// The hosts of sites with certificates of their own that none of these, nor one of the top level, is for: clients refuse what
-/// they get there.
+/// Hosts of sites with certificates that neither these nor the top level's cover: clients refuse the others.
 fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
     let mut warnings = Vec::new();
     for (number, site) in settings.sites.iter().enumerate().filter(|(_, site)| !site.tls.certificates.is_empty()) {
@@ -130,7 +129,7 @@ fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
 /// Number of clients whose address is unproven above which further clients must prove theirs first (a QUIC Retry).
 const HTTP3_RETRY_ABOVE: usize = 100;
 
-/// What HTTP/3 needs. A resumed client may ask at once: what it may ask then is decided for each request.
+/// Configuration of HTTP/3. A resumed client may send requests at once: whether they are allowed is decided for each.
 fn quic(store: Arc<Store>, settings: &Settings) -> Result<http3::Config, String> {
     let tls = server_config::quic(store, &options(settings), true).map_err(|error| error.to_string())?;
     http3::Config::new(tls, HTTP3_RETRY_ABOVE).map_err(|error| error.to_string())
@@ -154,7 +153,7 @@ fn options(settings: &Settings) -> Options {
 }
 
 impl Tls {
-    /// What is not right and is served all the same. `account` is whom the server becomes.
+    /// Problems that do not prevent serving. `account` is the server's future user.
     pub(crate) fn warnings(&self, account: Option<&Account>) -> Vec<String> {
         let mut warnings = self.files.warnings();
         warnings.extend(self.uncovered.iter().cloned());
@@ -180,8 +179,8 @@ impl Tls {
         if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
     }
 
-    /// Puts the certificates in the place of those that the store had from files, and has changes of these files followed
-    /// until the task is dropped. On a runtime.
+    /// Replaces the store's certificates from files, and follows changes of these files until the task is dropped. On a
+    /// runtime.
     pub(crate) fn install(&mut self) -> JoinSet<()> {
         self.store.set_hosts(std::mem::take(&mut self.hosts));
         self.files.put_into(&self.store);
@@ -202,12 +201,12 @@ impl Tls {
         self.quic.clone_from(&before.quic);
     }
 
-    /// What was loaded.
+    /// The loaded files.
     pub(crate) fn files(&self) -> &Files {
         &self.files
     }
 
-    /// How TLS is spoken over TCP.
+    /// Configuration of TLS over TCP.
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
         &self.config
     }

@@ -7,10 +7,10 @@ use howdah_telemetry::{Sender, Telemetry};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the end of the server waits for the last spans to be sent.
+/// Maximum time at the server's end for the last spans to be sent.
 pub(crate) const LAST_SPANS: Duration = Duration::from_secs(3);
 
-/// Starts what makes and sends traces. What is wrong with it is said, and requests are served without.
+/// Starts tracing. On errors requests are served without.
 pub(crate) fn start(settings: &TelemetrySettings, metrics: &Arc<Metrics>, sites: &Sites) -> Option<Sender> {
     if !settings.enabled {
         return None;

@@ -1,8 +1,8 @@
-//! New workers on trial: before a reload gives them all requests, the edition that is to follow (`edition`) serves a share of
-//! the clients, and its responses are compared with those of the workers that are there.
+//! New workers on trial: before a reload gives them all requests, the next edition (`edition`) serves a share of the
+//! clients, and its responses are compared with those of the workers that are there.
 //!
-//! A client keeps its side for as long as the trial lasts, as pages and what they load belong together. It is told by its
-//! address; where that is not known, each request is a client of its own.
+//! A client keeps its side for as long as the trial lasts, as pages and their resources belong together. It is
+//! identified by its address; if that is unknown, each request is a separate client.
 
 use crate::server::ways::Ways;
 use howdah_config::HttpSettings;
@@ -39,7 +39,7 @@ impl Count {
     }
 }
 
-/// How many responses there were, and how many of them failed.
+/// Number of responses, and of failed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Responses {
     pub(crate) all: u64,
@@ -52,7 +52,7 @@ impl Responses {
     }
 }
 
-/// See above.
+/// A trial of the next edition.
 pub(crate) struct Trial {
     /// One for each I/O thread.
     services: Vec<Arc<Service<Ways>>>,
@@ -73,7 +73,7 @@ impl Trial {
         Self { services, http, below: below(share), salt, unknown, new, old }
     }
 
-    /// What serves a request on this thread, if it is one for the new workers.
+    /// The service for a request on this thread, if the new workers serve it.
     pub(crate) fn service(&self, thread: usize, request: &Request) -> Option<Arc<Service<Ways>>> {
         let client = forwarded::client(&request.connection.peer, &request.head.headers, &self.http).ip;
         let mark = match client {

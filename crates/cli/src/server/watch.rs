@@ -30,11 +30,11 @@ const MAX_QUICK: u32 = 10;
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// What tells one state of a file from another: a new file under the same name has another inode.
+/// Distinguishes two states of a file: a new file under the same name has another inode.
 type Mark = (i64, i64, u64, u64);
 type Marks = BTreeMap<PathBuf, Mark>;
 
-/// What a pool's patterns name, as it was when it was last looked at.
+/// Files matching a pool's patterns, as of the last check.
 pub(crate) struct Watched {
     globs: Arc<Vec<Glob>>,
     known: Marks,
@@ -69,7 +69,7 @@ pub(crate) fn start(watched: Vec<Option<Watched>>, pools: &Pools) -> JoinSet<()>
     watchers
 }
 
-/// How fast reloads follow one another.
+/// Limits the rate of reloads.
 #[derive(Debug, Default)]
 struct Pace {
     /// Reloads in a row, each soon after the one before.

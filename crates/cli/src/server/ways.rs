@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What the settings' proxies have in common over all threads.
+/// State of the settings' proxies that all threads share.
 ///
 /// # Errors
-/// One that could not work, such as certificates that cannot be read.
+/// Invalid ones, such as certificates that cannot be read.
 ///
-/// What is known of the servers of one that was there `before` and has not changed stays known.
+/// The state of unchanged proxies from `before` is kept.
 pub(crate) fn proxies(
     settings: &Settings,
     metrics: &Metrics,
@@ -31,7 +31,7 @@ pub(crate) fn proxies(
     settings.proxies.iter().map(group).collect()
 }
 
-/// Whether some proxy lets connections change to another protocol.
+/// `true` if some proxy allows upgrades.
 pub(crate) fn change_protocols(settings: &Settings) -> bool {
     settings.proxies.iter().any(|proxy| !proxy.upgrade.is_empty())
 }
@@ -39,7 +39,7 @@ pub(crate) fn change_protocols(settings: &Settings) -> bool {
 /// Open as long as something is served by an edition.
 pub(crate) type InUse = mpsc::Sender<Infallible>;
 
-/// See above.
+/// Backends of a site: PHP's pools and proxies.
 #[derive(Debug)]
 pub(crate) struct Ways {
     pools: Arc<Pools>,

@@ -76,7 +76,6 @@ impl ReloadFlags {
     /// Parses such a query.
     ///
     /// # Errors
-    ///
     /// The unknown part, and the known ones.
     pub fn from_query(query: &str) -> Result<Self, String> {
         let mut flags = Self::default();

@@ -7,7 +7,6 @@ use std::process::Stdio;
 /// The program's version and that of its PHP. PHP is not started.
 ///
 /// # Errors
-///
 /// The reason why it does not run: it is missing, it is another program, or its libphp is missing.
 pub fn php_host(config: &PoolConfig) -> Result<String, String> {
     let program = Program::of(config);

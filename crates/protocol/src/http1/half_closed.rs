@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a half-closed client waits before it is asked whether it is still there: the usual response comes earlier. Not
-/// longer, because most have left, and the requests of a crowd that has left would fill the queue meanwhile.
+/// Time after which a half-closed client is probed: the usual response comes earlier. Not longer, because most have
+/// left, and the requests of a crowd that has left would fill the queue meanwhile.
 const ASK_AFTER: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether a response moves on.
+/// Interval at which the progress of a response is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The number of such times that a response may pause.
 const PAUSES: u32 = 3;
 
-/// What the watching task is told.
+/// Notices for the watching task.
 #[derive(Debug, Default)]
 struct Told {
     /// Something was written.
@@ -60,7 +60,7 @@ impl HalfClosed {
         self.told.written.store(true, Relaxed);
     }
 
-    /// Whether a response has begun.
+    /// Notes whether a response has begun.
     pub(super) fn on_response(&self, begun: bool) {
         self.told.responding.store(begun, Relaxed);
     }

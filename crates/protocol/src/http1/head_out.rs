@@ -7,14 +7,14 @@ use http::{HeaderMap, StatusCode, Version, header};
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How a response's body is framed.
+/// Framing of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is none, and no length is to be told.
+    /// No body, and no length.
     None,
     /// So many bytes, which the head tells.
     Length(u64),
-    /// There is none, and the handler's word about its length is told: HEAD.
+    /// No body, but the handler's length is sent: HEAD.
     Told,
     Chunked,
     /// Up to the connection's end.
@@ -23,7 +23,7 @@ pub(super) enum Framing {
     Upgraded,
 }
 
-/// What a response's head depends on beside the response.
+/// Facts besides the response that its header depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     pub(super) version: Version,
@@ -33,7 +33,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// How the body is framed. `length` is its length, if that is known.
+    /// Framing of the body. `length` is its length, if known.
     pub(super) fn framing(&self, response: &Parts, length: Option<u64>) -> Framing {
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             return Framing::Upgraded;
@@ -105,7 +105,7 @@ impl Asked {
     }
 }
 
-/// Whether the handler wants the connection to end.
+/// `true` if the handler wants the connection to close.
 pub(super) fn closes(headers: &HeaderMap) -> bool {
     headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
 }

@@ -12,7 +12,7 @@ const MOST_TRAILERS: usize = 16 * 1024;
 /// Lines of trailers.
 const MOST_LINES: usize = 100;
 
-/// What is wrong with a body.
+/// Errors of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("an invalid line of a chunk")]
@@ -46,7 +46,7 @@ impl Decoder {
         Self::Chunked(Chunks { state: State::Start, left: 0, extensions: 0, trailers: Vec::new() })
     }
 
-    /// Whether the whole body has been taken.
+    /// `true` if the whole body has been taken.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Length(0)) || matches!(self, Self::Chunked(chunks) if chunks.state == State::End)
     }

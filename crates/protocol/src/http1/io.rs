@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
-/// What goes over the socket when a request's header took too long.
+/// Response when a request's header took too long.
 const RESPONSE_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// Bytes of a header that come with a connection, which is not charged.
@@ -35,20 +35,20 @@ thread_local! {
     static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
 }
 
-/// What comes next on a connection.
+/// The next event of a connection.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // The usual one is the large one, and is moved once.
 pub(super) enum Next {
     Request(Parsed),
-    /// What has come in is none.
+    /// Invalid data.
     Refused(StatusCode),
-    /// Its header was not complete in time, and the client has been told so.
+    /// Its header was not complete in time, and the client has got its response.
     TimedOut,
     /// There will be none.
     End,
 }
 
-/// See above.
+/// The socket with its buffers.
 pub(super) struct Io {
     pub(super) socket: Socket,
     pub(super) out: Out,
@@ -56,7 +56,7 @@ pub(super) struct Io {
     input: BytesMut,
     /// Of the head at the beginning of `input`, so many bytes were not all of it.
     looked_at: usize,
-    /// What the bytes of such a head beyond the usual few are charged.
+    /// Charge for the bytes of a header beyond the usual few.
     head_charge: Option<Charge>,
     /// The present request's body, and the number of that request.
     body: Decoder,
@@ -72,7 +72,7 @@ pub(super) struct Io {
 }
 
 pub(super) fn lock(io: &Mutex<Io>) -> MutexGuard<'_, Io> {
-    // What a panic leaves half done ends with its request, and the connection with that.
+    // State left half done by a panic ends with its request, and the connection with that.
     io.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,7 +112,7 @@ impl Io {
             match self.connection.state.verdict() {
                 Verdict::None | Verdict::LastResponse | Verdict::Finish | Verdict::Idle => {}
                 Verdict::HeaderTimeout => {
-                    // One try: whoever does not even take these bytes gets none.
+                    // One try: a client that does not even take these bytes gets none.
                     let _ = self.socket.try_write(RESPONSE_408);
                     return Poll::Ready(Ok(Next::TimedOut));
                 }
@@ -250,7 +250,7 @@ impl Io {
         if let Decoder::Length(left) = &self.body
             && *left >= READ as u64
         {
-            // Into memory of its own, which is not copied any more.
+            // Into separate memory, which is not copied again.
             let room = usize::try_from(*left).unwrap_or(LONG_READ).min(LONG_READ);
             let mut memory = BytesMut::with_capacity(room);
             let read = ready!(self.socket.poll_read_into(cx, &mut memory));
@@ -286,7 +286,7 @@ impl Io {
             self.noted = self.out.total();
             half_closed.on_written();
         }
-        // Whoever reads the body sees the client's end, and who has sent something ahead is waited for.
+        // A reader of the body sees the client's end, and a client that has pipelined requests is waited for.
         if !self.body.is_done() || !self.input.is_empty() {
             return Poll::Pending;
         }
@@ -370,12 +370,12 @@ impl Io {
         self.body.is_done()
     }
 
-    /// Whether a part of the request's body may still come.
+    /// `true` if a part of the request's body may still arrive.
     pub(super) fn has_unread_body(&self) -> bool {
         !self.body.is_done()
     }
 
-    /// Whether the client has sent further requests ahead.
+    /// `true` if the client has pipelined further requests.
     pub(super) fn has_requests_ahead(&self) -> bool {
         !self.input.is_empty() || self.socket.has_unread()
     }
@@ -403,7 +403,7 @@ impl Io {
 impl Socket {
     fn poll_read_into(&mut self, cx: &mut Context<'_>, memory: &mut BytesMut) -> Poll<io::Result<usize>> {
         use tokio::io::AsyncReadExt as _;
-        // The future has no state of its own.
+        // The future has no state.
         match self {
             Self::Tcp(stream) => pin!(stream.read_buf(memory)).poll(cx),
             Self::Unix(stream) => pin!(stream.read_buf(memory)).poll(cx),

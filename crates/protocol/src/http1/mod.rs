@@ -59,7 +59,7 @@ pub(crate) async fn serve<H: Handler>(
     served
 }
 
-/// Ends a connection whose client does not speak what is spoken here, and has been told so.
+/// Ends a connection whose client speaks another protocol and has got its response.
 pub(crate) async fn forget(connection: &Arc<Connection>, socket: Socket) -> Result<()> {
     let io = Mutex::new(Io::new(socket, connection.clone(), BytesMut::new()));
     close(&io, true).await
@@ -111,7 +111,7 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         if !goes_on {
             let linger = {
                 let io = lock(io);
-                // Who has announced that this is the last request has sent no other.
+                // A client that announced its last request has sent no other.
                 io.has_unread_body() || (parsed.keep_alive && io.has_requests_ahead())
             };
             return close(io, linger).await;
@@ -161,19 +161,19 @@ async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: 
     let bodiless = asked.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
-        // What is there may go, but nothing that makes it look complete.
+        // Buffered data may go, but nothing that makes it look complete.
         let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
     }
     sent.map(|()| goes_on)
 }
 
-/// Hands the connection over to whoever talks over it now. Returns when that has come to its end.
+/// Hands the connection over to the upgraded protocol. Returns when that has ended.
 async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
     let (kind, delivery) = body.open();
     flush(io).await?;
     let metrics = lock(io).connection.shared.metrics.clone();
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(io.clone(), sent)) };
-    // The connection's task is this one, and is woken as ever.
+    // The connection's task is this one, and is woken as usual.
     talk::run(kind, delivery, &metrics, client, std::future::pending()).await;
     Ok(())
 }
@@ -192,7 +192,7 @@ impl Drop for Underway<'_> {
     }
 }
 
-/// Sends a body as it is framed. Its end is told when this returns, or is dropped.
+/// Sends a body as it is framed. Its end is reported when this returns, or is dropped.
 async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
     let (kind, delivery) = body.open();
     let mut underway = Underway { io, delivery };
@@ -215,7 +215,7 @@ async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
             }
         }
         Kind::Files(files) => send_files(io, files, delivery).await?,
-        // The stream ends before its end is told.
+        // The stream is dropped before its end is reported.
         Kind::Stream(stream) => send_stream(io, framing, stream, delivery).await?,
     }
     flush(io).await?;
@@ -262,7 +262,7 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
         let Some(mut data) = next else { break };
         let mut is_cut = false;
         if let Some(left) = &mut left {
-            // What is more than was announced is not sent.
+            // Data beyond the announced length is not sent.
             is_cut = data.len() as u64 > *left;
             if is_cut {
                 warn_of_length(TOO_LONG);
@@ -328,7 +328,8 @@ fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<
     }
 }
 
-/// Ends a connection whose last response is written or waits. With `linger`, the client sends what nobody reads.
+/// Ends a connection whose last response is written or waits. With `linger`, further data of the client is read and
+/// dropped.
 async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
     flush(io).await?;
     // Otherwise nothing is unread, and the close that follows sends everything written before it.

@@ -1,5 +1,5 @@
-//! What a connection has to write: heads and short pieces in one buffer, so that one call takes a whole small response; long
-//! pieces and files behind it, uncopied.
+//! Output of a connection: headers and short pieces in one buffer, so that one call sends a whole small response; then
+//! long pieces and files, uncopied.
 
 use crate::body::HeldBytes;
 use crate::connection::Connection;
@@ -21,7 +21,7 @@ const KEPT: usize = 1024;
 /// Slices in one call; `HeldBytes::send_after` takes no more before its own.
 const MOST_SLICES: usize = 7;
 
-/// What is to be written, in this order: `short` from `written` on, then `pieces`.
+/// Pending output, in this order: `short` from `written` on, then `pieces`.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     short: Vec<u8>,
@@ -183,7 +183,7 @@ impl Out {
         socket::send_memory(socket.as_fd(), &slices[..used], more)
     }
 
-    /// The same through TLS.
+    /// Flushes through TLS.
     fn poll_encrypted(&self, socket: &mut TlsSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let (true, Some(Piece::File(part))) = (self.short.len() == self.written, self.pieces.front()) {
             return socket.poll_write_file(cx, part);

@@ -1,8 +1,9 @@
 //! A request's head in HTTP/1: from bytes to method, target, fields, and how its body is framed.
 //!
-//! Header lines are taken apart by `httparse`; the request line is read here, since targets are kept as clients spell them.
-//! Where a lenient reading could make two servers see different requests (RFC 9112 11.2), the request is refused: no folded
-//! lines, no space before a colon, no `Transfer-Encoding` beside `Content-Length` or in HTTP/1.0, no two lengths.
+//! Header lines are taken apart by `httparse`; the request line is read here, since targets are kept as clients spell
+//! them. Where a lenient reading could make two servers see different requests (RFC 9112 11.2), the request is refused:
+//! no folded lines, no space before a colon, no `Transfer-Encoding` with `Content-Length` or in HTTP/1.0, no two
+//! lengths.
 
 use crate::exchange::Head;
 use crate::hop_by_hop;
@@ -28,7 +29,7 @@ pub(crate) struct Parsed {
     pub(crate) expects_continue: bool,
 }
 
-/// How a request's body is framed.
+/// Framing of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     None,
@@ -70,8 +71,8 @@ pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
     }
 }
 
-/// Whether a head that was not complete at `before` bytes may be now: there is an empty line. The check keeps a head that
-/// comes byte by byte from being read as often.
+/// `true` if a header that was not complete at `before` bytes may be now: there is an empty line. The check keeps a
+/// header that arrives byte by byte from being parsed as often.
 pub(crate) fn may_be_complete(input: &[u8], before: usize) -> bool {
     let new = &input[before.saturating_sub(3)..];
     let mut ends = new.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
@@ -157,7 +158,7 @@ impl RequestLine {
     }
 }
 
-/// What the fields say about the connection and the body.
+/// Facts from the headers about the connection and the body.
 #[derive(Default)]
 struct Meaning {
     length: Option<u64>,

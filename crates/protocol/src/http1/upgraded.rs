@@ -1,7 +1,7 @@
-//! A connection that has left HTTP/1 for another protocol: its bytes, for whoever talks over it now.
+//! A connection that has left HTTP/1 for another protocol: its bytes, for the upgraded protocol.
 //!
-//! It stays one request under way for the timeouts and the shutdown (`state`): there is no idle time here, who reads nothing is
-//! dropped as ever, and a shutdown waits for its end up to the grace time.
+//! It stays one running request for the timeouts and the shutdown (`state`): there is no idle time here, a client that
+//! reads nothing is dropped as usual, and a shutdown waits for its end up to the grace time.
 
 use super::io::{Io, lock};
 use crate::state::Verdict;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// See above.
+/// The connection, as the upgraded protocol sees it.
 pub(super) struct Client {
     io: Arc<Mutex<Io>>,
     /// For the log.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// See above.
+/// The socket, observed on its way to h2.
 pub(super) struct Noted {
     socket: Socket,
     connection: Arc<Connection>,
@@ -29,8 +29,8 @@ impl Noted {
         Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2 }
     }
 
-    /// Whether what comes in may be the beginning of a connection: a client whose first frame is no SETTINGS speaks another
-    /// protocol (RFC 9113 3.4), and h2 does not look.
+    /// `true` if the data may be the beginning of a connection: a client whose first frame is no SETTINGS speaks
+    /// another protocol (RFC 9113 3.4), and h2 does not check.
     fn is_preface(&mut self, bytes: &[u8]) -> bool {
         let at = BEFORE_KIND + 2 - self.before_frames;
         self.before_frames = self.before_frames.saturating_sub(bytes.len());

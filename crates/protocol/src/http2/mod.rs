@@ -30,7 +30,8 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 use upgraded::Client;
 
-/// How much of one response waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+/// Maximum amount of one response that waits for the socket here, once the client has made room for it. The rest stays
+/// at its source.
 const SEND_BUFFER: usize = 128 << 10;
 
 /// A connection being driven.
@@ -40,7 +41,7 @@ pub(crate) struct Driven<H: Handler> {
     connection: Arc<Connection>,
     /// The connection is to end with the requests that are there.
     finishing: bool,
-    /// Upgraded streams, which have tasks of their own and have to know when they are to end; whether they were told.
+    /// Upgraded streams, which have separate tasks and must know when to end; set once they were notified.
     upgraded: Arc<Notify>,
     told: bool,
 }
@@ -162,7 +163,7 @@ async fn serve<H: Handler>(
         })
         .await
     };
-    // Whoever still runs the script finds it closed, in any case.
+    // The script, if it still runs, finds it closed in any case.
     respond.lock().open = false;
     let Some(response) = response else { return };
     let (mut head, body) = response.into_parts();
@@ -207,7 +208,7 @@ impl Made {
         let (mut parts, body) = request.into_parts();
         let sink: Weak<Respond> = Arc::downgrade(respond);
         let (body, stream) = if let Some(protocol) = parts.extensions.get::<Protocol>() {
-            // See `Head::is_extended_connect`. What can be no field's value is nobody's protocol.
+            // See `Head::is_extended_connect`. An invalid header value is no protocol.
             let offer = HeaderValue::from_str(protocol.as_str()).unwrap_or(HeaderValue::from_static(""));
             parts.method = Method::GET;
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -253,7 +254,7 @@ async fn upgrade(
     };
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(connection, incoming, outgoing, sent)) };
     let mut ending = pin!(ends.notified());
-    // Who is told later than it has looked must not be missed.
+    // A notification after the check must not be missed.
     ending.as_mut().enable();
     talk::run(kind, delivery, &connection.shared.metrics, client, ending).await;
 }
@@ -319,7 +320,7 @@ async fn send(
     }
 }
 
-/// What became of waiting for a client.
+/// Result of waiting for a client.
 enum Room {
     /// There is some.
     Some,
@@ -341,7 +342,7 @@ fn poll_room(
     loop {
         match stream.poll_capacity(cx) {
             Poll::Pending => break,
-            // It was told of room that others have taken; only what is pending is told again.
+            // Room was reported that others have taken; only pending room is reported again.
             Poll::Ready(Some(Ok(0))) => {}
             Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),

@@ -1,4 +1,4 @@
-//! A stream that has left HTTP for another protocol (RFC 8441): its DATA frames, for whoever talks over it now.
+//! A stream that has left HTTP for another protocol (RFC 8441): its DATA frames, for the upgraded protocol.
 //!
 //! It stays one request under way for the timeouts and the shutdown, as in HTTP/1. A client that makes no room for what it is
 //! sent is given up as with a response's body.
@@ -18,12 +18,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// See above.
+/// The stream, as the upgraded protocol sees it.
 pub(super) struct Client {
     connection: Arc<Connection>,
     patience: Patience<Arc<Connection>>,
     incoming: RecvStream,
-    /// What has come in and nobody has read. The client may send as much again only once it is read.
+    /// Received data that is unread. The client may send as much again only once it is read.
     ahead: Bytes,
     outgoing: SendStream<Bytes>,
     /// The end of what goes out was sent.
@@ -45,7 +45,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// Whoever stops in the middle tells it as a connection of its own would, by a reset (RFC 8441 5).
+    /// Dropped in the middle, the stream is reset, as a connection would be (RFC 8441 5).
     fn drop(&mut self) {
         if !self.ended {
             self.outgoing.send_reset(Reason::CANCEL);

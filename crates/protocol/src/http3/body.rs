@@ -1,4 +1,4 @@
-//! The body of a request on its way in, and what becomes of a part of it that nobody reads.
+//! The body of an incoming request, and the treatment of unread parts.
 
 use super::code::{Code, Fault};
 use super::frames::{Frames, Source, kind};
@@ -9,12 +9,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// How much of a body that nobody has read is read after the response, if it is there already. A client that still sends more
-/// is told to stop.
+/// Maximum amount of an unread body that is read after the response, if it has arrived already. A client that still
+/// sends more gets STOP_SENDING.
 const DRAINED: usize = 64 << 10;
 
-/// Where a body goes when its handler has no more use for it. The client must not be told to stop before it has the response:
-/// some take that for the end of all.
+/// Destination of a body that its handler no longer needs. The client must not be stopped before it has the response:
+/// some take that for the end of everything.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Left>);
 
@@ -67,7 +67,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Whether there is a body. Looks only at what has come in already.
+    /// Detects a body. Looks only at data that has arrived.
     pub(super) async fn begin<S: Source>(frames: &mut Frames<S>, length: Option<u64>) -> Result<bool, Fault> {
         let first = poll_fn(|cx| Poll::Ready(frames.poll_at_end(cx))).await;
         match first {
@@ -116,7 +116,7 @@ impl Drop for Upload {
 #[derive(Debug)]
 pub(super) struct Parts<S> {
     frames: Frames<S>,
-    /// What is missing to the announced length.
+    /// Remainder of the announced length.
     left: Option<u64>,
     trailers: bool,
 }

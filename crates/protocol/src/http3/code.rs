@@ -33,7 +33,7 @@ impl From<Code> for VarInt {
     }
 }
 
-/// What is wrong with what a client sent, and how far that reaches.
+/// Errors in a client's data, and their scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection cannot go on.

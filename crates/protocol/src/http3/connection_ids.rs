@@ -1,9 +1,9 @@
 //! Connection ids that say which process made them, so that two processes can share a UDP socket while one takes over from the
 //! other: a datagram goes to the one whose id it bears.
 //!
-//! An id is four bytes that nobody can foresee and four that follow from these and the process's mark. That is no secret that
-//! anything depends on: whoever forges an id reaches a connection without its keys. Both programs have to reckon alike, and they
-//! may be different builds, so the function is written down here.
+//! An id is four unpredictable bytes and four that follow from these and the process's mark. The mark is no secret: a
+//! forged id reaches a connection without its keys. Both programs have to reckon alike, and they may be different
+//! builds, so the function is written down here.
 
 use quinn::{ConnectionId, ConnectionIdGenerator};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub(super) const LENGTH: usize = 8;
 const HALF: usize = LENGTH / 2;
 
-/// What tells the ids of one process from those of another.
+/// Distinguishes the ids of one process from those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(pub u64);
 
@@ -55,7 +55,7 @@ impl Default for Mark {
 
 struct Generator {
     mark: Mark,
-    /// Makes first halves out of a count, which nobody without it can continue.
+    /// Makes first halves out of a count, unpredictable without it.
     secret: RandomState,
     made: u64,
 }

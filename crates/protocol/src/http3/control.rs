@@ -18,7 +18,7 @@ const DECODER: u64 = 3;
 /// The settings by their numbers (RFC 9114 7.2.4.1, RFC 9204 5). Without the other ones there is no dynamic table.
 const MAX_FIELD_SECTION_SIZE: u64 = 6;
 
-/// What a client may say about itself and what it may add to a control stream is short.
+/// Maximum size of a client's settings: settings and control messages are short.
 const MOST_SETTINGS: u64 = 4096;
 const MOST_OF_OTHERS: u64 = 64;
 

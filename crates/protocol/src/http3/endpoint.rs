@@ -23,15 +23,15 @@ const OTHER_STREAMS: u32 = 16;
 const DEAD: Duration = Duration::from_secs(30);
 const ASK: Duration = Duration::from_secs(10);
 
-/// Connections that nobody has looked at yet, and the bytes that wait with them.
+/// Maximum number of connections that were not accepted yet, with their waiting bytes.
 const MOST_WAITING: usize = 256;
 const WAITING_EACH: u64 = 16 << 10;
 const WAITING_ALL: u64 = 2 << 20;
 
-/// What the kernel may keep for the socket, if it allows that much: a burst of datagrams comes in while a thread is busy.
+/// Requested size of the kernel's buffer for the socket: a burst of datagrams arrives while a thread is busy.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// What an endpoint needs to know.
+/// Settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Config {
     server: ServerConfig,
@@ -145,7 +145,7 @@ impl Endpoint {
         Ok(Self { socket, local, config, sharing: Sharing::new(predecessor) })
     }
 
-    /// What another process needs to take the socket over.
+    /// Handle with which another process can take the socket over.
     pub(crate) fn handle(&self) -> io::Result<(UdpSocket, QuicHandle)> {
         Ok((self.socket.try_clone()?, QuicHandle::new(&self.sharing)))
     }
@@ -180,8 +180,8 @@ impl Endpoint {
     }
 }
 
-/// An endpoint that lets clients in. Afterwards those that come are told at once, rather than left waiting; unless the socket
-/// outlives this process: then they get no answer here, ask again, and come to the next one.
+/// An endpoint that accepts clients. Once it is dropped, new ones are refused at once, rather than left waiting; unless
+/// the socket outlives this process: then they get no response here, retry, and reach the next one.
 struct Open {
     endpoint: quinn::Endpoint,
     sharing: Arc<Sharing>,

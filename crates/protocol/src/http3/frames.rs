@@ -16,8 +16,8 @@ pub(super) mod kind {
     pub(in super::super) const GOAWAY: u64 = 7;
     pub(in super::super) const MAX_PUSH_ID: u64 = 13;
 
-    /// Whether a kind has a meaning here or had one in HTTP/2: such a frame in the wrong place is an error, and every other
-    /// unknown one is passed over.
+    /// `true` if a kind has a meaning here or had one in HTTP/2: such a frame in the wrong place is an error, and every
+    /// other unknown one is skipped.
     pub(in super::super) const fn is_reserved(kind: u64) -> bool {
         kind <= 9 || kind == MAX_PUSH_ID
     }
@@ -37,7 +37,7 @@ pub(super) struct Frames<S> {
     number: Number,
     /// The kind of a frame whose length has not come yet.
     kind: Option<u64>,
-    /// What is left of the present frame's payload.
+    /// Rest of the present frame's payload.
     left: u64,
 }
 
@@ -105,7 +105,7 @@ impl<S: Source> Frames<S> {
         }
     }
 
-    /// How much is left of the present frame's payload.
+    /// Length of the rest of the present frame's payload.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
@@ -123,7 +123,7 @@ impl<S: Source> Frames<S> {
         Poll::Ready(Ok(Some(self.chunk.split_to(length))))
     }
 
-    /// Whether the stream ends here, between two frames. Pending if nothing more has come in yet.
+    /// Ready if the stream ends here, between two frames. Pending if nothing more has arrived yet.
     pub(super) fn poll_at_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
         Poll::Ready(Ok(self.left == 0 && !ready!(self.poll_fill(cx))?))
     }

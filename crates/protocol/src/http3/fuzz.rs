@@ -20,7 +20,7 @@ impl Source for Pieces {
     }
 }
 
-/// What was made of a stream.
+/// Result of parsing a stream.
 #[derive(Debug, PartialEq, Eq)]
 enum Read {
     Nothing,

@@ -8,10 +8,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
-/// What makes a head malformed.
+/// Reason why a header is malformed.
 pub(super) type Malformed = &'static str;
 
-/// What belongs to a request's line in HTTP/1.
+/// Parts of a request's line in HTTP/1.
 #[derive(Default)]
 struct RequestLine {
     method: Option<Bytes>,
@@ -84,7 +84,7 @@ fn trimmed(value: Bytes) -> Bytes {
     }
 }
 
-/// Whether a header may be in a request (RFC 9114 4.2).
+/// `true` if a header may be in a request (RFC 9114 4.2).
 fn may_be_sent(name: &HeaderName, value: &HeaderValue) -> bool {
     match name.as_str() {
         "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" => false,

@@ -19,7 +19,7 @@ const LENGTHS: [u8; 257] = [
 const LONGEST: usize = 30;
 const END: u16 = 256;
 
-/// What reading needs, made from the lengths.
+/// Decoding tables, made from the lengths.
 struct Code {
     /// By length: the first code of that length, how many there are, and where their symbols begin.
     first: [u32; LONGEST + 1],
@@ -104,7 +104,7 @@ pub(super) fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
                 text.push(symbol as u8);
                 have -= length;
             }
-            // What fills the last byte is the beginning of the end's code, and less than a byte (RFC 7541 5.2).
+            // The padding of the last byte is the beginning of the end's code, and less than a byte (RFC 7541 5.2).
             None => {
                 let filling = (1u64 << have) - 1;
                 return (have < 8 && bits & filling == filling).then_some(text);

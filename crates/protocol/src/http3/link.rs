@@ -20,11 +20,11 @@ const MOST_WINDOW: u64 = 8 << 20;
 const CANCELLED: u32 = 500;
 const CANCELLED_OF_OTHERS: u32 = 4;
 
-/// See above.
+/// State shared by the streams of a connection.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) quic: quinn::Connection,
-    /// What the timeouts and the I/O thread know it by.
+    /// Its record for timeouts and the I/O thread.
     pub(super) connection: Arc<Connection>,
     /// The address where the client was when it came, and the server's.
     remote: SocketAddr,
@@ -52,7 +52,7 @@ impl Link {
         }
     }
 
-    /// The handshake is complete: nobody plays back what somebody else has recorded.
+    /// The handshake is complete: replays are impossible.
     pub(super) fn set_established(&self) {
         self.established.store(true, Relaxed);
     }

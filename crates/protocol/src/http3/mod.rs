@@ -1,9 +1,10 @@
 //! A connection that speaks HTTP/3 (RFC 9114) over QUIC, which is `quinn`'s. One task for the connection and one for each of
 //! its streams.
 //!
-//! Reading order: `endpoint` (the UDP socket, and who is let in), this file (a connection from its handshake to its end),
-//! `control` (what is said beside requests), `request` (one request: head, handler, response) with `body` and `respond`.
-//! Below them `link` (what streams share), `streams` (both halves of one), `frames`, `head` and `qpack` (what the bytes mean).
+//! Reading order: `endpoint` (the UDP socket, and admission), this file (a connection from its handshake to its end),
+//! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body` and
+//! `respond`. Below them `link` (state shared by streams), `streams` (both halves of one), `frames`, `head` and `qpack`
+//! (the meaning of the bytes).
 //!
 //! Frames and header blocks are read here and not by the crate `h3`, as its released version can be made to gather frames
 //! without limit, to end a body at an empty frame, and to panic when a stream is given up; CONTRIBUTING.md says more.
@@ -77,7 +78,7 @@ pub(crate) async fn serve<H: Handler>(
     // A server can always speak before the client has proved anything; what it may do before is decided for each request.
     let Ok((quic, established)) = connecting.into_0rtt() else { return Ok(()) };
     let link = Arc::new(Link::new(quic, connection, local));
-    // Whatever ends this function, the client is told.
+    // However this function ends, the client is notified.
     let _closing = Closing(link.clone());
     let mut established = Box::pin(async move {
         // It fails with the connection.
@@ -127,10 +128,10 @@ pub(crate) async fn serve<H: Handler>(
     }
 }
 
-/// How far a connection is with its end.
+/// Progress of a connection's end.
 enum Stage {
     Open,
-    /// The client has been told; until then it may not have heard.
+    /// The client was notified; until then it may not have heard.
     Farewell(Instant),
     /// Further requests are refused.
     Last,

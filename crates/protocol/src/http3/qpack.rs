@@ -5,7 +5,7 @@ use super::huffman;
 use super::table::LINES;
 use bytes::{BufMut, Bytes};
 
-/// What each line counts for beside its bytes (RFC 9114 4.2.2).
+/// Overhead of each line in addition to its bytes (RFC 9114 4.2.2).
 const LINE_OVERHEAD: usize = 32;
 
 /// A header line, neither part of which has been looked at.
@@ -45,7 +45,7 @@ pub(super) fn decode(block: Bytes, most: usize) -> Result<Vec<Line>, BlockError>
     Ok(lines)
 }
 
-/// What has not been read of a block.
+/// Unread rest of a block.
 struct Block(Bytes);
 
 impl Block {

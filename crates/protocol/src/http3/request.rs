@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Tells a script that its request may have been recorded by somebody who plays it again (RFC 8470 5.1).
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
-/// What became of reading a head.
+/// Result of reading a header.
 enum Opening {
     Head(Box<Head>),
     /// The server responds without asking anybody.
@@ -90,7 +90,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
             None => return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a request without a head")),
         }
     }
-    // What is encoded may be longer than what it stands for, but nobody does that.
+    // An encoding may be longer than the decoded form, but clients do not do that.
     if frames.left() > most as u64 {
         return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
@@ -110,7 +110,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     };
     let mut head = head::request(lines).map_err(|why| Fault::Stream(Code::MESSAGE_ERROR, why))?;
     if early {
-        // Whoever does not finish the handshake may not change anything (RFC 8470 4).
+        // A client that has not finished the handshake may not change anything (RFC 8470 4).
         if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(Opening::Refused(StatusCode::TOO_EARLY));
         }
@@ -178,7 +178,7 @@ async fn respond<H: Handler>(
         })
         .await
     };
-    // Whoever still runs the script finds it closed, in any case.
+    // The script, if it still runs, finds it closed in any case.
     let rest = back.close();
     let sending = Sending::begin(connection);
     let sent = match response {

@@ -1,4 +1,4 @@
-//! The stream of a request, for informational responses: whoever runs the script leaves them here, and the request's task,
+//! The stream of a request, for informational responses: the script's worker leaves them here, and the request's task,
 //! which alone writes to the stream, takes them before it writes the response.
 
 use super::head;

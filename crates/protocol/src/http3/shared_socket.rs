@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::unix::AsyncFd;
 
-/// What may wait between the two processes, if the kernel allows that much.
+/// Requested size of the buffer between the two processes.
 const BETWEEN: usize = 4 << 20;
 
-/// What stands before a datagram: the client's address, the address that it was sent to (or none), and its congestion mark.
+/// Prefix of a datagram: the client's address, the address that it was sent to (or none), and its congestion mark.
 const HEADER: usize = 16 + 2 + 4 + 1 + 16 + 1;
 
 /// The process that had the socket before.
@@ -77,7 +77,7 @@ impl Predecessor {
     }
 }
 
-/// Who reads a UDP socket, and what becomes of what others are to have.
+/// The reader of a UDP socket, and the destination of datagrams for others.
 #[derive(Debug)]
 pub(super) struct Sharing {
     pub(super) mark: Mark,
@@ -109,7 +109,7 @@ impl Sharing {
         if self.handed_over.load(Acquire) { lock(&self.successor).clone() } else { None }
     }
 
-    /// Whether clients that come to the end of this process are the next one's.
+    /// `true` if clients that arrive at the end of this process are the next one's.
     pub(super) fn outlives(&self) -> bool {
         self.outlives.load(Relaxed)
     }
@@ -131,7 +131,7 @@ impl QuicHandle {
         Self(sharing.clone())
     }
 
-    /// What the other process has to know connection ids of this one by.
+    /// The mark by which the other process recognizes connection ids of this one.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.0.mark

@@ -1,5 +1,5 @@
-//! Both halves of a QUIC stream, such that whatever becomes of their owner, the client is told the truth: quinn ends what
-//! is dropped as if it were complete.
+//! Both halves of a QUIC stream, such that the client sees a correct end even if their owner is dropped: quinn ends
+//! what is dropped as if it were complete.
 
 use super::code::{Code, Fault};
 use super::frames::Source;
@@ -8,10 +8,10 @@ use quinn::{ReadError, RecvStream, SendStream, WriteError};
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-/// How much is taken out of a stream at once.
+/// Maximum amount taken out of a stream at once.
 const PIECE: usize = 64 << 10;
 
-/// What a client sends. What it has not sent when this is dropped is not wanted.
+/// Data from a client. Unsent data is refused when this is dropped.
 #[derive(Debug)]
 pub(super) struct Incoming {
     stream: RecvStream,
@@ -61,7 +61,7 @@ impl Drop for Incoming {
     }
 }
 
-/// What a client gets. It is broken off if this is dropped before its end.
+/// Data to a client. It is broken off if this is dropped before its end.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     stream: SendStream,

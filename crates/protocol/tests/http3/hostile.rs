@@ -59,7 +59,7 @@ async fn bytes_by_hand_are_a_request() {
     let response = sent(&connection, &frame(1, GET), true).await.unwrap();
     assert_eq!(status(&response), Some("200"), "{}", response.escape_ascii());
     assert!(response.ends_with(b"\x00\x05hello"));
-    // What is not known is passed over, before and behind the head and between two parts of a body.
+    // Unknown frames are skipped, before and after the header and between two parts of a body.
     let post = b"\0\0\xd4\xd7\x51\x05/echo\x50\x09localhost";
     let bytes = [
         &frame(0x21, b"grease")[..],

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// See above. It ends when it is dropped.
+/// A lossy line between client and server. It ends when it is dropped.
 pub(crate) struct Line {
     pub(crate) addr: SocketAddr,
     pub(crate) seen: Arc<Seen>,
     _tasks: JoinSet<()>,
 }
 
-/// What went over it.
+/// Data that went over it.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Datagrams that were lost.

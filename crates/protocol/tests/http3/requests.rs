@@ -88,7 +88,7 @@ async fn an_informational_response_arrives_before_the_response() {
 async fn a_response_may_come_before_the_body_of_its_request() {
     let server = Server::start();
     let mut client = server.client().await;
-    // More than is ever read of a body that nobody wants: the client is told to stop, after the response.
+    // More than is ever read of an unwanted body: the client is stopped after the response.
     let (head, body) = client.post("/", content(20_000_000)).await;
     assert_eq!((head.status(), &body[..]), (StatusCode::OK, &b"hello"[..]));
     // A short one is simply there.

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 /// Everything waits for this long at most; nothing comes near.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What handlers share with their test.
+/// State shared by handlers and their test.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Requests that began.
@@ -192,7 +192,7 @@ impl Server {
         self.front.take().unwrap().shutdown(PATIENCE).await
     }
 
-    /// What a client needs to trust this server.
+    /// Configuration with which a client trusts this server.
     pub(crate) fn client_config(&self) -> quinn::ClientConfig {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
@@ -204,7 +204,7 @@ impl Server {
         quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()))
     }
 
-    /// A connection of its own.
+    /// A separate connection.
     pub(crate) async fn connect(&self) -> quinn::Connection {
         self.connect_to(self.addr).await
     }

@@ -210,7 +210,6 @@ impl StaticFiles {
     /// Static files where any link into these directories is followed.
     ///
     /// # Errors
-    ///
     /// As for `new`.
     pub fn with_links(
         root: impl Into<PathBuf>,

@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// The ports that are tried first, for HTTP and HTTPS.
 const PORTS: (u16, u16) = (8080, 8443);
-/// How many are tried from there on.
+/// Number of ports to try from there on.
 const TRIES: u16 = 50;
 
-/// A pair of addresses that nobody has. Should another process take one in the meantime, the server says so.
+/// A pair of free addresses. If another process takes one in the meantime, the server reports it.
 pub(super) fn free() -> [String; 2] {
     let port = |first: u16| (first..first + TRIES).find(|&port| is_free(port)).unwrap_or(first);
     [format!("127.0.0.1:{}", port(PORTS.0)), format!("https://127.0.0.1:{}", port(PORTS.1))]
@@ -18,7 +18,7 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Whoever can reach the server can read source code.
+/// Clients that can reach the server can read source code.
 pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
     let is_remote = |addr: &&ListenAddr| match addr {
         ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => !addr.ip().is_loopback(),

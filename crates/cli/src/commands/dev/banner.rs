@@ -1,11 +1,11 @@
-//! What `dev` says before it serves.
+//! The banner of `dev`.
 
 use super::debugger;
 use crate::output;
 use howdah_config::{ListenAddr, Settings};
 use std::fmt::Write as _;
 
-/// Prints it. Nobody need be there to read it.
+/// Prints it. It need not be read.
 pub(super) fn print(settings: &Settings) {
     let _ = output::print(text(settings));
 }

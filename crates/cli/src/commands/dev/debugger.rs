@@ -1,5 +1,5 @@
-//! Step debugging under `dev`: a pool of its own with Xdebug, and rules that send it the requests that ask to be debugged. All
-//! others run without Xdebug, so it costs them nothing.
+//! Step debugging under `dev`: a separate pool with Xdebug, and rules that send it the requests that ask to be
+//! debugged. All others run without Xdebug, so it costs them nothing.
 
 use crate::server::pools;
 use howdah_budget::Budgets;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the pool for the default pool's requests is called; those for other pools have their names behind it.
+/// Name of the pool for the default pool's requests; those for other pools append their names.
 const NAME: &str = "debug";
 /// The setting of PHP that loads Xdebug, and the name under which PHP finds it in its directory of extensions.
 const LOADS: &str = "zend_extension";
@@ -23,11 +23,11 @@ const PORT: &str = "xdebug.client_port";
 const USUAL_PORT: u16 = 9003;
 /// Each breakpoint keeps a worker busy, and a page asks for more than itself.
 const WORKERS: u32 = 8;
-/// Nobody waits in vain for somebody who debugs.
+/// Time limits under a debugger.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
-/// The same as a rule writes it.
+/// The same limit in the syntax of rules.
 const PATIENCE_IN_RULES: &str = "24h";
-/// What a request carries that is to be debugged, as Xdebug and the extensions of browsers for it have it.
+/// Marks of a request to be debugged, as Xdebug and browser extensions set them.
 const CONDITIONS: [&str; 4] = [
     r#"header = { Cookie = '~(?:^|;)\s*XDEBUG_(?:SESSION|TRIGGER)=' }"#,
     "query = { XDEBUG_SESSION = true }",
@@ -78,7 +78,7 @@ pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// What a developer should know of it, in one line.
+/// Note for the developer, in one line.
 pub(super) fn words(settings: &Settings) -> String {
     let is_one = |pool: &&PoolSettings| pool.name.starts_with(NAME) && pool.php.ini.contains_key(START);
     match settings.pools.iter().find(is_one) {
@@ -137,12 +137,12 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
         workers: WorkerRange { min: 0, max: base.workers.max.max(WORKERS) },
         start_workers: 0,
         spare_workers: SpareWorkers::default(),
-        // Whoever stops at a breakpoint has the time.
+        // A breakpoint may take any time.
         deadline: None,
         cpu_deadline: None,
         queue_timeout: PATIENCE,
         slow_log_after: None,
-        // What died in the debugger is not run again behind its back.
+        // A request that died in the debugger is not run again unnoticed.
         replay: 0,
         max_pool_memory: None,
         status_path: None,

@@ -116,7 +116,7 @@ fn line(number: usize, path: &Path) -> Result<String> {
     Ok(format!("{number:>3}  {time}  {to}  {subject}"))
 }
 
-/// What a mail says must not steer the terminal.
+/// A mail's content must not control the terminal.
 fn printable(value: &str) -> String {
     value.trim().chars().filter(|letter| escape::is_plain(*letter)).collect()
 }

@@ -1,7 +1,7 @@
-//! `howdah dev`: the server of `serve` with what a developer wants, and what nobody wants in front of strangers.
+//! `howdah dev`: the server of `serve` with features for developers that must not be exposed to strangers.
 //!
-//! Everything here is settings (`settings`) and words (`banner`); what they do is in the server. Pages for errors are the
-//! one thing that has no setting: `Settings::development` is set here and nowhere else.
+//! Everything here is settings (`settings`) and words (`banner`); their implementation is in the server. Pages for
+//! errors are the one thing that has no setting: `Settings::development` is set here and nowhere else.
 
 mod addresses;
 mod banner;

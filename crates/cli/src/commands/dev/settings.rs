@@ -22,10 +22,10 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
         }
     }
     if is_open("workers") {
-        // Enough for a page and what it fetches beside; each is started when it is needed.
+        // Enough for a page and its resources; each is started when it is needed.
         flags.set("workers", "1-8");
     }
-    // What is being worked on is loaded anew by each request.
+    // Code under development is loaded by each request.
     set(flags, "recipe", "none");
     set(flags, "log.access", "stdout");
     set(flags, "log.access_format", "terminal");
@@ -51,7 +51,7 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
     let patterns = code_patterns(project, None);
     for pool in &mut settings.pools {
         develop_php(pool, &sendmail);
-        // Classic mode loads what has changed by itself.
+        // Classic mode loads changes without it.
         if pool.watch.is_empty() && pool.mode != Mode::Classic {
             pool.watch.clone_from(&patterns);
         }

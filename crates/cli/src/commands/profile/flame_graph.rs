@@ -1,5 +1,5 @@
-//! A flame graph: one SVG that needs nothing else, with a script of its own to zoom (a click) and to search. Outermost
-//! functions are at the top, each as wide as the part of the samples in which it was on the stack.
+//! A flame graph: one self-contained SVG, with a script to zoom (a click) and to search. Outermost functions are at the
+//! top, each as wide as the part of the samples in which it was on the stack.
 
 use super::{name_of, outermost_first, samples};
 use howdah_observe::escape;
@@ -11,7 +11,7 @@ const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: usize = 18;
 const TOP: usize = 60;
-/// What is narrower is not drawn.
+/// Minimum width that is drawn.
 const NARROWEST: f64 = 0.1;
 /// The width of a character, roughly: names are cut to what has room.
 const CHARACTER: f64 = 6.6;
@@ -110,7 +110,7 @@ fn cut(name: &str, width: f64) -> String {
     }
 }
 
-/// The same for the same name, in every graph.
+/// The same color for the same name, in every graph.
 fn color(name: &str) -> String {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("hsl({},{}%,{}%)", hash % 50 + 10, 60 + (hash >> 8) % 30, 62 + (hash >> 16) % 14)

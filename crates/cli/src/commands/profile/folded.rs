@@ -1,5 +1,5 @@
-//! Folded stacks: a line for each, its functions from the outermost on, separated by semicolons, and how often it was seen.
-//! What scripts for flame graphs read.
+//! Folded stacks: a line for each, its functions from the outermost on, separated by semicolons, and its count. The
+//! input of flame graph scripts.
 
 use super::{name_of, outermost_first};
 use howdah_pool::Profile;

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How much longer than ordered the server may take.
+/// Additional time that the server may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `howdah profile`.
@@ -88,7 +88,7 @@ fn outermost_first<'a>(profile: &'a Profile, stack: &'a [u32]) -> impl Iterator<
     stack.iter().rev().filter_map(|&at| profile.frames.get(at as usize))
 }
 
-/// What a frame is called: its function, or its file if that is the file's own code.
+/// Name of a frame: its function, or its file if that is the file's own code.
 fn name_of(frame: &StackFrame) -> &str {
     if frame.function == "{main}" { &frame.file } else { &frame.function }
 }

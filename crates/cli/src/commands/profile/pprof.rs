@@ -42,7 +42,7 @@ impl Message {
     }
 }
 
-/// Texts are told by their position; the first one is empty.
+/// Texts are identified by their position; the first one is empty.
 struct Texts {
     positions: HashMap<String, u64>,
     all: Vec<String>,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Prints it once; with `watch` every second, until that fails.
 pub(crate) fn run(admin: &AdminAddress, json: bool, watch: bool) -> Result<ExitCode> {
-    // A terminal shows the newest in the place of the one before; whatever else reads this gets one after the other.
+    // A terminal replaces the previous output; other outputs are appended.
     let clear = if watch && !json && std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
         let body = status_text(admin)?;

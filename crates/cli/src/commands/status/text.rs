@@ -165,7 +165,7 @@ pub(crate) fn render(status: &Value) -> String {
     out
 }
 
-/// What there is to say of a pool, nothing if it is not compared.
+/// Text about a pool's comparisons, empty if it has none.
 pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     let Some(classic) = pool["compared_with"].as_str() else { return };
     let number = |name: &str| pool["compared"][name].as_u64().unwrap_or(0);
@@ -262,7 +262,7 @@ fn connection_pool(numbers: &Value) -> String {
     line
 }
 
-/// How many workers a pool may have, and what a pool on demand has cost those who found it without any.
+/// Limits on a pool's workers, and the cost of a pool on demand for requests that found none.
 fn manager(pool: &Value) -> String {
     let number = |name: &str| pool[name].as_u64().unwrap_or(0);
     let (min, max) = (number("workers_min"), number("workers_max"));

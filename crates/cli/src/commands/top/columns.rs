@@ -26,7 +26,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// What is left over of `width` goes to the column at `wide`, which needs no more than `most`.
+    /// The rest of `width` goes to the column at `wide`, which needs no more than `most`.
     pub(super) fn fit(all: &[Column], width: u16, wide: usize, most: u16) -> Self {
         let there = all.iter().enumerate().filter(|(_, column)| column.from <= width);
         let mut shown: Vec<_> = there.map(|(at, column)| (at, column.heading, column.width)).collect();

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long the key `p` profiles.
+/// Duration of a profile by the key `p`.
 const PROFILE_SECONDS: u64 = 10;
 /// Between two looks at the server.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl Watch {
     }
 }
 
-/// Runs until told to end; once, if asked to or if nobody watches.
+/// Runs until interrupted; once, if requested or without a terminal.
 pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
     let mut watch = Watch::begin(admin)?;
     if once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
@@ -113,7 +113,7 @@ fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::Default
             match watch.next(admin) {
                 Ok(sample) => {
                     screen.take(sample);
-                    // What was said of a server that did not respond is over.
+                    // The message about an unreachable server is obsolete.
                     if std::mem::take(&mut is_lost) {
                         screen.message = None;
                     }

@@ -1,5 +1,5 @@
-//! What `howdah top` shows: the difference between two answers of `GET /status`. Unknown or missing fields count as nothing,
-//! so that a newer or older server can be watched too.
+//! The data of `howdah top`: the difference between two answers of `GET /status`. Unknown or missing fields count as
+//! nothing, so that a newer or older server can be watched too.
 
 use crate::output::plain;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub(crate) struct DemotedRow {
     pub(crate) reason: String,
 }
 
-/// What lies between two answers that came `seconds` after each other.
+/// The difference between two responses, `seconds` apart.
 pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
     let bounds: Vec<f64> = list(&now["duration_bounds_us"]).filter_map(Value::as_f64).collect();
     let latency = |before: &Value, now: &Value| Latency::between(&bounds, before, now, seconds);

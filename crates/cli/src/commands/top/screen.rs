@@ -16,7 +16,7 @@ const KEYS: [&str; 2] = [
     " q quit  d drain  r restart  p profile",
 ];
 
-/// What stays between two pictures.
+/// State that is kept between two pictures.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) sample: Sample,

@@ -73,7 +73,7 @@ pub(crate) fn route_name(site: &str, route: &str) -> String {
     }
 }
 
-/// How long ago a moment in seconds since the epoch was.
+/// Time since a moment in seconds since the epoch.
 pub(crate) fn lasted(since: u64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
     duration(now.saturating_sub(since))

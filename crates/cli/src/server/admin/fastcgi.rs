@@ -15,11 +15,11 @@ use tokio::time::timeout;
 /// The first byte of every record.
 pub(crate) const VERSION: u8 = 1;
 
-/// How long a request may take to arrive or its response to go; a client that is slower is let go.
+/// Maximum time for a request to arrive or its response to go; slower clients are disconnected.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the client's own end is waited for: with bytes unread, closing would take the response from it.
+/// Maximum time to wait for the client's end: with unread bytes, closing would discard the response.
 const LINGER: Duration = Duration::from_secs(1);
-/// What all variables of a request may have together, in bytes.
+/// Maximum size of all variables of a request, in bytes.
 const MOST_PARAMS: usize = 64 << 10;
 /// A record's content at most, a multiple of eight so that no padding is needed behind it.
 const MOST_CONTENT: usize = 0xfff8;
@@ -31,15 +31,15 @@ const END_REQUEST: u8 = 3;
 const PARAMS: u8 = 4;
 const STDOUT: u8 = 6;
 const UNKNOWN_TYPE: u8 = 11;
-/// The role of whoever responds, and the flag of a client that will ask again.
+/// The role of a responder, and the flag of a client that keeps the connection.
 const RESPONDER: u16 = 1;
 const KEEP_CONNECTION: u8 = 1;
-/// How a request ended.
+/// Protocol status of a completed request.
 const COMPLETE: u8 = 0;
 const CANNOT_MULTIPLEX: u8 = 1;
 const UNKNOWN_ROLE: u8 = 3;
 
-/// What is asked for.
+/// The requested page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
             hyper::StatusCode::OK => Cow::Borrowed(""),
             other => Cow::Owned(format!("Status: {other}\r\n")),
         };
-        // As PHP-FPM has it: nobody is to keep these pages.
+        // Like PHP-FPM: these pages must not be cached.
         let head = format!(
             "{status}Expires: Thu, 01 Jan 1970 00:00:00 GMT\r\nCache-Control: no-cache, no-store, must-revalidate, \
              max-age=0\r\nContent-type: {}\r\n\r\n",
@@ -174,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
     }
 }
 
-/// What the variables of a request ask for.
+/// Parses the variables of a request.
 fn asked(mut params: &[u8]) -> io::Result<Asked> {
     let mut asked = Asked::default();
     while !params.is_empty() {
@@ -238,7 +238,7 @@ mod tests {
         [begin(id, 1, flags), record(PARAMS, id, first), record(PARAMS, id, rest), record(PARAMS, id, &[])].concat()
     }
 
-    /// What a client that sends this gets, as types, numbers and contents of records.
+    /// Responses to a client's data, as types, numbers and contents of records.
     async fn responses(sent: &[u8], body: &str) -> (io::Result<()>, Vec<(u8, u16, Vec<u8>)>) {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(sent).await.unwrap();

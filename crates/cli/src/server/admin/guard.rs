@@ -1,9 +1,9 @@
-//! Who may ask the admin endpoint, and what a request must look like.
+//! Access control of the admin endpoint.
 //!
-//! On a Unix socket the kernel says who connects: root, the server's own user, and whom the socket's permissions admit by
-//! the settings; never a process that descends from the server, which is PHP's. On an address nobody knows who connects. What
-//! is kept out there are browsers, which any web page can have send requests (they name the page's host, say where a request
-//! comes from, and add no field of their own without asking), and, with a token, everybody else.
+//! On a Unix socket the kernel says who connects: root, the server's user, and users admitted by the socket's
+//! permissions; never a descendant of the server, which is PHP's. On an address the client is unknown. There browsers
+//! are kept out, which any web page can have send requests (they name the page's host, say where a request comes from,
+//! and add no custom header without asking), and, with a token, all others.
 
 use crate::control::outcome::ORDER;
 use crate::server::upgrade::TakeOver;
@@ -17,7 +17,7 @@ pub(crate) const RESTORE: &str = "/routes/restore";
 /// The path of the dashboard.
 pub(crate) const DASHBOARD: &str = "/dashboard";
 
-/// What a request is refused with.
+/// Response to a refused request.
 pub(crate) type Refused = (StatusCode, &'static str);
 
 const FOREIGN_HOST: Refused =
@@ -26,7 +26,7 @@ const FROM_A_PAGE: Refused = (StatusCode::FORBIDDEN, "the admin endpoint takes n
 const NO_ORDER: Refused = (StatusCode::FORBIDDEN, "an order needs the field `X-Howdah: 1`");
 const NO_TOKEN: Refused = (StatusCode::UNAUTHORIZED, "the admin endpoint needs `Authorization: Bearer TOKEN`");
 
-/// What is asked of connections and requests.
+/// Requirements for connections and requests.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// Names that a request on an address may ask for; `None` on a Unix socket, where a browser cannot be.
@@ -63,7 +63,7 @@ impl Guard {
         }
     }
 
-    /// Whether a process may use the Unix socket; the error says why not.
+    /// Admits a process to the Unix socket; the error is the reason why not.
     pub(crate) fn admits(&self, peer: &UCred) -> Result<(), &'static str> {
         let own = rustix::process::geteuid().as_raw();
         if peer.uid() != 0 && peer.uid() != own && !self.shared {
@@ -86,7 +86,7 @@ impl Guard {
         }
     }
 
-    /// Whether a request may be answered.
+    /// Admits a request.
     pub(crate) fn lets_pass(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> Result<(), Refused> {
         if let Some(hosts) = &self.hosts {
             let mut named = fields.get_all(HOST).iter();
@@ -113,7 +113,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a page may be read by a request that is none of HTTP's, so that no browser has sent it.
+    /// Admits a request of another protocol than HTTP to a page, so that no browser has sent it.
     pub(crate) fn lets_read(&self, authorization: Option<&str>) -> Result<(), Refused> {
         self.has_token(authorization.map(str::as_bytes))
     }
@@ -124,8 +124,8 @@ impl Guard {
         if given.is_some_and(|given| is_same(given, token.as_bytes())) { Ok(()) } else { Err(NO_TOKEN) }
     }
 
-    /// Whether a request may come from where it says. Of all pages the dashboard alone asks, and only if it may does it order:
-    /// the host was looked at before, so a page of the same origin is this server's.
+    /// Checks a request's origin. Of all pages only the dashboard sends requests, and orders only if allowed: the host
+    /// was checked before, so a page of the same origin is this server's.
     fn may_come_from(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> bool {
         let site = fields.get("sec-fetch-site").map(|site| site.as_bytes());
         let is_own_page = site == Some(b"same-origin");
@@ -154,7 +154,7 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Whether a process descends from another; `None` if it has ended or cannot be seen.
+/// `true` if a process descends from another; `None` if it has ended or cannot be seen.
 fn descends_from(mut pid: u32, ancestor: u32) -> Option<bool> {
     while pid > 1 {
         if pid == ancestor {

@@ -1,11 +1,11 @@
-//! The admin endpoint: HTTP/1.1 on a Unix socket (or a loopback address) of its own, used by `howdah status`, `reload`
+//! The admin endpoint: HTTP/1.1 on a separate Unix socket (or a loopback address), used by `howdah status`, `reload`
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
-//! `GET /livez`, `GET /readyz`, what concerns one pool (`pools`; its pages over FastCGI too, `fastcgi`),
-//! `POST /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in
-//! `frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only, and `guard`
-//! looks at connections and requests.
+//! `GET /livez`, `GET /readyz`, requests about one pool (`pools`; its pages over FastCGI too, `fastcgi`), `POST
+//! /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in `frankenphp`.
+//! Any client can stop the server, so the socket file is for its owner only, and `guard` checks connections and
+//! requests.
 
 mod fastcgi;
 mod frankenphp;
@@ -58,10 +58,10 @@ const BACKLOG: i32 = 128;
 /// Without descriptors it fails ten times a second.
 static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
 
-/// What is asked for but not responded to, when the server has ended for everybody else, gets this long.
+/// Time for running requests to be answered after the server has ended for other clients.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What there is, for whoever asks for something else.
+/// Known paths, for requests to unknown ones.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
     POST /reload, /stop, /upgrade, /routes/restore, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
@@ -73,7 +73,7 @@ struct Status {
     uptime_s: u64,
     /// The addresses that clients come to, as the settings name them.
     listen: Vec<String>,
-    /// Whether requests should be sent here, and else why not.
+    /// `true` if requests should be sent here; else see `not_ready`.
     ready: bool,
     not_ready: Option<String>,
     /// The dashboard may give orders.
@@ -88,7 +88,7 @@ struct Status {
     certificates: Vec<NameReport>,
     /// The bounds of all distributions of durations.
     duration_bounds_us: &'static [u64],
-    /// How long all requests took, from the end of their header to the end of their response.
+    /// Durations of all requests, from the end of their header to the end of their response.
     requests: Durations,
     routes: Vec<RouteStatus>,
     pools: Vec<PoolStatus>,
@@ -128,7 +128,7 @@ struct UpstreamStatus {
     failures: u64,
 }
 
-/// What waits takes of a budget.
+/// Usage of a budget.
 #[derive(Debug, Serialize)]
 struct BudgetStatus {
     name: &'static str,
@@ -151,7 +151,7 @@ struct State {
 pub(crate) struct Admin {
     end: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
-    /// Ends when nobody is responded to any more.
+    /// Ends when no more responses are running.
     responding: mpsc::Receiver<Infallible>,
 }
 
@@ -241,7 +241,7 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 bail!("another server answers there");
             }
-            // Left behind by a server that was killed: nobody listens on it. Anything but a socket is somebody's file.
+            // Left by a killed server: it has no listener. Anything but a socket is another program's file.
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
@@ -257,7 +257,7 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     }
 }
 
-/// How a connection learns of the end, and how that learns of what is still responded to.
+/// Notifies a connection of the end, and the end of running responses.
 #[derive(Clone)]
 struct Until {
     ended: watch::Receiver<bool>,

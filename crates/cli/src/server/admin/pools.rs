@@ -1,5 +1,5 @@
-//! What the admin endpoint says of one pool and does with it: PHP-FPM's status and ping pages (`fpm_status`), by HTTP and by
-//! FastCGI, a restart of its workers, the end of one of them.
+//! Requests about one pool: PHP-FPM's status and ping pages (`fpm_status`), by HTTP and by FastCGI, a restart of its
+//! workers, the end of one of them.
 
 use crate::control::outcome::{outcome, text};
 use crate::server::admin::fastcgi::Asked;
@@ -57,8 +57,7 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
     Some(response)
 }
 
-/// The same for a client that speaks FastCGI, which also finds a page under the path that its pool gives it. `refused`: its
-/// process may not ask.
+/// Pages for a FastCGI client, which also finds them under the pool's own paths. `refused`: its process has no access.
 pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &Asked) -> PoolPageText {
     if refused {
         return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());

@@ -1,5 +1,5 @@
-//! `POST /pools/NAME/profile?seconds=N&rate=HZ`: the stacks that were seen in a pool's workers, as JSON; the answer comes when
-//! the time is over. Whoever hangs up ends it.
+//! `POST /pools/NAME/profile?seconds=N&rate=HZ`: the stacks that were seen in a pool's workers, as JSON; the response
+//! comes when the time is over. Disconnecting ends it.
 
 use crate::server::pools::Pools;
 use hyper::StatusCode;

@@ -16,7 +16,7 @@ pub(crate) async fn respond(query: Option<&str>, server: &Arc<Server>) -> Respon
             return json(StatusCode::BAD_REQUEST, &Outcome { ok: false, message, changes: Vec::new() });
         }
     };
-    // In a task of its own: a client that leaves does not break it off halfway.
+    // In a separate task: a disconnecting client does not interrupt it.
     let server = server.clone();
     let reloading = tokio::spawn(async move { server.reload(flags).await });
     let (status, outcome) = match reloading.await.unwrap_or_else(|error| Err(error.to_string())) {

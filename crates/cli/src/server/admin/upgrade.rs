@@ -1,5 +1,5 @@
-//! `POST /upgrade`: the order to have another process take this one's place. It names no program: what is started is the file
-//! that the server itself was started from, as whoever reaches the endpoint may restart the server, not run a program.
+//! `POST /upgrade`: the order to replace this process. It names no program: the server's own file is started, because
+//! clients of the endpoint may restart the server, not run a program.
 
 use crate::control::outcome::Outcome;
 use crate::server::orders::Order;

@@ -1,6 +1,6 @@
-//! A reload: the settings are read anew, and everything that is made of them is made anew beside what serves. Only when all of
-//! it is there, new workers included, is the edition changed (`edition`); whatever goes wrong before leaves the old one as
-//! it is.
+//! A reload: the settings are read again, and everything made of them is made anew while the old edition serves. Only
+//! when all of it is there, new workers included, is the edition changed (`edition`); any earlier failure leaves the
+//! old one unchanged.
 //!
 //! The order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, have them
 //! prove themselves (`proving`), switch, and let the old edition go when its last request has ended.
@@ -40,19 +40,18 @@ use crate::server::certificates::Certificates;
 use opening::Opened;
 use reading::{Read, Reading};
 
-/// How long workers of an edition that has gone may finish what they still send: as long as it takes. What limits a request
-/// ends it in any case.
+/// Maximum time for workers of an old edition to finish: unlimited. The requests' own limits apply.
 const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads the settings as the server did at its start: by the same flags, the environment of then, and as the user of then.
 pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
 
-/// What a reload did, or would do.
+/// Changes of a reload, real or planned.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) changes: Vec<Change>,
     pub(crate) warnings: Vec<String>,
-    /// What new workers have shown before they took over.
+    /// Findings about new workers before they took over.
     pub(crate) found: Vec<String>,
 }
 
@@ -64,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// What the server is, whatever its settings become.
+/// Parts of the server that settings cannot change.
 pub(crate) struct Fixed {
     pub(crate) reread: Reread,
     pub(crate) log: LogHandle,
@@ -72,11 +71,11 @@ pub(crate) struct Fixed {
     pub(crate) around: Surroundings,
     /// PHP is started by a process that stayed root, and knows these programs.
     pub(crate) programs: Option<Vec<Program>>,
-    /// Who may connect to Unix sockets.
+    /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
     pub(crate) store: Arc<Store>,
     pub(crate) certificates: Certificates,
-    /// Whoever runs the server.
+    /// The service manager.
     pub(crate) service: Service,
 }
 
@@ -86,7 +85,7 @@ pub(crate) struct Running {
     pub(crate) shared: Arc<ArcSwap<Shared>>,
 }
 
-/// What runs beside an edition and ends when the next one takes its place.
+/// Tasks that run with an edition and end with it.
 pub(crate) struct Beside {
     pub(crate) unused: Unused,
     pub(crate) tls: Option<Tls>,
@@ -102,7 +101,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts what an edition has running beside it.
+    /// Starts an edition's tasks.
     pub(crate) fn start(
         edition: &Edition,
         watched: Vec<Option<watch::Watched>>,
@@ -118,7 +117,7 @@ impl Tasks {
     }
 }
 
-/// A server that can be told to reload.
+/// A server that can reload.
 pub(crate) struct Server {
     pub(crate) fixed: Fixed,
     pub(crate) current: Arc<ArcSwap<Edition>>,
@@ -300,7 +299,7 @@ impl Server {
         done
     }
 
-    /// Says to whoever runs the server that it serves, and how its pools are.
+    /// Notifies the service manager that it serves, with the state of its pools.
     pub(crate) fn tell_ready(&self) {
         let pools = &self.edition().pools;
         let status = match pools.ready() {
@@ -326,7 +325,7 @@ impl Server {
         self.others.lock().retain(|others| !Arc::ptr_eq(others, pools));
     }
 
-    /// Pools that finish their requests, beside the current edition's.
+    /// Pools that finish their requests, besides the current edition's.
     pub(crate) fn finishing(&self) -> Vec<Arc<Pools>> {
         self.others.lock().clone()
     }
@@ -347,7 +346,7 @@ impl Server {
     }
 }
 
-/// What takes the place of the edition that serves.
+/// The successor of the current edition.
 struct Next {
     edition: Arc<Edition>,
     unused: Unused,

@@ -9,17 +9,17 @@ use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::Listener;
 use std::sync::Arc;
 
-/// What was opened. Nobody uses it yet, and it closes when it is dropped.
+/// Newly opened resources. They are unused yet, and close when this is dropped.
 pub(super) struct Opened {
     pub(super) front: Front,
     /// Those of new addresses.
     pub(super) listeners: Vec<Listener>,
 }
 
-/// Opens what is missing.
+/// Opens missing resources.
 ///
 /// # Errors
-/// What cannot be opened.
+/// Resources that cannot be opened.
 pub(super) fn open(
     fixed: &Fixed,
     old: &Edition,

@@ -1,5 +1,5 @@
-//! What new workers show before they take over: that they respond to the paths of `deploy.check`, and, for the time of
-//! `deploy.watch`, that no more of their responses fail than of those that are there (`trial`).
+//! Tests of new workers before they take over: they respond to the paths of `deploy.check`, and, for the time of
+//! `deploy.watch`, no more of their responses fail than of the current workers' (`trial`).
 
 use super::Server;
 use crate::server::edition::Edition;
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the responses are looked at.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(100);
 /// Maximum time for one response of `deploy.check`.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Server {
-    /// Proves an edition that is to follow; a line for each thing that was found out.
+    /// Tests the next edition; returns a line for each finding.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The failure.
     pub(super) async fn prove(
         &self,
         old: &Edition,

@@ -10,7 +10,7 @@ use howdah_pool::process::program::Program;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
-/// What was read.
+/// The read settings.
 pub(super) struct Read {
     /// As they can be applied: what needs a restart is as it was.
     pub(super) settings: Arc<Settings>,
@@ -25,9 +25,9 @@ pub(super) struct Reading {
     pub(super) store: Arc<Store>,
     /// The certificates that are served.
     pub(super) files: Option<Files>,
-    /// What a process that stayed root can start.
+    /// Programs that a process that stayed root can start.
     pub(super) programs: Option<Vec<Program>>,
-    /// Nobody is going to start PHP.
+    /// PHP will not be started.
     pub(super) dry_run: bool,
 }
 
@@ -39,7 +39,7 @@ impl Reading {
     pub(super) fn read(self) -> Result<Read, String> {
         let mut loaded = (self.reread)()?;
         let changes = changes(&self.old, &mut loaded);
-        // Without root's rights nobody could try what runs as other users.
+        // Without root's rights, programs of other users cannot be tried.
         let depth = match self.dry_run && self.programs.is_none() {
             true => Depth::WithPhp,
             false => Depth::Over(self.files.as_ref()),

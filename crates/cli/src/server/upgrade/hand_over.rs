@@ -20,13 +20,13 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// How long the successor has for what takes it a moment.
+/// Time limit of short steps of the successor.
 const A_MOMENT: Duration = Duration::from_secs(10);
 
-/// How long it may take until its end is noticed.
+/// Maximum time until its end is noticed.
 const A_BIT: Duration = Duration::from_secs(1);
 
-/// What can be handed over. Its descriptors keep ports open, so it goes when the server accepts no more.
+/// Sockets to hand over. They keep ports open, so this goes when the server accepts no more.
 pub(crate) struct Sockets {
     doors: Arc<Doors>,
     admin: OwnedFd,
@@ -40,7 +40,7 @@ pub(crate) struct HandOver {
     pub(crate) program: RootProgram,
     pub(crate) launcher: Launcher,
     pub(crate) sockets: Arc<Sockets>,
-    /// How long the successor may take to become ready.
+    /// Maximum time for the successor to become ready.
     pub(crate) patience: Duration,
 }
 
@@ -104,7 +104,7 @@ impl HandOver {
         let links = match self.give(socket, listeners) {
             Ok(links) => links,
             Err(error) => {
-                // Who does not listen has ended as a rule, and how that was says more.
+                // A successor that does not listen has usually ended, and its status says more.
                 tokio::time::sleep(A_BIT).await;
                 return Err(broken(error));
             }
@@ -197,7 +197,7 @@ async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
                 FromSuccessor::Unknown => {}
                 message => return Ok(message),
             },
-            // How it has ended says more.
+            // Its exit status says more.
             Ok(None) => return std::future::pending().await,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
             Err(error) => return Err(error),
@@ -205,7 +205,7 @@ async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
     }
 }
 
-/// Why the successor has ended, if it has said that and nobody has heard it yet.
+/// The successor's unread message about its end.
 fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
     while let Ok(Some((bytes, _))) = control_socket::receive(socket.get_ref(), true) {
         if let FromSuccessor::Failed { why } = parse(&bytes, FromSuccessor::Unknown) {
@@ -232,7 +232,7 @@ impl Running {
         }
     }
 
-    /// Gives it a moment to end by itself, as it does when it has said why, and then ends it.
+    /// Gives it a moment to exit, as it does after a message, and then kills it.
     async fn end(&mut self) {
         if self.successor.is_some() && tokio::time::timeout(A_BIT, self.ended()).await.is_err() {
             if let Some(successor) = &self.successor {

@@ -1,5 +1,5 @@
-//! What a server and its successor say to each other: JSON, with descriptors beside it. The two may be of different releases:
-//! what one does not know it ignores, and meanings do not change.
+//! Messages between a server and its successor: JSON, with descriptors. The two may be of different releases: unknown
+//! parts are ignored, and meanings do not change.
 
 use howdah_transport::control_socket;
 use serde::{Deserialize, Serialize};

@@ -16,10 +16,10 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// How often the pools of a server that takes over are asked whether they can serve.
+/// Interval at which the pools of the new server are checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long the old server has to give its sockets.
+/// Maximum time for the old server to send its sockets.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The connection to the server whose place is taken. Clones mean the same.
@@ -30,7 +30,7 @@ pub(crate) struct TakeOver {
     pid: u32,
 }
 
-/// What a server has to do before it serves, if it takes another's place.
+/// Tasks of a server before it serves, if it replaces another.
 #[derive(Default)]
 pub(crate) struct TakingOver {
     pub(crate) from: Option<TakeOver>,
@@ -56,7 +56,7 @@ impl TakingOver {
 }
 
 impl TakeOver {
-    /// What this process was started for, if it was by a server. Standard input is free after that.
+    /// The hand-over from the old server, if one started this process. Standard input is free after that.
     pub(crate) fn begin() -> io::Result<Option<Self>> {
         if std::env::var_os(TAKES_OVER).is_none() {
             return Ok(None);
@@ -120,7 +120,7 @@ impl TakeOver {
 
     /// Says that connections are accepted.
     pub(crate) fn serving(&self) {
-        // Should the old server be gone, there is nobody whom it concerns.
+        // If the old server is gone, no one needs to know.
         let _ = send(&self.socket, &FromSuccessor::Serving, &[]);
     }
 

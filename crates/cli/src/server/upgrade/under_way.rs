@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
 
-/// How long the process from before the last upgrade may take to end, once another upgrade is asked for.
+/// Maximum time for the process from before the last upgrade to end, once another upgrade is requested.
 const LAST_WAIT: Duration = Duration::from_secs(3);
 
 /// Why there is no upgrade.
@@ -18,7 +18,7 @@ enum NotReplaced {
     Failed(String),
 }
 
-/// See above.
+/// The running upgrade.
 #[derive(Default)]
 pub(crate) struct UnderWay(Option<(Running, Waiter)>);
 
@@ -48,7 +48,7 @@ impl UnderWay {
         self.0 = Some((Box::pin(running), waiter));
     }
 
-    /// Returns when the upgrade that is under way has succeeded. Whoever asked hears of a failure, and so does the log.
+    /// Returns when the running upgrade has succeeded. A failure is reported to the requester and in the log.
     pub(crate) async fn done(&mut self) -> Replaced {
         loop {
             let Some((running, _)) = &mut self.0 else { return std::future::pending().await };
