@@ -32,19 +32,20 @@ fn repeated(response: &Response) -> BTreeMap<&'static str, String> {
 scenario!(
     parts_and_confirmations_have_the_fields_of_the_whole,
     howdah_only = "nginx adds its fields by other rules",
-    |s| s
+    |s| {
+        s
         .setting("compression.enabled", "true")
-        .setting("static.cache_control", "\"public\"")
         .setting(
             "rule",
-            "[{ path = \"/ruled.txt\", headers = { X-Of-Rule = \"yes\", Strict-Transport-Security = \"max-age=1\" }, \
+            "[{ cache_control = \"public\" }, { path = \"/ruled.txt\", headers = { X-Of-Rule = \"yes\", Strict-Transport-Security = \"max-age=1\" }, \
              expires = \"1h\", cors = { origins = [\"https://a.example\"], expose = [\"X-Of-Rule\"] } }]"
         )
         .file("plain.bin", "0123456789".repeat(500))
         .file("plain.txt", "0123456789".repeat(500))
         .file("ruled.txt", "0123456789".repeat(500))
         .file("twin.js", "0123456789".repeat(500))
-        .file("twin.js.gz", "not looked into"),
+        .file("twin.js.gz", "not looked into")
+    },
     |site| {
         let mut wrong = Vec::new();
         for path in ["/plain.bin", "/plain.txt", "/ruled.txt", "/twin.js"] {
