@@ -96,6 +96,9 @@ fn what_a_request_holds_is_released_unless_its_variables_stay() {
 /// Only FFI gets at these; what PHP has for them is `pfsockopen()` alone.
 #[test]
 fn what_stays_with_the_process_is_what_the_table_says() {
+    // What connects waits to be accepted.
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = peer.local_addr().unwrap().port();
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
         run(
             mode,
@@ -113,7 +116,7 @@ fn what_stays_with_the_process_is_what_the_table_says() {
                     ("thread", "threads"),
                 ] {
                     let fresh = stayed();
-                    let target = format!("/stay.php?what={what}&port={}", site.port());
+                    let target = format!("/stay.php?what={what}&port={port}");
                     assert_eq!(site.get_ok(&target), "done", "{mode:?}: {what}");
                     let left = stayed();
                     let found = match (fresh["process"] == left["process"], fresh[what] == left[what]) {
