@@ -73,6 +73,7 @@ mod request_end;
 mod request_start;
 mod rules;
 mod rules_served;
+mod rules_spelled;
 mod sandbox;
 mod scheduling;
 mod script_life;

@@ -1,0 +1,124 @@
+//! What rules protect beside files of the root: an alias's directory, pages for errors, the pages of pools. In every spelling of
+//! their paths.
+
+use howdah_tests::{Mode, Request, run};
+
+/// What is put behind a path, and before it.
+const BEHIND: [&str; 28] = [
+    "",
+    "/",
+    "//",
+    "/x",
+    "/.",
+    "/..",
+    "/./",
+    "/x/..",
+    "/x.php",
+    "/index.php",
+    "%2f",
+    "%2fx",
+    "%2e",
+    "%20",
+    ".",
+    ";x",
+    ";/x",
+    "?x",
+    "?json",
+    "%3f",
+    "#x",
+    "\\",
+    "%5c",
+    "%00",
+    "%2500",
+    "%c0%af",
+    "~",
+    "::$DATA",
+];
+const BEFORE: [&str; 17] = [
+    "/",
+    "/.",
+    "/./",
+    "/%2e",
+    "/x/..",
+    "/x/%2e%2e",
+    "/x%2f..",
+    "/;x/..",
+    "/%c0%ae",
+    "/aliased",
+    "/aliased/",
+    "/aliased/..",
+    "/aliased/index.php",
+    "/index.php",
+    "/INDEX.php",
+    "http://example.org",
+    "http://example.org/.",
+];
+
+fn spellings(path: &str) -> Vec<String> {
+    let inner = &path[1..];
+    let swapped: String =
+        path.chars().map(|c| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c }).collect();
+    let mut all = vec![
+        swapped,
+        path.replace(".php", ".PHP"),
+        format!("/%{:02x}{}", path.as_bytes()[1], &path[2..]),
+        format!("/{}", inner.replace('/', "//")),
+        format!("/{}", inner.replace('/', "/./")),
+        format!("/{}", inner.replace('/', "/x/../")),
+        format!("/{}", inner.replace('/', "%2f")),
+        format!("/{}", inner.replace('/', ";x/")),
+    ];
+    all.extend(BEHIND.map(|behind| format!("{path}{behind}")));
+    all.extend(BEFORE.map(|before| format!("{before}{path}")));
+    all
+}
+
+#[test]
+fn no_spelling_leads_to_what_rules_protect_beside_the_roots_files() {
+    let rules = "[{ path = ['/aliased/setup', '/aliased/setup/*', '/errors/*', '/pool-status', '/pool-ping'], deny = true }, \
+                 { path = '/aliased/*', alias = '@TOP@/elsewhere' }, \
+                 { path = '/*', error_pages = { 403 = '/errors/page.php', 404 = '/errors/page.txt' } }]";
+    run(
+        Mode::Classic,
+        |s| {
+            s.http1("most clients of other versions send no such targets")
+                .setting("status_path", "\"/pool-status\"")
+                .setting("ping_path", "\"/pool-ping\"")
+                .setting("rule", rules)
+                .allow_log("no page for the status")
+                .file("../elsewhere/index.php", "<?php echo 'open';")
+                .file("../elsewhere/setup/index.php", "<?php echo 'SECRET';")
+                .file("../elsewhere/setup/file.txt", "SECRET")
+                .file("../outside.txt", "SECRET")
+                .file("errors/page.txt", "SECRET")
+                .php("errors/page.php", "echo 'SECRET';")
+        },
+        |site| {
+            let mut through = Vec::new();
+            for path in [
+                "/aliased/setup/",
+                "/aliased/setup/index.php",
+                "/aliased/setup/file.txt",
+                "/aliased../outside.txt",
+                "/aliased/../outside.txt",
+                "/errors/page.php",
+                "/errors/page.txt",
+                "/pool-status",
+                "/pool-ping",
+            ] {
+                for target in spellings(path) {
+                    let mut conn = site.conn();
+                    conn.send(format!("GET {target} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n"));
+                    let answered = conn.read_rest();
+                    let text = String::from_utf8_lossy(&answered);
+                    if ["SECRET", "pool:", "\"pool\"", "\r\n\r\npong"].iter().any(|secret| text.contains(secret)) {
+                        through.push(target);
+                    }
+                }
+            }
+            assert!(through.is_empty(), "{through:?}");
+            assert_eq!(site.get_ok("/aliased/"), "open");
+            assert_eq!(site.send(&Request::get("/none")).status, 404);
+        },
+    );
+}
