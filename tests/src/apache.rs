@@ -145,9 +145,9 @@ LogLevel warn rewrite:{trace}
 ServerName localhost
 Listen 127.0.0.1:{port}
 {account}
-StartServers 1
-MinSpareServers 1
-MaxSpareServers 2
+StartServers 4
+MinSpareServers 3
+MaxSpareServers 8
 MaxKeepAliveRequests 0
 KeepAliveTimeout 600
 TypesConfig /etc/mime.types

@@ -9,6 +9,7 @@ use crate::redirects::{ErrorDocument, Redirect};
 use crate::response_headers::{Expires, HeaderLine};
 use crate::rewrite::Rewrite;
 use crate::scene::Scene;
+use crate::unlisted::Unlisted;
 use crate::wildcard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     pub set_if: Vec<Arc<SetIf>>,
     pub media: Media,
     pub listing: Option<bool>,
+    pub unlisted: Unlisted,
     pub etag: Option<bool>,
     pub body_limit: Option<u64>,
 }
@@ -157,6 +159,7 @@ impl Config {
         self.set_if.extend(later.set_if.iter().cloned());
         self.media.merge(&later.media);
         take(&mut self.listing, later.listing.as_ref());
+        self.unlisted.merge(&later.unlisted);
         take(&mut self.etag, later.etag.as_ref());
         take(&mut self.body_limit, later.body_limit.as_ref());
     }

@@ -10,6 +10,7 @@ use crate::response::Response;
 use crate::rewrite::{self, Cookie, Effects};
 use crate::scene::{Environment, Scene};
 use crate::store::Store;
+use crate::text::{as_latin1, raw};
 use crate::world::{Dear, Facts, Kind, World};
 use howdah_rules::auth::Auth;
 use howdah_rules::outcome::{Access, Failure, Outcome, Stop};
@@ -101,7 +102,8 @@ impl Htaccess {
         before: &Response,
         status: u16,
     ) -> Result<Decision, Dear> {
-        let (path, query) = split_query(page.as_bytes());
+        let page = raw(page);
+        let (path, query) = split_query(&page);
         let mut environment = before.environment().clone();
         environment.set("REQUEST_METHOD", facts.method.as_bytes().to_vec());
         let mut environment = environment.redirected();
@@ -165,7 +167,7 @@ impl Htaccess {
         let (realm, file, users) = &key;
         let Ok(source) = Users::file(Path::new(file)) else { return Ok(Err("AuthUserFile cannot be read")) };
         let only = users.iter().map(|user| user.as_str().into()).collect();
-        let Ok(auth) = Auth::new(realm, source, only) else { return Ok(Err("AuthName cannot be sent")) };
+        let Ok(auth) = Auth::new(&as_latin1(realm), source, only) else { return Ok(Err("AuthName cannot be sent")) };
         let auth = Arc::new(auth);
         let mut kept = self.auths.lock();
         if kept.len() >= MOST_AUTHS {
@@ -357,7 +359,7 @@ impl Walk<'_> {
             let mut failure = None;
             for name in names.iter().take(50) {
                 scene.effort.spend(10_000)?;
-                let Some(path) = beside(&scene.path, name.as_bytes()) else { continue };
+                let Some(path) = beside(&scene.path, &raw(name)) else { continue };
                 // Apache asks for each name by a request of its own, so where nothing has it FallbackResource responds,
                 // before the names behind it (mod_dir.c, fixup_dir and fixup_dflt).
                 match self.world.look(&[self.facts.root, &path].concat()).map(|entry| entry.kind) {
@@ -396,7 +398,8 @@ impl Walk<'_> {
     /// What responds where nothing has a path, if `FallbackResource` says so.
     fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>, missing: &[u8]) -> Option<Result<Step, Stop>> {
         let fallback = config.fallback.as_ref()?.as_ref()?;
-        let (path, query) = split_query(fallback.as_bytes());
+        let fallback = raw(fallback);
+        let (path, query) = split_query(&fallback);
         let path = beside(missing, path)?;
         if Place::find(self.facts.root, &path, self.world).is_none_or(|found| found.kind.is_none()) {
             let failure = Failure { rule: ".htaccess".into(), reason: "FallbackResource leads to nothing" };
@@ -478,9 +481,7 @@ impl Walk<'_> {
             }
         }
         for (name, value) in scene.environment.iter() {
-            if let Ok(value) = std::str::from_utf8(value) {
-                outcome.variables.push((name.into(), value.into()));
-            }
+            outcome.variables.push((name.into(), value.into()));
         }
         let headers = self.headers.as_ref().unwrap_or(scene.facts.headers);
         outcome.request_headers = changes(self.facts.headers, headers);

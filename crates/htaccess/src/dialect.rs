@@ -1,6 +1,8 @@
 //! From PCRE's way of writing patterns to that of the engines here. Both know the same things but for these: PCRE takes
 //! for itself what has no other meaning (`{` before no number, `[` within a class), and has some escapes of its own.
 
+use crate::text::stands_for;
+
 /// A pattern as the engines read it.
 pub(crate) struct Translated {
     pub text: String,
@@ -12,7 +14,14 @@ pub(crate) struct Translated {
 pub(crate) fn translate(pattern: &str) -> Translated {
     let mut reader = Reader { rest: pattern, out: String::with_capacity(pattern.len() + 8), needs_way_back: false };
     while reader.next_part() {}
-    Translated { text: reader.out, needs_way_back: reader.needs_way_back }
+    let mut text = String::with_capacity(reader.out.len());
+    for c in reader.out.chars() {
+        match stands_for(c) {
+            Some(byte) => text.push_str(&format!("\\x{byte:02x}")),
+            None => text.push(c),
+        }
+    }
+    Translated { text, needs_way_back: reader.needs_way_back }
 }
 
 struct Reader<'a> {

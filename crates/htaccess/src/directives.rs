@@ -10,7 +10,7 @@ use crate::pattern::{Pattern, Room};
 use crate::redirects::{ErrorDocument, Redirect};
 use crate::response_headers::{HeaderLine, Validity};
 use crate::rewrite::{Condition, Options, Rewrite, Rule};
-use crate::text::{Kind, Line, Mistake, lines, words};
+use crate::text::{Kind, Line, Mistake, lines, raw, words};
 use std::sync::Arc;
 
 /// A file that was read, with what is to be said of it in the log.
@@ -173,7 +173,7 @@ impl Reader<'_> {
             ("files", [tilde, pattern]) if tilde == "~" => {
                 Select::Files(NameTest::Pattern(Pattern::new(pattern, false, &mut self.room)?))
             }
-            ("files", [name]) => Select::Files(NameTest::Wild(name.clone().into_bytes())),
+            ("files", [name]) => Select::Files(NameTest::Wild(raw(name).into_owned())),
             ("filesmatch", [pattern]) => {
                 Select::Files(NameTest::Pattern(Pattern::new(pattern, false, &mut self.room)?))
             }
@@ -246,7 +246,7 @@ impl Reader<'_> {
             "rewritebase" => {
                 let base = words().into_iter().next().filter(|base| base.starts_with('/'));
                 let base = base.ok_or("takes a path that begins with a slash")?;
-                body.rewrite(self.directory).base = Some(base.into_bytes());
+                body.rewrite(self.directory).base = Some(raw(&base).into_owned());
             }
             "rewriteoptions" => {
                 let mut options = Options::default();
@@ -359,6 +359,12 @@ impl Reader<'_> {
                     return Err("takes a setting's name and its value".to_owned());
                 };
                 config.php.insert(key.clone(), php_value(name, value));
+            }
+            "indexignore" if !all.is_empty() => config.unlisted.add(&all),
+            "indexignorereset" => {
+                if on_off(text)? {
+                    config.unlisted.reset();
+                }
             }
             "options" => self.options(body, &all, line)?,
             "fileetag" => {

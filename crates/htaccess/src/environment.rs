@@ -4,7 +4,7 @@ use crate::expression::Expression;
 use crate::pattern::{Pattern, Room, TooMuch};
 use crate::scene::{Environment, Scene};
 use crate::substitute;
-use crate::text::words;
+use crate::text::{raw, words};
 use crate::world::World;
 
 /// One line of `SetEnvIf`, `BrowserMatch` or `SetEnvIfExpr`.
@@ -132,7 +132,7 @@ impl Change {
     /// Changes what the lines before it have set: `UnsetEnv` leaves variables of other modules alone (mod_env.c).
     pub(crate) fn apply(&self, changed: &mut Environment, world: &dyn World) {
         match self {
-            Self::Set(name, value) => changed.set(name, value.clone().into_bytes()),
+            Self::Set(name, value) => changed.set(name, raw(value).into_owned()),
             Self::Unset(name) => changed.unset(name),
             Self::Pass(name) => {
                 if let Some(value) = world.environment(name) {

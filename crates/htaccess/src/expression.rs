@@ -4,6 +4,7 @@
 use crate::compare::Compare;
 use crate::limits;
 use crate::pattern::{Pattern, Room};
+use crate::text::raw;
 
 /// An expression that was read.
 #[derive(Debug)]
@@ -317,10 +318,10 @@ impl<'a> Reader<'a, '_> {
                         't' => '\t',
                         _ => next,
                     };
-                    text.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
+                    text.extend_from_slice(&raw(plain.encode_utf8(&mut [0; 4])));
                     self.rest = &self.rest[next.len_utf8()..];
                 }
-                _ => text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                _ => text.extend_from_slice(&raw(c.encode_utf8(&mut [0; 4]))),
             }
         }
     }

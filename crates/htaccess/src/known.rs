@@ -55,8 +55,6 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("defaulticon", LISTING),
     ("headername", LISTING),
     ("indexheadinsert", LISTING),
-    ("indexignore", LISTING),
-    ("indexignorereset", LISTING),
     ("indexoptions", LISTING),
     ("indexorderdefault", LISTING),
     ("indexstylesheet", LISTING),

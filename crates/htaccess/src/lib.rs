@@ -32,6 +32,7 @@ mod scene;
 mod store;
 mod substitute;
 mod text;
+mod unlisted;
 mod wildcard;
 mod world;
 
@@ -42,4 +43,5 @@ pub use redirects::ErrorDocument;
 pub use response::{Maker, Response};
 pub use scene::Environment;
 pub use text::Mistake;
+pub use unlisted::Unlisted;
 pub use world::{Dear, Entry, Facts, Kind, OwnedFacts, Stamp, World};

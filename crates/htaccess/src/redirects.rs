@@ -5,7 +5,7 @@ use crate::pattern::{Captures, Pattern, Room, TooMuch};
 use crate::rewrite::{Template, escape_path, has_scheme, known_status, qualified};
 use crate::scene::Scene;
 use crate::substitute;
-use crate::text::words;
+use crate::text::{raw, words};
 
 /// One line of `Redirect` or `RedirectMatch`.
 #[derive(Debug)]
@@ -70,11 +70,11 @@ impl Redirect {
         scene.effort.spend(limits::CHANGE / 8)?;
         let mut location = match &self.from {
             Source::Prefix(prefix) => {
-                let Some(rest) = scene.path.strip_prefix(prefix.as_bytes()) else { return Ok(None) };
+                let Some(rest) = scene.path.strip_prefix(&*raw(prefix)) else { return Ok(None) };
                 if !rest.is_empty() && !rest.starts_with(b"/") && !prefix.ends_with('/') {
                     return Ok(None);
                 }
-                [self.to.as_bytes(), &escape_path(rest)].concat()
+                [&*raw(&self.to), &escape_path(rest)].concat()
             }
             Source::Pattern(pattern) => {
                 let Some(found) = pattern.find(&scene.path, &mut scene.effort)? else { return Ok(None) };
@@ -122,9 +122,9 @@ pub enum ErrorDocument {
     /// A path of this site, perhaps with a query.
     Path(String),
     /// The client is sent there.
-    Address(String),
+    Address(Vec<u8>),
     /// This text.
-    Text(String),
+    Text(Vec<u8>),
     /// The server's own page.
     Usual,
 }
@@ -140,13 +140,13 @@ impl ErrorDocument {
         let document = if document.eq_ignore_ascii_case("default") {
             Self::Usual
         } else if document.contains(' ') {
-            Self::Text(document)
+            Self::Text(raw(&document).into_owned())
         } else if document.starts_with('/') {
             Self::Path(document)
         } else if has_scheme(document.as_bytes()).is_some() {
-            Self::Address(document)
+            Self::Address(raw(&document).into_owned())
         } else {
-            Self::Text(document)
+            Self::Text(raw(&document).into_owned())
         };
         Ok((status, document))
     }

@@ -7,6 +7,7 @@ use crate::pattern::Effort;
 use crate::redirects::ErrorDocument;
 use crate::rewrite::{Cookie, Effects};
 use crate::scene::{Environment, Scene};
+use crate::unlisted::Unlisted;
 use crate::world::{Dear, Facts, Kind, World};
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
@@ -116,6 +117,12 @@ impl Response {
             let media = (maker == Maker::Server).then_some("text/html");
             self.config.expires.apply(headers, media, time);
         }
+    }
+
+    /// Names that a list of the directory leaves out.
+    #[must_use]
+    pub fn unlisted(&self) -> Unlisted {
+        self.config.unlisted.clone()
     }
 
     /// True if there are `Header` lines.

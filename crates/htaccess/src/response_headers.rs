@@ -6,7 +6,7 @@ use crate::pattern::{Captures, Pattern, Room, TooMuch};
 use crate::rewrite::Template;
 use crate::scene::Scene;
 use crate::substitute;
-use crate::text::words;
+use crate::text::{raw, words};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -229,7 +229,7 @@ impl Value {
         };
         let mut made = Vec::new();
         while let Some((plain, behind)) = rest.split_once('%') {
-            made.extend_from_slice(plain.as_bytes());
+            made.extend_from_slice(&raw(plain));
             let Some((kind, length)) = format(behind) else { break };
             rest = &behind[length..];
             match kind {
@@ -246,7 +246,7 @@ impl Value {
                 }
             }
         }
-        made.extend_from_slice(rest.as_bytes());
+        made.extend_from_slice(&raw(rest));
         made.truncate(limits::EXPANDED);
         made
     }

@@ -2,11 +2,13 @@
 
 use crate::limits;
 use crate::pattern::Captures;
+use crate::text::raw;
 
 /// The text with what the groups matched.
 pub(crate) fn groups(text: &str, found: &Captures) -> Vec<u8> {
     let mut made = Vec::new();
-    let mut bytes = text.bytes().peekable();
+    let text = raw(text);
+    let mut bytes = text.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
         match (byte, bytes.peek().copied()) {
             (b'$', Some(digit @ b'0'..=b'9')) => {

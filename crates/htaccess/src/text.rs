@@ -1,6 +1,7 @@
 //! The text of a file: logical lines, and the words of a line. Line numbers are those of a line's beginning.
 
 use crate::limits;
+use std::borrow::Cow;
 
 /// A directive or the tag of a section, not understood yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,9 +77,9 @@ fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
     if text.contains(&0) {
         return Err(Mistake::new(number, "a NUL byte"));
     }
-    let text = std::str::from_utf8(text).map_err(|_| Mistake::new(number, "not UTF-8"))?;
+    let text = with_stand_ins(text);
     let (text, kind) = match text.strip_prefix('<') {
-        None => (text, Kind::Directive),
+        None => (&*text, Kind::Directive),
         Some(tag) => {
             let tag = tag.strip_suffix('>').ok_or_else(|| Mistake::new(number, format!("`{text}` has no `>`")))?;
             match tag.strip_prefix('/') {
@@ -93,6 +94,45 @@ fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
     let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     Ok(Some(Line { number, name: name.to_owned(), rest: rest.trim().to_owned(), kind }))
+}
+
+/// The character that stands for the byte 0; for others those behind it do. Unicode has set them aside for private use.
+const FIRST_STAND_IN: u32 = 0x10_FF00;
+
+/// A line as text. Directives are bytes for Apache: those that are not UTF-8 have characters stand in for them, up to where
+/// their meaning is bytes again (`raw`).
+fn with_stand_ins(text: &[u8]) -> String {
+    let mut made = String::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        made.push_str(chunk.valid());
+        made.extend(chunk.invalid().iter().filter_map(|&byte| char::from_u32(FIRST_STAND_IN + u32::from(byte))));
+    }
+    made
+}
+
+/// The byte that a character stands for.
+pub(crate) fn stands_for(c: char) -> Option<u8> {
+    u32::from(c).checked_sub(FIRST_STAND_IN).and_then(|byte| u8::try_from(byte).ok())
+}
+
+/// The bytes that a text was in its file.
+pub(crate) fn raw(text: &str) -> Cow<'_, [u8]> {
+    if !text.contains(|c| stands_for(c).is_some()) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut made = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match stands_for(c) {
+            Some(byte) => made.push(byte),
+            None => made.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Cow::Owned(made)
+}
+
+/// A text for where only UTF-8 can be sent: what was not is taken for ISO 8859-1.
+pub(crate) fn as_latin1(text: &str) -> String {
+    text.chars().map(|c| stands_for(c).map_or(c, char::from)).collect()
 }
 
 /// The words of a directive: blanks between them, quotes around those that have blanks, a backslash before a quote or a
@@ -183,13 +223,23 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_line_is_named() {
-        for (text, what) in [(&b"<If x"[..], "no `>`"), (b"A \xff", "UTF-8"), (b"A\0", "NUL")] {
+        for (text, what) in [(&b"<If x"[..], "no `>`"), (b"A\0", "NUL")] {
             let mistake = lines(text).unwrap_err();
             assert!(mistake.what.contains(what), "{mistake}");
         }
         assert!(lines(b"# caf\xe9").unwrap().is_empty());
         assert!(lines(&b"A\n".repeat(limits::DIRECTIVES + 1)).unwrap_err().what.contains("directives"));
         assert!(lines(&vec![b'#'; limits::FILE + 1]).unwrap_err().what.contains("longer"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_come_out_as_they_were() {
+        let line = lines(b"A caf\xe9 \xc3\xa9 \xff").unwrap().remove(0);
+        assert_eq!(
+            words(&line.rest).iter().map(|word| raw(word).to_vec()).collect::<Vec<_>>(),
+            [b"caf\xe9".to_vec(), b"\xc3\xa9".to_vec(), b"\xff".to_vec()]
+        );
+        assert_eq!(as_latin1(&line.rest), "caf\u{e9} \u{e9} \u{ff}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Outcome {
     /// Changes of the request's headers, as PHP sees it; none removes one.
     pub request_headers: Vec<(HeaderName, Option<HeaderValue>)>,
     /// Variables for PHP.
-    pub variables: Vec<(Arc<str>, Arc<str>)>,
+    pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
     /// Changes of the response's headers, in this order.
     pub response: Vec<Arc<ResponseChange>>,
     /// Which origins' scripts may read the response.

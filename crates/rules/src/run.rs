@@ -240,7 +240,7 @@ impl Outcome {
                 self.access.extend(auth.clone().map(Access::Auth));
             }
             Action::RequestHeader(name, value) => self.request_headers.push((name.clone(), value.clone())),
-            Action::Variable(name, value) => self.variables.push((name.clone(), value.clone())),
+            Action::Variable(name, value) => self.variables.push((name.clone(), value.clone().into())),
             Action::Response(change) => push_once(&mut self.response, change),
             Action::Cors(cors) => self.cors = Some(cors.clone()),
             Action::Mime(mime) => push_once(&mut self.mime, mime),

@@ -98,7 +98,7 @@ fn describe(outcome: &Outcome) -> String {
     }));
     parts.extend(outcome.php.map(|php| format!("php {php}")));
     parts.extend(outcome.request_headers.iter().map(|(name, value)| format!("> {name} {value:?}")));
-    parts.extend(outcome.variables.iter().map(|(name, value)| format!("{name}={value}")));
+    parts.extend(outcome.variables.iter().map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value))));
     parts.extend(outcome.response.iter().map(|change| change.describe()));
     parts.extend(outcome.cors.iter().map(|_| "cors".to_owned()));
     parts.extend(

@@ -103,7 +103,7 @@ pub struct Changes {
     /// The query that replaces the request's; the inner `None` for no query.
     pub query: Option<Option<Vec<u8>>>,
     /// Variables that are set.
-    pub variables: Vec<(Arc<str>, Arc<str>)>,
+    pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
     /// Settings of PHP.
     pub ini: Vec<Arc<Ini>>,
     /// The largest body, in bytes.

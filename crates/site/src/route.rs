@@ -180,8 +180,8 @@ pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Note
 }
 
 /// The route of a path (decoded and normalized) that rules have settled: an existing file, no front controller. `php`
-/// overrides whether it is run.
-pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Route {
+/// overrides whether it is run, and `listing` allows the list of a directory.
+pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, listing: bool) -> Route {
     if let Some(proxy) = site.proxy_for(path) {
         return Route::Proxy(proxy);
     }
@@ -196,6 +196,11 @@ pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Ro
     let route = match finder.look(path) {
         Ok(Kind::File) if php == Some(true) && !misspells_script(path) => finder.script(path, b""),
         Ok(Kind::File) => finder.file(path),
+        Ok(Kind::Directory) if listing && path.ends_with(b"/") => match finder.reach(path) {
+            Reach::At(..) => Some(Route::Listing(finder.full(path))),
+            Reach::Unknown => Some(Route::Unknown),
+            Reach::Refused | Reach::Gone => None,
+        },
         Ok(Kind::Directory) => Some(Route::Forbidden),
         Ok(Kind::Other) => None,
         Err(_) => finder.script_with_path_info(path),

@@ -177,7 +177,7 @@ fn no_name_behind_a_script_is_judged() {
     let tree = tree();
     for (path, expected) in &cases {
         let path = decode(path.as_bytes()).unwrap();
-        let Route::Script(script) = resolve_settled(&tree.site, &path, None) else { panic!("{path:?}") };
+        let Route::Script(script) = resolve_settled(&tree.site, &path, None, false) else { panic!("{path:?}") };
         assert_eq!(format!("script /s.php+{}", String::from_utf8_lossy(&script.path_info)), *expected);
     }
     // Before a script they hide what is below them, and a path as a whole is decoded and normalised.
@@ -196,10 +196,10 @@ fn other_spellings_of_a_scripts_ending_are_neither_run_nor_sent() {
     let tree = tree();
     for path in ["/UP.PHP", "/dot.php.", "/space.php ", "/tilde.php~"] {
         for php in [None, Some(true), Some(false)] {
-            assert_eq!(resolve_settled(&tree.site, path.as_bytes(), php), Route::Forbidden, "{path} {php:?}");
+            assert_eq!(resolve_settled(&tree.site, path.as_bytes(), php, false), Route::Forbidden, "{path} {php:?}");
         }
     }
-    assert!(matches!(resolve_settled(&tree.site, b"/t.phtml", Some(true)), Route::Script(_)));
+    assert!(matches!(resolve_settled(&tree.site, b"/t.phtml", Some(true), false), Route::Script(_)));
 }
 
 #[test]

@@ -186,11 +186,11 @@ impl Pass<'_, '_> {
     fn side_effects(&mut self, rule: &RuleParts, groups: &Captures, conditions: &Captures) {
         for variable in &rule.flags.variables {
             let text = variable.expand(self.scene, groups, conditions);
-            let text = String::from_utf8_lossy(&text).into_owned();
-            match (text.strip_prefix('!'), text.split_once(':')) {
-                (Some(name), _) => self.scene.environment.unset(name),
-                (None, Some((name, value))) => self.scene.environment.set(name, value.as_bytes().to_vec()),
-                (None, None) => self.scene.environment.set(&text, Vec::new()),
+            let end = text.iter().position(|&b| b == b':').unwrap_or(text.len());
+            let name = String::from_utf8_lossy(&text[..end]);
+            match name.strip_prefix('!') {
+                Some(name) => self.scene.environment.unset(name),
+                None => self.scene.environment.set(&name, text.get(end + 1..).unwrap_or_default().to_vec()),
             }
         }
         for cookie in &rule.flags.cookies {

@@ -4,7 +4,7 @@ use crate::compare::{Compare, number};
 use crate::expression::Expression;
 use crate::pattern::{Pattern, Room};
 use crate::rewrite::template::{Escaping, Template};
-use crate::text::rewrite_words;
+use crate::text::{raw, rewrite_words};
 use http::StatusCode;
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
         compares.iter().find_map(|(sign, compare)| Some((wanted.strip_prefix(sign)?, compare)))
     {
         let text = if *compare == Compare::Equal && rest == "\"\"" { "" } else { rest };
-        return Ok(Test::Text(*compare, text.as_bytes().to_vec()));
+        return Ok(Test::Text(*compare, raw(text).into_owned()));
     }
     Pattern::new(wanted, no_case, room).map(Test::Pattern)
 }

@@ -3,6 +3,7 @@
 use crate::limits;
 use crate::pattern::Captures;
 use crate::scene::Scene;
+use crate::text::raw;
 
 /// A text with references in it.
 #[derive(Debug, Clone, Default)]
@@ -49,11 +50,11 @@ impl Template {
                 None if c == '\\' && rest.len() > 1 => {
                     rest = &rest[1..];
                     let length = rest.chars().next().map_or(0, char::len_utf8);
-                    plain.extend_from_slice(&rest.as_bytes()[..length]);
+                    plain.extend_from_slice(&raw(&rest[..length]));
                     (None, length)
                 }
                 None => {
-                    plain.extend_from_slice(&rest.as_bytes()[..c.len_utf8()]);
+                    plain.extend_from_slice(&raw(&rest[..c.len_utf8()]));
                     (None, c.len_utf8())
                 }
             };
@@ -144,7 +145,7 @@ fn reference(text: &str) -> Option<(Part, usize)> {
         (b'$', b'{') => {
             let end = text.find('}')?;
             let default = text[2..end].split_once('|').map_or("", |(_, default)| default);
-            Some((Part::Text(default.as_bytes().to_vec()), end + 1))
+            Some((Part::Text(raw(default).into_owned()), end + 1))
         }
         _ => None,
     }

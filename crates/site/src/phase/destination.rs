@@ -13,6 +13,7 @@ use crate::ruled::Lookup;
 use crate::site::Site;
 use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
+use howdah_htaccess::Unlisted;
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
 use howdah_rules::trace::{Lines, NoTrace};
@@ -140,7 +141,7 @@ pub(crate) async fn serve<U: Upstream>(
             exchange.front = Front::Static;
             let path = decode(target.path()).unwrap_or_default();
             let place = rules::lookup(&site, exchange).place.cloned();
-            Box::pin(rules::listing::run(&site, place, directory, path, method)).await
+            Box::pin(rules::listing::run(&site, place, directory, path, method, Unlisted::default())).await
         }
         // A file that comes and goes within one request.
         Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),

@@ -4,7 +4,7 @@
 use crate::exchange::{Changes, Exchange, Purpose};
 use crate::forwarded::split_port;
 use crate::phase::rules::served::{self, Served};
-use crate::phase::{php, proxy};
+use crate::phase::{php, proxy, rules};
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
 use crate::responder::{Context, Responder};
@@ -200,7 +200,7 @@ async fn target<U: Upstream>(
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
     let php = if forbidden { Some(false) } else { decision.outcome.php };
     let path = decision.response.path();
-    let route = resolve_settled(&site, path, php);
+    let route = resolve_settled(&site, path, php, decision.outcome.listing == Some(true));
     // Nor may a file lead around any other rule that protects what it leads to.
     let served = Served { path: Some(path), stands_in: as_page, route: &route };
     if let Some(outcome) = served::judge(&site, exchange, served, &mut NoTrace) {
@@ -234,8 +234,15 @@ async fn target<U: Upstream>(
         }
         Route::Unknown => Err(Refusal::over_budget()),
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
-        // Lists and slashes are settled by the files themselves.
-        Route::NotFound | Route::AddSlash(_) | Route::Listing(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
+        Route::Listing(directory) => {
+            exchange.front = Front::Static;
+            let unlisted = decision.response.unlisted();
+            let method = &exchange.head.method;
+            let list = rules::listing::run(&site, None, &directory, path.to_vec(), method, unlisted).await?;
+            Ok((list, Maker::Script))
+        }
+        // Slashes are settled by the files themselves.
+        Route::NotFound | Route::AddSlash(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
     }
 }
@@ -307,13 +314,15 @@ async fn error_document<U: Upstream>(
     let page = match decision.error_document(status.as_u16()) {
         Some(ErrorDocument::Path(page)) => page.clone(),
         Some(ErrorDocument::Text(text)) => {
-            *response.body_mut() = Body::full(Bytes::copy_from_slice(text.as_bytes()));
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            *response.body_mut() = Body::full(Bytes::copy_from_slice(text));
+            let utf8 = std::str::from_utf8(text).is_ok();
+            let kind = if utf8 { "text/html; charset=utf-8" } else { "text/html; charset=iso-8859-1" };
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             return (response, Maker::Server, decision);
         }
         // Unauthenticated clients must be asked for a password, not redirected.
         Some(ErrorDocument::Address(address)) if status != StatusCode::UNAUTHORIZED => {
-            if let Ok(location) = HeaderValue::from_str(address) {
+            if let Ok(location) = HeaderValue::from_bytes(address) {
                 response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::FOUND;
                 response.headers_mut().insert(header::LOCATION, location);

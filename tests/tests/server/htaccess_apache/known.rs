@@ -56,8 +56,9 @@ fn settle_types(theirs: &mut Outcome, ours: &mut Outcome) {
         // Texts have a charset here.
         *kind = plain.to_owned();
     }
-    if theirs.get("content-type").is_some_and(|kind| kind == "text/html; charset=iso-8859-1") {
-        // The text of an `ErrorDocument` is UTF-8, as nearly all such files are.
+    let utf8 = ours.get("content-type").is_some_and(|kind| kind == "text/html; charset=utf-8");
+    if utf8 && theirs.get("content-type").is_some_and(|kind| kind == "text/html; charset=iso-8859-1") {
+        // So has the text of an `ErrorDocument`.
         theirs.insert("content-type".to_owned(), "text/html; charset=utf-8".to_owned());
     }
     for outcome in [theirs, ours] {

@@ -62,7 +62,17 @@ fn outcome(response: &Response) -> Outcome {
     let text = response.text();
     let own =
         text.is_empty() || text.contains("<!DOCTYPE HTML PUBLIC") || text.starts_with(&response.status.to_string());
-    if text.contains("script=/") {
+    if text.contains(">Index of /") || text.contains("<li><a href=\"../\">..</a></li>") {
+        // The two lists look differently; their names are the same.
+        let names = text
+            .split("href=\"").skip(1)
+            .filter_map(|part| part.split_once('"'))
+            .map(|(name, _)| name.trim_start_matches("./"));
+        let mut names: Vec<&str> = names.filter(|name| !name.starts_with(['?', '/', '.'])).collect();
+        names.sort_unstable();
+        made.insert("names".to_owned(), names.join(" "));
+        made.remove("content-type");
+    } else if text.contains("script=/") {
         for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
             made.insert(format!("php:{name}"), value.to_owned());
         }

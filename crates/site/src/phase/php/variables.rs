@@ -57,7 +57,7 @@ fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let (mut values, mut admin) = (String::new(), String::new());
     for (variables, ini) in of_rules.into_iter().chain(of_files) {
         for (name, value) in variables {
-            encoded.custom_var(name.as_bytes(), value.as_bytes());
+            encoded.custom_var(name.as_bytes(), value);
         }
         let lines = |to: &mut String, (key, value): &(_, _)| *to += &format!("{key}={value}\n");
         ini.iter().flat_map(|ini| &ini.values).for_each(|pair| lines(&mut values, pair));

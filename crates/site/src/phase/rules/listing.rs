@@ -8,6 +8,7 @@ use crate::request_path::encode;
 use crate::site::Site;
 use crate::static_files::StaticFiles;
 use bytes::Bytes;
+use howdah_htaccess::Unlisted;
 use howdah_protocol::{Body, Response};
 use howdah_rules::Place;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -28,6 +29,7 @@ pub(crate) async fn run(
     directory: &Path,
     path: Vec<u8>,
     method: &Method,
+    unlisted: Unlisted,
 ) -> Result<Response, Refusal> {
     if method != Method::GET && method != Method::HEAD {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD"));
@@ -44,7 +46,7 @@ pub(crate) async fn run(
                 if let Some(text) = own.listings.get(&key, changed) {
                     return Ok(text);
                 }
-                let text = Bytes::from(page(&own, place.as_deref(), &key.0, &key.1)?);
+                let text = Bytes::from(page(&own, place.as_deref(), &key.0, &key.1, &unlisted)?);
                 own.listings.keep(Page { key, changed, made: Instant::now(), text: text.clone() });
                 Ok::<_, io::Error>(text)
             });
@@ -56,7 +58,7 @@ pub(crate) async fn run(
     Ok(response)
 }
 
-fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8]) -> io::Result<String> {
+fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8], unlisted: &Unlisted) -> io::Result<String> {
     let own = (&site.static_files, site.root.as_path());
     let of_place = place.filter(|_| !directory.starts_with(&site.root));
     let (files, root) = of_place.map_or(own, |place| (site.files_of(place), place.directory.as_path()));
@@ -65,7 +67,7 @@ fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8]) -> io
     for entry in std::fs::read_dir(directory)?.flatten().take(MOST_NAMES) {
         let name = entry.file_name().as_bytes().to_vec();
         let hidden = name.starts_with(b".") && !site.settings.static_files.dotfiles;
-        if hidden || site.withheld.by_name(&name) {
+        if hidden || site.withheld.by_name(&name) || unlisted.hides(&name) {
             continue;
         }
         let Some(meta) = metadata(&entry, files, root, &real_root).filter(|meta| meta.is_dir() || meta.is_file())
