@@ -257,7 +257,9 @@ impl Walk<'_> {
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
                 // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype).
-                rewrite::Outcome::Again(_) if effects.handler.is_some() => Some(status_stop(404)),
+                rewrite::Outcome::Again(_) if effects.handler.is_some() => {
+                    Some(status_stop(if place.kind == Some(Kind::File) { 500 } else { 404 }))
+                }
                 rewrite::Outcome::Again(path) => {
                     elsewhere = Some(path);
                     None

@@ -40,6 +40,8 @@ struct Pass<'p, 'a> {
     directory: &'p [u8],
     effects: &'p mut Effects,
     status: Option<u16>,
+    /// A rule has put something in the place of the path.
+    applied: bool,
     no_escape: bool,
     /// A rule with `PT` was met: what rules have made is a path, whatever it looks like.
     passed: bool,
@@ -67,10 +69,12 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
         return Ok((Outcome::Same, false));
     }
     let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
-    let mut pass = Pass { scene, directory, effects, status: None, no_escape: false, passed: false, end: false };
+    let mut pass =
+        Pass { scene, directory, effects, status: None, applied: false, no_escape: false, passed: false, end: false };
     let outcome = match pass.list(rewrite)? {
         Some(status) => Outcome::Status(status),
         None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
+        None if pass.applied && pass.has_blank_query() => Outcome::Status(403),
         None => Outcome::Same,
     };
     let end = pass.end;
@@ -82,6 +86,12 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
 impl Pass<'_, '_> {
     fn changed_from(&self, original: &[u8]) -> bool {
         self.scene.filename != original
+    }
+
+    /// True if the query has what may not stand in an address.
+    fn has_blank_query(&self) -> bool {
+        let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
+        self.scene.query.as_ref().is_some_and(has_blank)
     }
 
     /// All rules in their order. A status ends the request.
@@ -115,6 +125,7 @@ impl Pass<'_, '_> {
                 if rule.flags.proxy {
                     return Ok(Some(403));
                 }
+                self.applied = true;
                 self.no_escape = rule.flags.no_escape;
             }
             if rule.flags.pass_through {
@@ -174,6 +185,9 @@ impl Pass<'_, '_> {
         }
         if let Some(path) = own_path(&self.scene.facts, &self.scene.filename) {
             self.scene.filename = path;
+        } else if has_scheme(&self.scene.filename).is_some() {
+            // A redirect too, whatever status a rule before it has named.
+            self.status = rule.flags.status;
         }
         let written = rule.substitution.as_ref().is_some_and(Template::begins_with_two_slashes);
         if !rule.flags.keep_slashes && !written {
@@ -269,13 +283,14 @@ impl Pass<'_, '_> {
             Test::File(kind) => file_test(self.scene, *kind, &subject())?,
             Test::Number(compare, wanted) => compare.holds(number(&subject()).cmp(wanted)),
             Test::Text(compare, wanted) => {
-                let (mut subject, mut wanted) = (subject(), wanted.clone());
-                if condition.no_case {
-                    subject.make_ascii_lowercase();
-                    wanted.make_ascii_lowercase();
-                }
-                // A longer text is a greater one, whatever stands in it.
-                compare.holds(subject.len().cmp(&wanted.len()).then_with(|| subject.cmp(&wanted)))
+                let subject = subject();
+                let ordering = if condition.no_case {
+                    subject.to_ascii_lowercase().cmp(&wanted.to_ascii_lowercase())
+                } else {
+                    // A longer text is a greater one, whatever stands in it.
+                    subject.len().cmp(&wanted.len()).then_with(|| subject.cmp(wanted))
+                };
+                compare.holds(ordering)
             }
             Test::Expression(expression) => expression.holds(self.scene)?,
             Test::Pattern(pattern) => {
@@ -297,10 +312,8 @@ impl Pass<'_, '_> {
     /// What becomes of the place that the rules have made.
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
-        let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
-        let blank = self.scene.query.as_ref().is_some_and(has_blank);
         let scheme = has_scheme(&made).filter(|_| !self.passed);
-        if blank && (self.no_escape || scheme.is_none()) {
+        if self.has_blank_query() && (self.no_escape || scheme.is_none()) {
             return Outcome::Status(403);
         }
         if let Some(scheme) = scheme {

@@ -350,8 +350,6 @@ const FLAGS: &[&str] = &[
     "CO=one:$1:example.org",
     "CO=two:b:.example.org:0:/:secure:httponly",
     "CO=;three;a:b;example.org",
-    "T=text/x-typed",
-    "H=application/x-httpd-php",
 ];
 
 const TARGETS: &[&str] = &[

@@ -65,7 +65,8 @@ fn outcome(response: &Response) -> Outcome {
     if text.contains(">Index of /") || text.contains("<li><a href=\"../\">..</a></li>") {
         // The two lists look differently; their names are the same.
         let names = text
-            .split("href=\"").skip(1)
+            .split("href=\"")
+            .skip(1)
             .filter_map(|part| part.split_once('"'))
             .map(|(name, _)| name.trim_start_matches("./"));
         let mut names: Vec<&str> = names.filter(|name| !name.starts_with(['?', '/', '.'])).collect();
