@@ -1,7 +1,7 @@
-//! A budget: how many bytes there are, and how many are taken.
+//! A budget: its size in bytes, and its use.
 //!
-//! Each thread keeps a small reserve of its own, taken from the budget in advance. What is charged and given back within
-//! one thread, as by a request that does not wait, costs two plain loads and stores and no atomic read-modify-write.
+//! Each thread keeps a small reserve, taken from the budget in advance. Charges that are made and returned within one
+//! thread, as by a request that does not wait, cost two plain loads and stores and no atomic read-modify-write.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,10 +15,10 @@ const RESERVE: u64 = 128 * 1024;
 /// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
 pub(crate) const LITTLE: u64 = 64 * 1024;
 
-/// What `pressure` says when nothing is left.
+/// `pressure` of an exhausted budget.
 const FULL: u64 = 100;
 
-/// What a budget counts.
+/// Resource of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Memory.
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// A number that stands in a cache line of its own.
+/// A number in a separate cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -52,7 +52,7 @@ pub struct Budget {
     /// Bytes taken, the threads' reserves included. Never above `limit`.
     taken: Apart,
     refused: AtomicU64,
-    /// What each thread has taken and not used. Written by that thread only.
+    /// Bytes that each thread has reserved and not used. Written by that thread only.
     reserves: [Apart; THREADS],
 }
 
@@ -80,8 +80,8 @@ fn thread() -> Option<usize> {
 }
 
 impl Budget {
-    /// A budget of `limit` bytes. It is never freed: a server has each for as long as it runs, and whoever holds a part
-    /// of one does not have to count its holders, too.
+    /// A budget of `limit` bytes. It is never freed: a server has each for as long as it runs, so charges need not
+    /// count their owners.
     #[must_use]
     pub fn new(kind: Kind, limit: u64) -> &'static Self {
         Box::leak(Box::new(Self {
@@ -95,19 +95,19 @@ impl Budget {
         }))
     }
 
-    /// What it counts.
+    /// Its resource.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many bytes there are.
+    /// Its size in bytes.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How many bytes are in use.
+    /// Number of bytes in use.
     #[must_use]
     pub fn used(&self) -> u64 {
         let reserved: u64 = self.reserves.iter().map(|reserve| reserve.0.load(Relaxed)).sum();
@@ -115,7 +115,7 @@ impl Budget {
         self.taken.0.load(Relaxed).saturating_sub(reserved)
     }
 
-    /// How often something was refused.
+    /// Number of refusals.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
@@ -126,18 +126,18 @@ impl Budget {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// What those who hold much already have to leave: there is always something for the many that hold little.
+    /// Limit for large holders: some room is always left for the many small ones.
     pub(crate) const fn soft_limit(&self) -> u64 {
         self.limit - self.limit / 8
     }
 
-    /// How much of it one connection may hold.
+    /// Maximum part for one connection.
     #[must_use]
     pub const fn share(&self) -> u64 {
         self.limit / 8
     }
 
-    /// Whether something could take so many bytes now.
+    /// `true` if this many bytes are available now.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let most = if bytes <= LITTLE { self.limit } else { self.soft_limit() };
@@ -150,7 +150,7 @@ impl Budget {
         self.taken.0.load(Relaxed) > self.limit - self.limit / 32
     }
 
-    /// How scarce it is, in percent: 0 up to three quarters of the limit, 100 when nothing is left.
+    /// Scarcity in percent: 0 up to three quarters of the limit, 100 when nothing is left.
     #[must_use]
     pub fn pressure(&self) -> u64 {
         let (taken, calm) = (self.taken.0.load(Relaxed), self.limit / 4 * 3);

@@ -1,4 +1,4 @@
-//! Who holds what of a budget: a charge for one thing, a share for a connection.
+//! Owners of parts of a budget: a charge for one object, a share for a connection.
 
 use crate::Budgets;
 use crate::budget::{Budget, Kind, LITTLE};
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the requests of one connection hold together, where a connection has several.
+/// The common usage of the requests of one connection, where it has several.
 #[derive(Debug)]
 pub struct Share {
     budgets: Budgets,
@@ -21,7 +21,7 @@ impl Share {
         Arc::new(Self { budgets, memory: AtomicU64::new(0), spool: AtomicU64::new(0) })
     }
 
-    /// How many bytes it holds of a budget.
+    /// Number of bytes that it holds of a budget.
     #[must_use]
     pub fn used(&self, kind: Kind) -> u64 {
         self.of(kind).load(Relaxed)
@@ -49,7 +49,7 @@ impl Share {
     }
 }
 
-/// What one thing that waits holds of a budget. Gives it back when dropped.
+/// The part of a budget that one waiting object holds. Returned when dropped.
 #[derive(Debug)]
 pub struct Charge {
     budget: &'static Budget,
@@ -64,7 +64,7 @@ impl Charge {
         Self { budget, share, bytes: 0 }
     }
 
-    /// What it is charged to.
+    /// Its budget.
     #[must_use]
     pub const fn budget(&self) -> &'static Budget {
         self.budget
@@ -76,7 +76,7 @@ impl Charge {
         Self::new(budget, self.share.clone())
     }
 
-    /// How many bytes it holds.
+    /// Number of bytes that it holds.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -120,7 +120,7 @@ impl Charge {
         self.shrink(self.bytes);
     }
 
-    /// Cuts a part off, at most all, which then has a life of its own.
+    /// Splits a part off, at most all, which is then independent.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);

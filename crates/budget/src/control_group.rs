@@ -1,4 +1,4 @@
-//! What the control groups of this process allow it, in cgroup v2 and v1: the least of its own group and of those above.
+//! Limits of this process's control groups, in cgroup v2 and v1: the smallest of its own group's and those above.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub(crate) fn processors(root: &Path) -> Option<Allowed<usize>> {
     least(groups(root, "cpuset").into_iter().filter_map(number))
 }
 
-/// How many numbers a list such as `0-3,7` has.
+/// Number of elements in a list such as `0-3,7`.
 pub(crate) fn listed(list: &str) -> Option<usize> {
     list.trim().split(',').filter(|part| !part.is_empty()).try_fold(0, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -88,7 +88,7 @@ fn groups(root: &Path, controller: &str) -> Vec<(PathBuf, bool)> {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let (base, is_v2) = match controllers {
-            // Beside controllers of v1 it has a directory of its own.
+            // With controllers of v1 it has a separate directory.
             "" if mounted.join("unified").is_dir() => (mounted.join("unified"), true),
             "" => (mounted.clone(), true),
             _ if controllers.split(',').any(|name| name == controller) => {

@@ -1,9 +1,10 @@
 //! Everything that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
-//! `Charge` is what one thing holds of one budget; it grows and shrinks with the thing and gives everything back when it
+//! `Charge` is one object's part of one budget; it grows and shrinks with the object and returns everything when it
 //! goes. Where several requests share a connection, the connection has a `Share`, so that no client can take all.
 //!
-//! What a budget refuses is not kept: a request gets 503, an answer goes to a file or waits in its worker, a slow client is
-//! let go earlier. Reading order: `Budget` (the numbers), `Charge` (who holds them), `machine` (the defaults).
+//! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker, a slow
+//! client is disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their owners), `machine` (the
+//! defaults).
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -32,7 +33,7 @@ impl Budgets {
         Self { memory: Budget::new(Kind::Memory, memory), spool: Budget::new(Kind::Spool, spool) }
     }
 
-    /// How little of the scarcer one is left, see `Budget::pressure`.
+    /// Scarcity of the scarcer one, see `Budget::pressure`.
     #[must_use]
     pub fn pressure(&self) -> u64 {
         self.memory.pressure().max(self.spool.pressure())

@@ -1,4 +1,4 @@
-//! What a machine has, as far as defaults depend on it: processors and memory, as the control group allows them, room for
+//! Resources of the machine that defaults depend on: processors and memory, as the control group allows them, room for
 //! temporary files, descriptors.
 
 use crate::control_group;
@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 /// Memory that a worker has at least, for the default number of workers.
 const OF_A_WORKER: u64 = 64 * MIB;
 
-/// What this process may use, and what there is.
+/// Resources of the machine, and those that this process may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// Processors that it may use, at least 1. A part of one counts as one.
@@ -35,11 +35,11 @@ pub fn here() -> &'static Machine {
 }
 
 impl Machine {
-    /// What the files below a root say.
+    /// Reads them from the files below a root.
     fn of(root: &Path) -> Self {
         let read = |file: &str| fs::read_to_string(root.join(file)).ok();
         let online = read("sys/devices/system/cpu/online").and_then(|list| control_group::listed(&list));
-        // What `taskset` and service managers set.
+        // Set by `taskset` and service managers.
         let status = read("proc/self/status");
         let affinity =
             status.as_ref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")));
@@ -125,8 +125,7 @@ pub fn default_spool(free: u64, in_memory: bool) -> u64 {
     round(free / 4, 16 * MIB, most)
 }
 
-/// Where temporary files go if nobody says: `TMPDIR`, else `/var/tmp`, which is for what is too large for memory, where
-/// `/tmp` is memory; else `/tmp`.
+/// Default directory of temporary files: `TMPDIR`, else `/var/tmp` where `/tmp` is in memory; else `/tmp`.
 #[must_use]
 pub fn temp_dir(
     tmpdir: Option<PathBuf>,

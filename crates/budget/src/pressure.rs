@@ -1,6 +1,6 @@
-//! How short memory is, as the kernel counts it (PSI): the share of the last ten seconds in which a process waited because
-//! memory had to be freed first. Where a control group of cgroup v2 limits this process it is that of the group; where none
-//! does, that of the machine.
+//! Memory pressure, as counted by the kernel (PSI): the share of the last ten seconds in which a process waited for
+//! memory to be freed. Where a control group of cgroup v2 limits this process it is that of the group; where none does,
+//! that of the machine.
 
 use crate::control_group;
 use std::fs;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 enum Source {
     /// Waits.
     Stalls(PathBuf),
-    /// How often a group has had more than its `memory.high`, where the kernel does not count waits; with the number of
-    /// before.
+    /// Number of times that a group exceeded its `memory.high`, where the kernel does not count waits; with the
+    /// previous number.
     HeldUp(PathBuf, Option<u64>),
 }
 
-/// See above.
+/// The source of the pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPressure(Source);
 
@@ -27,10 +27,10 @@ impl MemoryPressure {
         Self::below(Path::new("/"))
     }
 
-    /// The same, by the files below a root.
+    /// Reads it from the files below a root.
     #[must_use]
     pub fn below(root: &Path) -> Option<Self> {
-        // What waits in a group waits in those above it, too: the outermost that has a limit tells most.
+        // Waits in a group count in those above it, too: the outermost with a limit is the most informative.
         let limited = control_group::limits_of_memory(root).pop();
         let stalls = match &limited {
             Some(group) => group.join("memory.pressure"),

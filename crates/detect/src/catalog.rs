@@ -5,15 +5,15 @@ use crate::recipe::{LARAVEL, Recipe, SYMFONY, WORDPRESS};
 /// A known application.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// What commands call it.
+    /// Name in commands.
     pub name: &'static str,
-    /// What people call it.
+    /// Name for people.
     pub title: &'static str,
     /// The rules that are for it: a value of the setting `app`. None: it needs none beyond the server's own, or has none yet.
     pub app: Option<&'static str>,
     /// Where its document root may be in the project, likeliest first; one that has no `index.php` is none.
     pub roots: &'static [&'static str],
-    /// What it can do beside classic mode, for its users; empty for nothing that was tried.
+    /// Faster alternatives to classic mode, for its users; empty if none was tested.
     pub faster: &'static str,
     /// The recipe by which it boots once for many requests.
     pub recipe: Option<&'static Recipe>,
@@ -21,7 +21,7 @@ pub struct Kind {
     pub(crate) signs: &'static [Sign],
 }
 
-/// What tells an application.
+/// Signs of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
     /// A package of Composer's.
@@ -38,7 +38,7 @@ const BY_LOOP: &str = "worker mode by the package howdah/runtime, three lines of
 const HERE: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
-/// What a kind has if nothing else is said.
+/// Defaults of a kind.
 const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, signs: &[] };
 
 /// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
@@ -188,7 +188,7 @@ pub const CATALOG: &[Kind] = &[
         signs: &[
             Package("codeigniter4/framework"),
             Text { file: "system/CodeIgniter.php", text: "const CI_VERSION" },
-            // Version 3, which has no document root of its own.
+            // Version 3, which has no separate document root.
             Text { file: "system/core/CodeIgniter.php", text: "const CI_VERSION" },
         ],
         ..PLAIN

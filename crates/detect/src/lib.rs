@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 /// An application that was found.
 #[derive(Debug, Clone)]
 pub struct Application {
-    /// What it is.
+    /// Its kind.
     pub kind: &'static Kind,
     /// Its version, as far as its files tell.
     pub version: Option<String>,
-    /// The directory that it was told by; with Composer, the one with `composer.json`.
+    /// The directory with its signs; with Composer, the one with `composer.json`.
     pub project: PathBuf,
-    /// What clients may see of it: the document root.
+    /// The document root.
     pub root: PathBuf,
     /// The file that told it, from `project`.
     pub evidence: &'static str,
@@ -46,14 +46,14 @@ impl Application {
         }
     }
 
-    /// The recipe by which it boots once for many requests where nobody asks for one, if it has one and what that needs.
+    /// The recipe that boots it by default, if it has one and its requirements are met.
     #[must_use]
     pub fn recipe(&self) -> Option<&'static Recipe> {
         let recipe = self.kind.recipe.filter(|recipe| !recipe.on_request)?;
         recipe.package.is_none_or(|package| self.has(package)).then_some(recipe)
     }
 
-    /// Whether Composer has this package for it.
+    /// `true` if Composer has this package for it.
     #[must_use]
     pub fn has(&self, package: &str) -> bool {
         self.packages.iter().any(|name| name == package)

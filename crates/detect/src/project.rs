@@ -1,5 +1,5 @@
-//! The files of a project, read with bounds: they are the application's, and whoever writes them must not be able to hold
-//! up or fill a server that only wants to know what it is.
+//! Files of a project, read with limits: they are the application's, and must not be able to delay or fill a server
+//! that only wants to detect it.
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl Project {
     }
 }
 
-/// What `composer.lock` lists, without what is only for development.
+/// Packages in `composer.lock`, without those for development.
 fn installed(list: &Value) -> Vec<Package> {
     let packages = list.get("packages").and_then(Value::as_array).into_iter().flatten();
     let package = |item: &Value| {
@@ -89,7 +89,7 @@ fn installed(list: &Value) -> Vec<Package> {
     packages.filter_map(package).collect()
 }
 
-/// What `composer.json` asks for.
+/// Packages required by `composer.json`.
 fn required(list: &Value) -> Vec<Package> {
     let names = list.get("require").and_then(Value::as_object).into_iter().flat_map(serde_json::Map::keys);
     names.map(|name| Package { name: name.clone(), version: None }).collect()

@@ -17,32 +17,32 @@ pub struct Recipe {
     /// It takes the snapshot itself, and then each request runs the script as classic mode does. Without it the script, or the
     /// recipe in its place, asks for request after request.
     pub takes_snapshot: bool,
-    /// What it boots may depend on the host that requests name, such as a configuration that is chosen by it.
+    /// The boot may depend on the requested host, such as a configuration that is chosen by it.
     pub for_one_host: bool,
-    /// Whose requests run on what it has booted.
+    /// Visitors whose requests run on the boot.
     pub visitors: Visitors,
     /// The files whose change makes the booted application an old one.
     pub watched: Watched,
 }
 
-/// Whose requests a booted application runs.
+/// Visitors whose requests a booted application runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Visitors {
     /// The boot has not looked at who asks.
     All,
-    /// The boot goes on behind the point at which the application has looked who asks: it is for nobody in particular, and
-    /// never for a request that has credentials in a header.
+    /// The boot continues after the point at which the application has identified the visitor: it is for anonymous
+    /// visitors, and never for a request that has credentials in a header.
     Strangers {
-        /// What they may do.
+        /// Allowed methods.
         methods: &'static [&'static str],
-        /// Cookies of visitors whom the application knows: parts of their names.
+        /// Cookies of known visitors: parts of their names.
         known_by: &'static [&'static str],
-        /// What is in addresses that show a page as it might become.
+        /// Parts of addresses of previews.
         previews: &'static [&'static str],
     },
 }
 
-/// What classic mode, for which a booted application stands in, loads as soon as it has changed.
+/// Files whose changes count at once in classic mode, and so in the booted application.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Watched {
     /// All code of the project of Composer's whose document root it is.
@@ -70,7 +70,7 @@ pub(crate) const SYMFONY: Recipe = Recipe {
 
 pub(crate) const LARAVEL: Recipe = Recipe { name: "laravel", package: None, ..SYMFONY };
 
-/// It lies in its document root and keeps what its users upload there. What each request looks at by itself is not watched.
+/// It lies in its document root, with its uploads. Files that each request checks itself are not watched.
 pub(crate) const WORDPRESS: Recipe = Recipe {
     name: "wordpress",
     script: FRONT,
@@ -107,7 +107,7 @@ impl Recipe {
 }
 
 impl Visitors {
-    /// Whether they are who has sent a request with this method, address and these variables of CGI.
+    /// `true` if they include the sender of a request with this method, address and these CGI variables.
     pub fn include<'a>(
         &self,
         method: &[u8],

@@ -97,7 +97,7 @@ fn what_composer_installs_is_told_with_its_document_root() {
     }
 }
 
-/// Laravel is the same with and without Octane, and Symfony with and without Runtime; what differs is said by the packages.
+/// Laravel is the same with and without Octane, and Symfony with and without Runtime; the packages make the difference.
 #[test]
 fn what_a_project_may_lack_does_not_change_what_it_is() {
     for (packages, name) in [
@@ -111,7 +111,7 @@ fn what_a_project_may_lack_does_not_change_what_it_is() {
     }
 }
 
-/// What an interface alone tells must not open a project whose pages lie in its top directory.
+/// An interface alone must not expose a project whose pages are in its top directory.
 #[test]
 fn a_library_with_a_page_of_its_own_is_no_application() {
     let dir = project(&[("composer.json", r#"{"require": {"psr/http-server-handler": "^1"}}"#), ("index.php", "")]);
@@ -150,7 +150,7 @@ fn an_application_without_composer_is_told_by_its_constants() {
     );
 }
 
-/// Where an application has a directory for its visitors beside pages at its top, they get that alone.
+/// If an application has a public directory as well as pages at its top, only that directory is public.
 #[test]
 fn a_document_root_of_its_own_goes_before_the_top_directory() {
     let dir = project(&[

@@ -1,4 +1,4 @@
-//! Access control lists (acl(5)): give named users access to a file of the doctor and close it to everybody else, whatever
+//! Access control lists (acl(5)): give named users access to a file of the doctor and close it to all others, whatever
 //! their groups.
 
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ pub(crate) const ENTER: u16 = 1;
 /// Permission to read and write a file.
 pub(crate) const READ_AND_WRITE: u16 = 6;
 
-/// Closes a file or directory to everybody but its owner, who gets read, write and `may`, and these users, who get `may`.
+/// Closes a file or directory to all but its owner, who gets read, write and `may`, and these users, who get `may`.
 pub(crate) fn only_for(path: &Path, users: &[u32], may: u16) -> Result<()> {
     let owners = 6 | may;
     fs::set_permissions(path, Permissions::from_mode(u32::from(owners) << 6))?;

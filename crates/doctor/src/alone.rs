@@ -12,28 +12,28 @@ use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Further visits, by which growth is told from what is filled once.
+/// Number of further visits, which distinguish growth from a cache that is filled once.
 const REPEATS: usize = 6;
 
 /// Growth below this is not told, in bytes for each request.
 const LEAST_GROWTH: u64 = 48;
 
-/// Who asks for the page, after the other page: the second visitor comes between two visits of the first one.
+/// The visitors of the page, after the other page: the second visitor comes between two visits of the first one.
 const WHO: [usize; 3] = [0, 1, 0];
 
 /// Values that changed in this request, by kind and name.
 type Left = BTreeMap<(String, String), Change>;
 
-/// What a page did in one mode.
+/// A page's effects in one mode.
 #[derive(Debug, Default)]
 struct Seen {
     /// The other page first, then as in `WHO`.
     words: Vec<Words>,
-    /// What each of `WHO`'s visits left.
+    /// State left by each of `WHO`'s visits.
     left: Vec<Left>,
     /// Memory in use before each further visit.
     memory: Vec<u64>,
-    /// Whether a visit was served by a process that had not served the one before.
+    /// A visit was served by another process than the one before.
     restarted: bool,
     cut: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> 
     words
 }
 
-/// The same visits in another mode, and what they leave.
+/// The same visits in another mode, and the state that they leave.
 fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     subject.begin_anew(other);
     subject.records()?;
@@ -60,7 +60,7 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     }
     ids.push(subject.look(page));
     let mut later = Vec::new();
-    // What a request allocates goes with it where the process goes back to its boot.
+    // Memory of a request is freed with it if the process returns to its boot.
     if subject.mode != Mode::Snapshot {
         later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, Look::Memory).0));
         later.push(subject.look(page));
@@ -75,8 +75,8 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     Ok(seen)
 }
 
-/// What a request left: what the next one found changed, or, in a process that goes back to its boot, what is not as the
-/// request itself had found it.
+/// State left by a request: changes found by the next one, or, in a process that returns to its boot, differences from
+/// the state that the request itself found.
 fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
     let (Some(own), Some(next)) = (own, next) else { return Left::new() };
     let is_new = |change: &&Change| next.after.is_some() || !own.changes.contains(change);
@@ -222,7 +222,7 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
     Ok(findings)
 }
 
-/// What later visits did to a value.
+/// Effect of later visits on a value.
 struct Repeated {
     /// One of them changed it.
     again: bool,
@@ -266,7 +266,8 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
     Some((Severity::Leak, "stays changed"))
 }
 
-/// What was set once is a cache if it is the same whoever comes first; else the first visitor's data is there for all.
+/// A value that was set once is a cache if it is the same for every first visitor; else the first visitor's data is
+/// shared by all.
 fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Change>) -> Result<Vec<Finding>> {
     let mut by = |who: usize| {
         subject.begin_anew(other);
@@ -280,15 +281,15 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
         anyhow::Ok(changes.unwrap_or_default())
     };
     let (one, same, other) = (by(1)?, by(1)?, by(2)?);
-    // All that is inside counts, and not only what is told.
+    // All inner changes count, not only the reported ones.
     let inside = |changes: &[Change], place: &Change| {
         let within = changes.iter().filter(|change| change.lies_in(place));
         within.map(|change| (change.name.clone(), change.after.clone())).collect::<BTreeSet<_>>()
     };
     let judge = |change: &Change| {
         let (one, same, other) = (inside(&one, change), inside(&same, change), inside(&other, change));
-        // A library's object may hold the last request until the next one takes its place, within a service that is built
-        // for whoever comes first.
+        // A library's object may hold the last request until the next one replaces it, within a service that was built
+        // for the first visitor.
         let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
         let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
         match depends {

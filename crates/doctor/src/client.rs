@@ -1,4 +1,4 @@
-//! Requests over HTTP/1.1 to a server on this machine, each on a connection of its own.
+//! Requests over HTTP/1.1 to a local server, each on a new connection.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// How long a response may take: the server's own deadline comes first.
+/// Maximum time of a response: the server's own deadline comes first.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request as it is sent.
@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// What came back. Where nothing did, the status is 0 and the body says why.
+/// A response. Without one, the status is 0 and the body has the reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -1,5 +1,6 @@
-//! What of a response changes by itself. Classic mode is asked twice for the same thing: what differs between these two
-//! (times, nonces, tokens, numbers that count) says nothing about a mode, and what is the same must be the same in every mode.
+//! Parts of a response that vary anyway. Classic mode is asked twice for the same page: what differs between these two
+//! (times, nonces, tokens, numbers that count) says nothing about a mode, and what is the same must be the same in
+//! every mode.
 
 use std::fmt;
 
@@ -23,7 +24,7 @@ const LIFETIME: u64 = 60;
 /// The shortest text that is taken for drawn by lot: a token, a session's identity.
 const TOKEN: usize = 12;
 
-/// How far a difference is shown.
+/// Maximum length of a shown difference.
 const SHOWN: usize = 60;
 
 /// A difference to classic mode.
@@ -77,7 +78,7 @@ impl Words {
     }
 }
 
-/// A cookie whose lifetime is rounded, and which does not say the same as a moment beside it.
+/// A cookie with its lifetime rounded, so that a moment makes no difference.
 fn cookie(value: &str) -> String {
     let name = |attribute: &str| attribute.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
     let lifetime = |attribute: &str| match attribute.split_once('=') {
@@ -112,8 +113,8 @@ fn words(text: &str, port: Option<u16>) -> Vec<String> {
     joined(words)
 }
 
-/// What base64 may have beside letters and digits, and JSON before a slash. A token that has one by chance is one word all the
-/// same, or pages would have more words at one time than at another.
+/// Characters of base64 besides letters and digits, and of JSON before a slash. A token with one of them is one word
+/// all the same, or pages would have more words at one time than at another.
 const OF_BASE64: &[&str] = &["+", "/", "=", "-", "\\"];
 
 fn joined(words: Vec<String>) -> Vec<String> {
@@ -135,7 +136,7 @@ fn joined(words: Vec<String>) -> Vec<String> {
     all
 }
 
-/// What several responses of classic mode to the same request have in common.
+/// The common parts of several responses of classic mode to the same request.
 #[derive(Debug, Clone)]
 pub struct Expected {
     samples: Vec<Words>,
@@ -147,7 +148,7 @@ impl Expected {
         Self { samples }
     }
 
-    /// How this response differs from what classic mode says, if it does.
+    /// The difference of this response from classic mode's, if there is one.
     #[must_use]
     pub fn difference(&self, other: &Words) -> Option<Difference> {
         let first = self.samples.first()?;
@@ -259,7 +260,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What stands before a word on its line.
+/// The text before a word on its line.
 fn before(list: &[String], at: usize) -> String {
     let text = list[at.saturating_sub(24)..at].concat();
     let text = text.rsplit('\n').next().unwrap_or_default();

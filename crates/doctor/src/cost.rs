@@ -1,4 +1,4 @@
-//! What pages cost in a mode, in a server without the probe: time until the response, processor time and memory of PHP.
+//! Costs of pages in a mode, in a server without the probe: time until the response, processor time and memory of PHP.
 
 use crate::pages::Page;
 use crate::subject::{Look, Subject};
@@ -17,11 +17,11 @@ pub struct Cost {
     pub ms: f64,
     /// Milliseconds of processor time in PHP, the mean.
     pub cpu_ms: f64,
-    /// Memory of the worker that is nobody else's, after these requests.
+    /// Private memory of the worker, after these requests.
     pub memory: u64,
 }
 
-/// What each page costs in each mode: by turns, so that what else the machine does is the same for all of them.
+/// Measures each page in each mode: by turns, so that other load on the machine affects all of them equally.
 pub(crate) fn measure(subjects: &mut [Subject<'_>], pages: &[Page]) -> Vec<Vec<Cost>> {
     let mut costs = vec![Vec::new(); subjects.len()];
     let mut visitors: Vec<Visitor> = subjects.iter().map(|_| Visitor::new(1)).collect();

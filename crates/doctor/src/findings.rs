@@ -1,16 +1,16 @@
-//! What was found: what a route leaves behind, what others see of that, and how sure it is.
+//! Findings: state that a route leaves behind, its effect on others, and how certain it is.
 
 use crate::compare::Difference;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// How bad it is.
+/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Another request can see it, or the process grows by it.
     Leak,
-    /// It stays, and nobody was seen to be harmed: a cache, something that is set anew before it is read.
+    /// It stays, but no visitor was seen to be harmed: a cache, or a value that is set again before it is read.
     Note,
 }
 
@@ -23,7 +23,7 @@ pub struct Finding {
     pub severity: Severity,
     /// `static`, `ini`, `response`, `memory` and so on.
     pub kind: String,
-    /// What has changed: `App\Cart::$items`, `date.timezone`.
+    /// The changed state: `App\Cart::$items`, `date.timezone`.
     pub name: String,
     /// The file of the class or function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,13 +36,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What a finding of another run must have to be the same one.
+    /// Identity of a finding across runs.
     #[must_use]
     pub fn same(&self) -> (Mode, &str, &str, &str, Option<&str>) {
         (self.mode, &self.route, &self.kind, &self.name, self.seen_on.as_deref())
     }
 
-    /// Whether it makes the mode unsafe for its route.
+    /// `true` if it makes the mode unsafe for its route.
     #[must_use]
     pub fn is_leak(&self) -> bool {
         self.severity == Severity::Leak

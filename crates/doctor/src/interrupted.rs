@@ -1,4 +1,4 @@
-//! Whether somebody wants the run to end: the servers have to be ended, and the copy of the application removed.
+//! Signals that end the run: the servers have to be ended, and the copy of the application removed.
 
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,12 +1,12 @@
 //! `howdah doctor`: which mode is safe for which route of an application.
 //!
 //! ```text
-//! run ── place, settings, server   the application, started in every mode with its own settings
-//!     ├─ pages, visitor, client    what is asked for, and by whom
-//!     ├─ state, php/probe.php      what stays in PHP between two requests
-//!     ├─ alone, together           what each page leaves, who sees it, and who is to blame
-//!     ├─ cost                      what each mode costs and brings
-//!     └─ verdict, report           what follows, as text, JSON and a page
+//! run ── place, settings, server   the application, started in every mode with its settings
+//!     ├─ pages, visitor, client    requests and visitors
+//!     ├─ state, php/probe.php      state that stays in PHP between two requests
+//!     ├─ alone, together           state left by each page, its victims, and its cause
+//!     ├─ cost                      costs of each mode
+//!     └─ verdict, report           the results, as text, JSON and a page
 //! ```
 //!
 //! It knows no other crate of the project: servers are processes of the `howdah` program, whose settings it is given as

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Paths whose digits are the only difference are one kind of page; so many of a kind are asked for.
 const OF_A_KIND: usize = 3;
 
-/// What is not followed: it ends something, although it is a link.
+/// Links that are not followed: they end something.
 const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
 
 /// So many paths a server learns at most.
@@ -43,7 +43,7 @@ impl Page {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// What pages of its kind have in common.
+    /// The common part of similar pages.
     fn kind(&self) -> String {
         let path: String =
             self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -82,7 +82,7 @@ pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Pa
     Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
 }
 
-/// What a server would have learnt to warm up with, were these pages its traffic: one path of each kind, in their order.
+/// The paths that a server would learn for its warm-up, were these pages its traffic: one of each kind, in order.
 pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
     let mut kinds = BTreeSet::new();
     let gets = pages.iter().filter(|page| page.method == "GET" && kinds.insert(page.kind()));
@@ -104,7 +104,7 @@ fn line_of(line: &str, logged: &Regex) -> Option<Page> {
         });
     }
     if let Some(found) = logged.captures(line) {
-        // What was refused or not there says little about the application.
+        // Refused and missing pages say little about the application.
         let is_good = matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
         return is_good.then(|| local(&found[2])).flatten().filter(|path| !is_file(path)).map(|path| Page {
             method: found[1].to_owned(),
@@ -136,9 +136,8 @@ fn is_file(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| FILES.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
-/// Follows links from the front page, as far as `most` pages, by turns from all places that are known: whoever followed them
-/// in their order would see a front page in all of its languages, and no article. `ask` brings a page of the application in
-/// classic mode.
+/// Follows links from the front page, up to `most` pages, by turns from all known places: in document order one would
+/// see a front page in all of its languages, and no article. `ask` fetches a page of the application in classic mode.
 pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Response) -> Result<Vec<Page>> {
     let links = Links::new(host)?;
     let (mut pages, mut seen, mut kinds) = (Vec::new(), BTreeSet::new(), BTreeMap::<String, usize>::new());

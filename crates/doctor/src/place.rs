@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How every database of SQLite begins.
+/// First bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Larger applications are not copied.
@@ -18,7 +18,7 @@ const MOST: u64 = 4 << 30;
 pub(crate) const PHP: &str = "php";
 pub(crate) const REPORTS: &str = "report";
 
-/// What is there of a directory.
+/// Contents of a directory.
 #[derive(Debug, Default)]
 struct Content {
     databases: Vec<PathBuf>,
@@ -37,10 +37,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A place for this application: a copy of it is made if it has a database of SQLite.
+    /// A place for this application: a copy is made if it has a SQLite database.
     ///
-    /// The application may hold secrets that only a directory around it closes to others, so nobody but the doctor's user and
-    /// these users can enter.
+    /// The application may hold secrets that only a directory around it protects, so only the doctor's user and these
+    /// users can enter.
     pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
         access::only_for(dir.path(), users, access::ENTER)?;
@@ -105,7 +105,7 @@ impl Place {
         }
     }
 
-    /// Whether the servers run on a copy.
+    /// `true` if the servers run on a copy.
     pub(crate) const fn is_copied(&self) -> bool {
         self.copy.is_some()
     }

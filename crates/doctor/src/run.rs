@@ -19,15 +19,15 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// How many pages of one mode are asked for again behind their suspects.
+/// Maximum number of pages of one mode that are requested again after their suspects.
 const MOST_VICTIMS: usize = 20;
 
-/// What to do, and with what.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The `howdah` program.
     pub program: PathBuf,
-    /// What the application is called.
+    /// The application's name.
     pub application: String,
     /// The settings of the application, all of them, as TOML.
     pub settings: String,
@@ -41,7 +41,7 @@ pub struct Options {
     pub pages: usize,
     pub visitors: usize,
     pub modes: Vec<Mode>,
-    /// Whether a list may have requests that write.
+    /// A list may have requests that write.
     pub writes: bool,
     /// Where the loop goes that an application without a worker script was tried with.
     pub write_loop: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct Options {
     pub progress: fn(&str),
 }
 
-/// What all steps of a run have.
+/// State shared by all steps of a run.
 struct Run<'a> {
     options: &'a Options,
     settings: Settings,
@@ -63,7 +63,7 @@ struct Run<'a> {
 /// Tries an application.
 ///
 /// # Errors
-/// What keeps the application from being tried at all.
+/// The reason why the application cannot be tried at all.
 pub fn run(options: &Options) -> Result<Report> {
     if options.visitors < 2 {
         bail!("leaks are what one visitor sees of another: at least two are needed");
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             .collect();
         let differing = plan.differing(&[before, after], &here);
         let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
-        // What looks alike has one cause: a setting that every page shows.
+        // Equal differences have one cause: a setting that every page shows.
         let mut alike: Vec<(usize, &Differing, usize)> = Vec::new();
         for (page, seen) in victims {
             match alike.iter_mut().find(|(_, other, _)| other.difference == seen.difference) {
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(findings)
     }
 
-    /// What pages cost in classic mode, and in those modes that run.
+    /// Measures pages in classic mode, and in the other modes that run.
     fn costs(&self, pages: &[Page], modes: &mut [ModeReport]) -> Result<Vec<Cost>> {
         interrupted::check()?;
         (self.options.progress)("what each mode costs");

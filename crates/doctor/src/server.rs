@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to listen, and to end.
+/// Maximum time for a server to listen, and to end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Between two looks whether it does.
@@ -22,16 +22,16 @@ pub(crate) struct Server {
     log: PathBuf,
 }
 
-/// What the processes of a server use.
+/// Resources used by the processes of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     /// Processor time of PHP.
     pub(crate) processor: Duration,
-    /// Memory of PHP that is nobody else's, in bytes.
+    /// Private memory of PHP, in bytes.
     pub(crate) memory: u64,
 }
 
-/// A port on which nobody listens at this moment.
+/// A port that is free at this moment.
 pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     Ok(listener.local_addr()?.port())
@@ -100,7 +100,7 @@ impl Server {
         }
     }
 
-    /// What PHP has used so far.
+    /// Resources that PHP has used so far.
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         for pid in self.workers() {
@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// What `pool` says of a worker that has ended while it booted, and what follows in that line.
+/// The pool's message about a worker that ended while it booted; the reason follows on the line.
 const DOES_NOT_BOOT: &str = "ended before it was ready: ";
 const NEXT_ATTEMPT: &str = "; next attempt in ";
 

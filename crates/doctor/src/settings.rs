@@ -21,7 +21,7 @@ const RECIPES: [(&str, &str); 2] = [
 /// The script that recipes boot.
 const FRONT: &str = "index.php";
 
-/// What workers run where the application has a script or boot file of its own, or has none.
+/// The workers' script, if the application has its own script or boot file, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Boot {
     /// Its own.
@@ -39,9 +39,9 @@ pub(crate) struct Wanted<'a> {
     pub(crate) port: u16,
     /// Its directory.
     pub(crate) room: &'a Path,
-    /// Whether the probe runs in it.
+    /// The probe runs in it.
     pub(crate) probed: bool,
-    /// Paths that a recipe's pool warms up with beside its own.
+    /// Additional paths for the warm-up of a recipe's pool.
     pub(crate) learnt: &'a [String],
 }
 
@@ -60,7 +60,7 @@ impl Settings {
         self.given.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What the application is asked for by.
+    /// Host of requests to the application.
     pub(crate) fn host(&self) -> String {
         let sites = self.given.get("site").and_then(Value::as_array).into_iter().flatten();
         let hosts = sites.filter_map(|site| site.get("hosts")?.as_array()?.first()?.as_str());
@@ -88,7 +88,7 @@ impl Settings {
         Some(self.text("boot")).filter(|boot| !boot.is_empty())
     }
 
-    /// Whose script workers run in this mode.
+    /// The script of workers in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
         let said = self.text("recipe");
@@ -174,7 +174,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The recipe as a worker script, so that the server has no pool in classic mode beside it that would step in.
+    /// The recipe as a worker script, so that the server has no pool in classic mode that would step in.
     fn write_recipe(&self, table: &mut Table, name: &str, room: &Path, place: &Place) -> Result<()> {
         let recipe = RECIPES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
         let front = quoted(&place.moved(&self.root().join(FRONT).to_string_lossy()));
@@ -191,7 +191,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What Composer would have loaded classes with, in or above the document root.
+    /// Composer's autoloader, in or above the document root.
     pub(crate) fn autoloader(&self) -> PathBuf {
         let root = self.root();
         let dirs = [Some(root), root.parent()];
@@ -278,8 +278,8 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
-/// Lets sandboxed workers read the doctor's PHP files and write the probe's report. A pool without such a list of its own
-/// gets that of all pools.
+/// Lets sandboxed workers read the doctor's PHP files and write the probe's report. A pool without such lists gets
+/// those of all pools.
 fn open_sandboxes(value: &mut Value, room: &Path) {
     let children: Vec<&mut Value> = match value {
         Value::Table(table) => {

@@ -1,4 +1,4 @@
-//! What the probe has written: the state that a request found, as far as it differs from what the request before found.
+//! The probe's records: the state that a request found, as far as it differs from that of the request before.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether it is about values of the application's code, where what stays may be meant to stay.
+    /// `true` for values of the application's code, which may be meant to stay.
     pub(crate) fn is_value(&self) -> bool {
         match self.kind.as_str() {
             "static" | "function" | "loop" | "object" => true,
@@ -44,7 +44,7 @@ impl Change {
         }
     }
 
-    /// Whether it may well happen once, when code is loaded.
+    /// `true` if it may well happen once, when code is loaded.
     pub(crate) fn comes_with_code(&self) -> bool {
         let is_new = self.before.is_none();
         match self.kind.as_str() {
@@ -72,7 +72,7 @@ impl Change {
         self.name[..end].to_owned()
     }
 
-    /// Whether it is in what is told as this place.
+    /// `true` if it is within the reported place.
     pub(crate) fn lies_in(&self, place: &Self) -> bool {
         let rest = self.name.strip_prefix(&place.name).filter(|_| self.kind == place.kind);
         self.owner.as_ref() == Some(&place.name)
@@ -99,13 +99,13 @@ impl Change {
     }
 }
 
-/// Whether a value is told by its class.
+/// `true` if a value is shown by its class.
 fn is_object(value: &str) -> bool {
     let is_plain = value.starts_with(['"', '-']) || value.starts_with(|first: char| first.is_ascii_digit());
     !is_plain && !value.starts_with("array(") && !matches!(value, "NULL" | "true" | "false")
 }
 
-/// Changes told once for each place that has changed: what is in a thing that has changed is not told beside it.
+/// Reports each changed place once: changes inside a changed value are left out.
 pub(crate) fn places(changes: &[Change]) -> Vec<Change> {
     let names: BTreeSet<(&str, &str)> =
         changes.iter().map(|change| (change.kind.as_str(), change.name.as_str())).collect();

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How the probe looks at a request.
+/// The probe's view of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// At everything.
@@ -33,7 +33,7 @@ pub(crate) struct Subject<'a> {
     report: PathBuf,
     /// A recipe has booted one kernel that makes all pages.
     pub(crate) one_kernel: bool,
-    /// How much of the report has been read.
+    /// Read part of the report.
     read: u64,
     requests: u64,
 }
@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether a file is the application's, and no library's or what was generated.
+    /// `true` if a file is the application's, not a library's or generated.
     pub(crate) fn is_own(&self, file: Option<&str>) -> bool {
         let inside = file.and_then(|file| Path::new(file).strip_prefix(&self.project).ok());
         let is_other = |name: &std::ffi::OsStr| name == "vendor" || name == "cache";
@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
         id
     }
 
-    /// A process that has served nobody, where one serves several.
+    /// A process without earlier requests, where one serves several.
     pub(crate) fn begin_anew(&mut self, page: &Page) {
         match self.mode {
             Mode::Classic | Mode::Snapshot => {}
@@ -126,7 +126,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What the probe has written since this was last asked.
+    /// The probe's records since the last call.
     pub(crate) fn records(&mut self) -> Result<Vec<Record>> {
         let mut file = File::open(&self.report).with_context(|| format!("cannot read {}", self.report.display()))?;
         file.seek(SeekFrom::Start(self.read))?;

@@ -1,5 +1,6 @@
-//! All pages in one process, by several visitors in turn: who sees what another page left? And who left it: whoever is found to
-//! differ is asked again behind its suspects alone, so that a page which only shows another's leak is not blamed.
+//! All pages in one process, by several visitors in turn: which ones show state of another page, and which page left
+//! it? Pages that differ are requested again after each suspect alone, so that a page which only shows another's leak
+//! is not blamed.
 
 use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};
@@ -11,13 +12,13 @@ use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often every page is asked for, each time by another visitor.
+/// Number of requests for every page, each by another visitor.
 const ROUNDS: usize = 2;
 
-/// How many causes of one page's differences are looked for.
+/// Maximum number of causes that are looked for.
 const CAUSES: usize = 3;
 
-/// How many pages that are known to leave something are tried one by one.
+/// Maximum number of pages that are known to leave state and are tried one by one.
 const MOST_SUSPECTS: usize = 16;
 
 /// A page that differs.
@@ -28,7 +29,7 @@ pub(crate) struct Differing {
     before: Vec<usize>,
 }
 
-/// Who asks for what.
+/// A request and its visitor.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pages: &'a [Page],
@@ -42,7 +43,7 @@ impl<'a> Plan<'a> {
         Self { pages, visitors, steps: steps.collect() }
     }
 
-    /// What each step shows. In async mode as many requests run at once as there are visitors.
+    /// The words shown by each step. In async mode as many requests run at once as there are visitors.
     pub(crate) fn run(&self, subject: &mut Subject<'_>) -> Vec<Words> {
         subject.begin_anew(&self.pages[0]);
         let mut visitors = Visitor::several(self.visitors);
@@ -88,7 +89,7 @@ impl<'a> Plan<'a> {
         found
     }
 
-    /// Values that one page has set and another one sets anew: whoever comes between sees the wrong one.
+    /// Values that one page has set and another one sets again: a request in between sees the wrong one.
     pub(crate) fn overwritten(&self, subject: &mut Subject<'_>) -> Result<Vec<Finding>> {
         let mut found: BTreeMap<(String, String, String), Finding> = BTreeMap::new();
         let records = subject.records()?;
@@ -179,14 +180,14 @@ pub(crate) fn causes(
         }
     };
     if findings.is_empty() {
-        // Seen once, and not again: somebody should know, and nobody can be blamed.
+        // Seen once, and not again: it is reported without blame.
         let once = Finding::response(mode, &route, "response", seen, "differed once, and not when it was tried again");
         return vec![Finding { severity: Severity::Note, ..once }];
     }
     findings.into_iter().map(told).collect()
 }
 
-/// Whether the victim differs when a visitor asks for it behind what another one has asked for.
+/// `true` if the victim differs when a visitor requests it after another's request.
 fn trial(
     classic: &mut Subject<'_>,
     subject: &mut Subject<'_>,

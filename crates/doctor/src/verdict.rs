@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// How many times as fast as classic mode another one has to be to be worth it.
+/// Speed relative to classic mode from which another mode is worth it.
 const WORTH: f64 = 1.3;
 
 /// The worker script that the doctor has tried if the application has none.
 pub(crate) const LOOP: &str = "howdah-loop.php";
 
-/// What a run has found. This is also the form of the JSON.
+/// Results of a run. This is also the form of the JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Of this form.
@@ -22,12 +22,12 @@ pub struct Report {
     /// The document root.
     pub root: String,
     pub visitors: usize,
-    /// What was asked for, `GET /cart`.
+    /// The requests, `GET /cart`.
     pub routes: Vec<String>,
     pub classic: Vec<Cost>,
     pub modes: Vec<ModeReport>,
     pub advice: Advice,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub remarks: Vec<String>,
     /// Leaks that another run did not have, where it was compared with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModeReport {
     pub mode: Mode,
-    /// What workers ran: the script or boot file.
+    /// The workers' script or boot file.
     pub script: String,
     /// The recipe that has booted the application in their place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,19 +53,19 @@ pub struct ModeReport {
 }
 
 impl ModeReport {
-    /// How many routes it is safe for.
+    /// Number of routes that it is safe for.
     #[must_use]
     pub fn safe_routes(&self) -> usize {
         self.safe.iter().filter(|safe| **safe).count()
     }
 
-    /// What makes it unsafe for a route.
+    /// Findings that make it unsafe for a route.
     pub fn leaks(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.is_leak())
     }
 }
 
-/// What to do.
+/// Advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     pub mode: Mode,
@@ -73,7 +73,7 @@ pub struct Advice {
     pub classic_routes: Vec<String>,
     /// The part of `howdah.toml`.
     pub settings: String,
-    /// How much faster the pages are on the whole, compared with classic mode alone.
+    /// Total speed of the pages relative to classic mode.
     pub faster: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Visitors: each has cookies of its own and a name that an application can see.
+//! Visitors: each has its cookies and a name that an application can see.
 
 use crate::client::{Request, Response};
 use crate::pages::Page;

@@ -1,6 +1,6 @@
 //! In which form a client wants to read an error.
 
-/// What a page is written in.
+/// Format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For browsers.
@@ -12,7 +12,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form for a request with this `Accept`. Whoever names neither HTML nor JSON, as curl does, gets text.
+    /// The form for a request with this `Accept`. Clients that name neither HTML nor JSON, like curl, get text.
     #[must_use]
     pub fn for_accept(accept: &str) -> Self {
         let types =

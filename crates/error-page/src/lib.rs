@@ -1,5 +1,5 @@
-//! The page that a developer sees in place of a failed response: what went wrong, where in the source, how PHP got there,
-//! and what was asked. For `howdah dev` alone: it shows source code to whoever can make the application fail.
+//! The page that a developer sees in place of a failed response: the error, its place in the source, the stack, and the
+//! request. For `howdah dev` only: it shows source code to anyone who can make the application fail.
 //!
 //! The reading order: a [`Report`] is made by hand or of PHP's text ([`php::report`]), [`render`] makes a [`Page`] of it in
 //! the [`Form`] that the client prefers.

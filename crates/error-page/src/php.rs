@@ -1,10 +1,10 @@
-//! PHP's own text of an error, taken apart. Of an exception that nobody caught it has class, message, place and stack, and
-//! those of the exceptions before it; of other errors the stack is noted apart.
+//! PHP's own text of an error, taken apart. Of an uncaught exception it has class, message, place and stack, and those
+//! of the exceptions before it; of other errors the stack is noted apart.
 
 use crate::names;
 use crate::report::{Cause, Frame, Place, Report, Request};
 
-/// What PHP says of an error.
+/// PHP's message about an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Said<'a> {
     /// The kind, as PHP calls it: `Fatal error`.

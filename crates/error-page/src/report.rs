@@ -1,4 +1,4 @@
-//! What is known of an error.
+//! Facts about an error.
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Place {
 /// One step of the way that PHP has gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// What was running, as PHP writes it.
+    /// The running function, as PHP writes it.
     pub what: String,
     /// Where it was started; none for PHP's own functions.
     pub place: Option<Place>,
@@ -28,7 +28,7 @@ pub struct Cause {
     pub frames: Vec<Frame>,
 }
 
-/// What was asked. Secrets among it are left out when it is shown.
+/// The request. Its secrets are left out when it is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
@@ -40,13 +40,13 @@ pub struct Request {
 /// All that a page says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What went wrong.
+    /// The error.
     pub cause: Cause,
-    /// What led to it, the nearest first.
+    /// Its causes, the nearest first.
     pub earlier: Vec<Cause>,
-    /// What a developer may try next.
+    /// Advice for the developer.
     pub hint: Option<String>,
     pub request: Request,
-    /// What serves, such as `PHP 8.2.29, classic mode`.
+    /// The server, such as `PHP 8.2.29, classic mode`.
     pub server: String,
 }

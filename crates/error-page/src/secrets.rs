@@ -1,4 +1,4 @@
-//! What a page must not show: pages are copied into bug reports, and cookies let somebody in.
+//! Secrets that a page must not show: pages are copied into bug reports, and cookies grant access.
 
 /// Parts of names whose values are secret.
 const SECRET: &[&str] = &[
@@ -17,10 +17,10 @@ const SECRET: &[&str] = &[
     "xsrf",
 ];
 
-/// What stands in the place of a value.
+/// Replaces a value.
 pub(crate) const MASK: &str = "(hidden)";
 
-/// Whether the value that goes with this name is secret.
+/// `true` if the value of this name is secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|part| name.contains(part)) || matches!(name.as_str(), "code" | "sid" | "phpsessid")

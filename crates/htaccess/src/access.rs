@@ -1,6 +1,6 @@
-//! Who may have what a path names: `Require` with its containers, and the older `Order`, `Allow`, `Deny` and `Satisfy`.
+//! Access control of a path: `Require` with its containers, and the older `Order`, `Allow`, `Deny` and `Satisfy`.
 //!
-//! Passwords are not asked for here. What depends on one comes out as a need for it, and others see to that.
+//! Passwords are not verified here. A requirement that depends on one is returned as such, and the caller verifies it.
 
 use crate::expression::Expression;
 use crate::networks::Network;
@@ -10,7 +10,7 @@ use crate::text::words;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What a requirement comes to before anybody has said a password.
+/// Result of a requirement before authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Granted,
@@ -31,10 +31,10 @@ pub(crate) enum Require {
     Variables(Vec<String>),
     Expression(Expression),
     Users(Vec<String>),
-    /// What cannot be known here: a host's name, a group.
+    /// It cannot be known here: a host's name, a group.
     Unknown,
     Not(Box<Require>),
-    /// What a directory above said.
+    /// A requirement of a parent directory.
     Shared(Arc<Require>),
     All(Vec<Require>),
     Any(Vec<Require>),
@@ -42,7 +42,7 @@ pub(crate) enum Require {
 }
 
 impl Require {
-    /// What is behind the word `Require`.
+    /// Parses the text after the word `Require`.
     pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
         let all = words(text);
         let (name, rest) = all.split_first().ok_or("Require wants to know what")?;
@@ -77,7 +77,7 @@ impl Require {
         })
     }
 
-    /// Whether it is a container in which a `Require not` can change nothing.
+    /// `true` for a container in which a `Require not` has no effect.
     pub(crate) fn has_bare_not(&self) -> bool {
         matches!(self, Self::Any(parts) | Self::None(parts) if parts.iter().any(|part| matches!(part, Self::Not(_))))
     }
@@ -153,7 +153,8 @@ fn any_of(parts: &[Require], scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> 
     Ok(needed.map_or(Verdict::Denied, Verdict::Needs))
 }
 
-/// Users whom both lists allow; an empty list allows all. A user of this name does not exist where nobody is in both.
+/// Users allowed by both lists; an empty list allows all. If no user is in both, the result names a user that does not
+/// exist.
 fn both(known: Option<Vec<String>>, users: Vec<String>) -> Vec<String> {
     let Some(mut known) = known else { return users };
     if known.is_empty() {
@@ -185,7 +186,7 @@ pub(crate) fn allows_method(name: &str, method: &str) -> bool {
 /// `Order`, `Allow from` and `Deny from`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compat {
-    /// Whether `Allow` comes first: then what neither line names is denied.
+    /// `Allow` comes first: then clients that neither line names are denied.
     pub allow_first: Option<bool>,
     pub allow: Vec<From>,
     pub deny: Vec<From>,
@@ -196,7 +197,7 @@ pub(crate) enum From {
     All,
     Network(Network),
     Variable(String, bool),
-    /// A host's name: nobody looks it up.
+    /// A host's name, which is not looked up.
     Name,
 }
 

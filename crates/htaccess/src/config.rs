@@ -1,4 +1,4 @@
-//! What directives say, taken together: of one file, of one section, and of all that a request meets on its way.
+//! Combined directives: of one file, of one section, and of all that apply to a request.
 
 use crate::access::{Compat, Require};
 use crate::environment::{Change, SetIf};
@@ -14,7 +14,7 @@ use crate::wildcard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a number of directives say. Lists hold what was read once; putting two together copies no pattern.
+/// A number of directives. Lists hold parsed values; combining two copies no pattern.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
     pub rewrite: Option<Arc<Rewrite>>,
@@ -43,7 +43,7 @@ pub(crate) struct Config {
     pub body_limit: Option<u64>,
 }
 
-/// How `Require` lines of a directory go together with those above it.
+/// Combination of a directory's `Require` lines with those above it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Merging {
     #[default]

@@ -1,4 +1,4 @@
-//! What is to be done with a request: the order in which Apache asks its modules, from the path to what responds.
+//! Decisions about a request: the order in which Apache asks its modules, from the path to the responder.
 
 use crate::access::Verdict;
 use crate::config::{Config, Section, Select};
@@ -25,7 +25,7 @@ use std::time::Instant;
 
 /// Internal redirects of a request, as under Apache.
 const REDIRECTS: usize = 10;
-/// What asks for passwords, kept because it remembers which were right.
+/// Maximum number of authentications, kept because they remember correct passwords.
 const MOST_AUTHS: usize = 256;
 
 /// The .htaccess files below one document root.
@@ -38,12 +38,12 @@ pub struct Htaccess {
 /// Realm, file and users.
 type AuthKey = (String, String, Vec<String>);
 
-/// What is to be done with a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub struct Decision {
-    /// What the rules of a site could say as well.
+    /// The part that a site's rules could express as well.
     pub outcome: Outcome,
-    /// What becomes of the response.
+    /// Changes of the response.
     pub response: Response,
     /// A directory that was asked for without a slash at its end, and gets none.
     pub found: Option<Kind>,
@@ -73,10 +73,10 @@ impl Htaccess {
         Self { store: Store::new(name, strict), auths: Mutex::default() }
     }
 
-    /// What is to be done with a request.
+    /// Decides about a request.
     ///
     /// # Errors
-    /// Other connections wait for this thread, and it would take too long.
+    /// It would take too long on this thread, for which other connections wait.
     pub fn decide(&self, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Result<Decision, Dear> {
         let step = Step {
             path: facts.path.to_vec(),
@@ -89,10 +89,10 @@ impl Htaccess {
         self.walk(step, facts, world, now, (Vec::new(), false))
     }
 
-    /// What is to be shown for an error of a request: the page is another path of the same request.
+    /// Decides about the page for an error of a request: another path of the same request.
     ///
     /// # Errors
-    /// As `decide`.
+    /// As for `decide`.
     pub fn decide_error(
         &self,
         facts: &Facts<'_>,
@@ -241,7 +241,7 @@ impl Walk<'_> {
     /// The modules, in the order in which Apache's hooks ask them: variables of conditions, access, and then the "fixups":
     /// mod_rewrite, mod_env, mod_alias, mod_headers and mod_dir, all of them even where rules lead elsewhere.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
-        // What a directory's index is found by is a request within the request, which sets nothing of its own.
+        // A directory's index is found by a request within the request, which sets no variables.
         let sets = if scene.subrequest { &[][..] } else { &config.set_if };
         for set in sets {
             set.apply(scene)?;
@@ -308,7 +308,7 @@ impl Walk<'_> {
         Ok(Next::Again(next))
     }
 
-    /// Whether the client may come in: else with what the request ends.
+    /// Authenticates and admits the client; else returns the end of the request.
     fn enter(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Option<Stop>, TooMuch> {
         if config.ssl_required && !scene.facts.https {
             return Ok(Some(status_stop(403)));
@@ -397,7 +397,7 @@ impl Walk<'_> {
         Ok(self.finish(config, scene, effects, place))
     }
 
-    /// What responds where nothing has a path, if `FallbackResource` says so.
+    /// The responder for a missing path, if `FallbackResource` names one.
     fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>, missing: &[u8]) -> Option<Result<Step, Stop>> {
         let fallback = config.fallback.as_ref()?.as_ref()?;
         let fallback = raw(fallback);
@@ -513,7 +513,7 @@ fn add_slash(scene: &Scene<'_>, path: &[u8]) -> Stop {
     redirect(301, &rewrite::qualified(&scene.facts, &location))
 }
 
-/// What `RequestHeader` lines make of the request's headers; none if there are no such lines.
+/// Applies `RequestHeader` lines to the request's headers; `None` without such lines.
 fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Result<Option<HeaderMap>, TooMuch> {
     if config.request_headers.is_empty() {
         return Ok(None);
@@ -525,7 +525,7 @@ fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Result<Option<Head
     Ok(Some(headers))
 }
 
-/// What has become of headers, as changes.
+/// Differences of headers, as changes.
 fn changes(before: &HeaderMap, headers: &HeaderMap) -> Vec<(http::HeaderName, Option<HeaderValue>)> {
     if std::ptr::eq(before, headers) {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! From PCRE's way of writing patterns to that of the engines here. Both know the same things but for these: PCRE takes
-//! for itself what has no other meaning (`{` before no number, `[` within a class), and has some escapes of its own.
+//! From PCRE's way of writing patterns to that of the engines here. They differ in this: PCRE takes characters without
+//! another meaning literally (`{` before no number, `[` within a class), and has some additional escapes.
 
 use crate::text::stands_for;
 
@@ -64,7 +64,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Whether what was written ends in an open count: `{3` or `{3,4`.
+    /// `true` if the output ends in an open count: `{3` or `{3,4`.
     fn ends_count(&self) -> bool {
         let digits = self.out.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',');
         digits.len() < self.out.len() && digits.ends_with('{') && !digits.ends_with("\\{")
@@ -153,7 +153,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a count begins here, behind its `{`.
+/// `true` if a count begins here, after its `{`.
 fn is_count(rest: &str) -> bool {
     rest.split_once('}').is_some_and(|(count, _)| {
         let (least, most) = count.split_once(',').unwrap_or((count, ""));

@@ -25,7 +25,7 @@ pub(crate) struct Read {
 pub struct Note {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is to be known.
+    /// The message.
     pub text: String,
     /// The directive is not known, rather than known to have no effect.
     pub unknown: bool,
@@ -46,7 +46,7 @@ struct Reader<'a> {
     notes: Vec<Note>,
 }
 
-/// What is gathered between two tags.
+/// Directives gathered between two tags.
 #[derive(Default)]
 struct Body {
     config: Config,
@@ -82,7 +82,7 @@ impl Body {
 }
 
 impl Reader<'_> {
-    /// What stands up to the end tag of `until`, or up to the end of the file.
+    /// The directives up to the end tag of `until`, or to the end of the file.
     fn body(&mut self, lines: &[Line], at: &mut usize, until: Option<&Line>, depth: usize) -> Result<Body, Mistake> {
         let mut body = Body::default();
         self.fill(&mut body, lines, at, until, depth)?;
@@ -432,7 +432,7 @@ fn php_value(name: &str, value: &str) -> String {
     if value == "none" { String::new() } else { value.to_owned() }
 }
 
-/// Whether the lines of a section that depends on the server alone are read; `None` if it is no such section.
+/// Decides whether to read the lines of a section that depends on the server only; `None` for other sections.
 fn condition(name: &str, rest: &str) -> Option<bool> {
     let rest = rest.trim();
     let (wanted, inner) = rest.strip_prefix('!').map_or((true, rest), |inner| (false, inner));

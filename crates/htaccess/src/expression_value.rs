@@ -1,4 +1,4 @@
-//! What expressions are worth for a request.
+//! Values of expressions for a request.
 
 use crate::compare::number;
 use crate::expression::{Expression, Node, Word};
@@ -10,7 +10,7 @@ use crate::wildcard;
 use crate::world::Kind;
 
 impl Expression {
-    /// Whether the expression holds.
+    /// `true` if the expression holds.
     pub(crate) fn holds(&self, scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
         let mut groups = Captures::default();
         holds(&self.0, scene, &mut groups)
@@ -109,8 +109,8 @@ fn function(name: &str, mut argument: Vec<u8>, scene: &Scene<'_>) -> Vec<u8> {
     }
 }
 
-/// The text of a path often comes from the request (`%{REQUEST_URI}`): outside of the document root, what exists on the disk
-/// is nobody's business. Symbolic links within the root are followed, as they are where files are served.
+/// The text of a path often comes from the request (`%{REQUEST_URI}`): files outside of the document root must not be
+/// revealed. Symbolic links within the root are followed, as they are where files are served.
 fn is_below(root: &[u8], path: &[u8]) -> bool {
     let rest = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
     rest.is_some_and(|rest| rest.first().is_none_or(|&b| b == b'/'))

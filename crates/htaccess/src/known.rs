@@ -1,5 +1,5 @@
-//! What Apache knows and what of it has no effect here: modules that are there, directives that are accepted, and
-//! directives that no directory may have.
+//! Names of Apache that have no effect here: existing modules, accepted directives, and directives that no directory
+//! may have.
 
 /// Modules that `<IfModule>` finds, by the second of their names (`rewrite_module`) without its ending: those whose
 /// directives are understood or have no effect.
@@ -32,7 +32,7 @@ const MODULES: &[&str] = &[
     "version",
 ];
 
-/// Whether `<IfModule name>` holds. Both names of a module are known, as Apache spells them: that of its source
+/// `true` if `<IfModule name>` holds. Both names of a module are known, as Apache spells them: that of its source
 /// (`mod_rewrite.c`), and `rewrite_module`.
 pub(crate) fn has_module(name: &str) -> bool {
     let plain = match name {
@@ -162,12 +162,12 @@ const ELSEWHERE: &[&str] = &[
     "group",
 ];
 
-/// Whether a directive, in lower case, is for a server's configuration only.
+/// `true` if a directive, in lower case, is for a server's configuration only.
 pub(crate) fn is_elsewhere(name: &str) -> bool {
     ELSEWHERE.contains(&name)
 }
 
-/// The same for the tag of a section.
+/// `true` if a section's tag is for a server's configuration only.
 pub(crate) fn is_section_elsewhere(name: &str) -> bool {
     let known =
         ["directory", "directorymatch", "location", "locationmatch", "virtualhost", "proxy", "proxymatch", "macro"];

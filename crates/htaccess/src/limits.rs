@@ -1,4 +1,4 @@
-//! What a file may cost. Whoever writes an .htaccess file is trusted with a part of a site, not with the server.
+//! Limits on the cost of a file. The author of an .htaccess file is trusted with a part of a site, not with the server.
 
 /// Bytes of a file.
 pub(crate) const FILE: usize = 1024 * 1024;
@@ -10,7 +10,7 @@ pub(crate) const DEPTH: usize = 32;
 pub(crate) const DIRECTORIES: usize = 64;
 /// Bytes that the patterns of a file may take when they are compiled.
 pub(crate) const PATTERNS: usize = 32 * 1024 * 1024;
-/// What one pattern may take: the first that suffices is charged.
+/// Size limits of one pattern: the first that suffices is charged.
 pub(crate) const PATTERN_STEPS: [usize; 3] = [8 * 1024, 64 * 1024, 512 * 1024];
 /// Bytes of a pattern.
 pub(crate) const PATTERN: usize = 8 * 1024;

@@ -1,9 +1,9 @@
-//! What a file is: `AddType`, `ForceType`, `AddCharset`, `AddDefaultCharset`, `AddEncoding`, and of handlers whether PHP
-//! runs the file.
+//! Media type of a file: `AddType`, `ForceType`, `AddCharset`, `AddDefaultCharset`, `AddEncoding`, and of handlers
+//! whether PHP runs the file.
 
 use std::collections::BTreeMap;
 
-/// What a file says it is, where directives say so.
+/// Media types set by directives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Media {
     /// By ending, in lower case and without a dot; none: as if nothing had been said.
@@ -14,18 +14,18 @@ pub(crate) struct Media {
     pub force: Option<Option<String>>,
     /// The inner none: no charset is added.
     pub default_charset: Option<Option<String>>,
-    /// Whether PHP runs all files.
+    /// PHP runs all files, or none.
     pub handler: Option<Option<bool>>,
 }
 
 impl Media {
-    /// How many endings are named.
+    /// Number of endings.
     pub(crate) fn len(&self) -> usize {
         self.types.len() + self.charsets.len() + self.encodings.len() + self.handlers.len()
     }
 }
 
-/// What follows for a file.
+/// Properties of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileType {
     /// The media type.
@@ -36,11 +36,11 @@ pub struct FileType {
     pub default_charset: Option<Option<String>>,
     /// `Content-Encoding`.
     pub encoding: Option<String>,
-    /// Whether PHP runs the file; `None`: if its name says so.
+    /// PHP runs the file, or not; `None`: its name decides.
     pub php: Option<bool>,
 }
 
-/// Whether the name of a handler or a media type means PHP.
+/// `true` if the name of a handler or a media type means PHP.
 pub(crate) fn means_php(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let known = name.contains("httpd-php") && !name.contains("source");
@@ -117,7 +117,8 @@ impl Media {
         self.handler = later.handler.or(self.handler);
     }
 
-    /// What a file of this name is. Each of its endings counts, and the last one of those that say the same thing.
+    /// Properties of a file with this name. Each of its endings counts, and the last one of those about the same
+    /// property.
     pub(crate) fn of(&self, name: &[u8]) -> FileType {
         let mut found = FileType { default_charset: self.default_charset.clone(), ..FileType::default() };
         let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);

@@ -32,7 +32,7 @@ impl Network {
         net.map(Self).ok_or_else(wrong)
     }
 
-    /// Whether the client is in it. An IPv4 address may come as one of IPv6.
+    /// `true` if it contains the client. An IPv4 address may come as one of IPv6.
     pub(crate) fn contains(self, client: IpAddr) -> bool {
         self.0.contains(&client.to_canonical())
             || self.0.contains(&client)

@@ -10,7 +10,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Pattern {
     engine: Engine,
-    /// How much dearer than the cheapest pattern a byte is.
+    /// Cost of a byte, relative to the cheapest pattern.
     weight: u64,
 }
 
@@ -20,7 +20,7 @@ enum Engine {
     Backtracking(Box<fancy_regex::Regex>),
 }
 
-/// What the patterns of one file may still take.
+/// Remaining budget for the patterns of one file.
 #[derive(Debug)]
 pub(crate) struct Room(usize);
 
@@ -30,7 +30,7 @@ impl Default for Room {
     }
 }
 
-/// What may still be done for one request.
+/// Remaining budget of one request.
 #[derive(Debug)]
 pub(crate) struct Effort {
     left: u64,
@@ -49,7 +49,7 @@ impl Default for Effort {
 pub(crate) struct TooMuch;
 
 impl Effort {
-    /// What the thread may do that asks in this world.
+    /// The budget of a thread in this world.
     pub(crate) fn of(world: &dyn World) -> Self {
         if world.is_shared() { Self { left: limits::SHARED_EFFORT, shared: true } } else { Self::default() }
     }
@@ -66,7 +66,7 @@ impl Effort {
     }
 }
 
-/// What a pattern matched: groups 0 to 9.
+/// Groups 0 to 9 of a match.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Captures {
     subject: Vec<u8>,
@@ -130,7 +130,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern is in a text.
+    /// `true` if a text contains the pattern.
     pub(crate) fn is_in(&self, subject: &[u8], effort: &mut Effort) -> Result<bool, TooMuch> {
         match &self.engine {
             Engine::Linear(regex) => {

@@ -37,7 +37,7 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// The path that a directive names, beside another one if it is relative. It is encoded as in an address.
+/// The path that a directive names, relative to another one. It is encoded as in an address.
 pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let name = decode(name).ok()?;
     if name.starts_with(b"/") {

@@ -23,7 +23,7 @@ enum Source {
     All,
 }
 
-/// What a request is ended with.
+/// The end of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Redirect { status: u16, location: Vec<u8> },
@@ -116,7 +116,7 @@ fn status_of(word: &str) -> Result<Option<u16>, String> {
     })
 }
 
-/// What is shown in the place of the server's own page.
+/// A page that replaces the server's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorDocument {
     /// A path of this site, perhaps with a query.
@@ -130,7 +130,7 @@ pub enum ErrorDocument {
 }
 
 impl ErrorDocument {
-    /// What is behind the word `ErrorDocument`: the status, and what is shown.
+    /// Parses the text after the word `ErrorDocument`: the status, and the page.
     pub(crate) fn new(text: &str) -> Result<(u16, Self), String> {
         let words = words(text);
         let [status, document] = words.as_slice() else {

@@ -1,4 +1,4 @@
-//! What becomes of a response: its headers, its media type, and the page of an error.
+//! Changes of a response: its headers, its media type, and the page of an error.
 
 use crate::config::Config;
 use crate::limits;
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What is kept of a request's directives until its response is there.
+/// Parts of a request's directives that are kept until its response.
 #[derive(Debug, Default)]
 pub struct Response {
     config: Arc<Config>,
@@ -26,7 +26,7 @@ pub struct Response {
     query: Option<Vec<u8>>,
 }
 
-/// Who made a response.
+/// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
     /// A script.
@@ -69,7 +69,7 @@ impl Response {
         }
     }
 
-    /// What a file is.
+    /// Properties of a file.
     #[must_use]
     pub fn file_type(&self) -> &FileType {
         &self.file_type
@@ -93,7 +93,7 @@ impl Response {
         &self.environment
     }
 
-    /// What an internal redirect to an error's page takes over: cookies, and whether rules are still tried.
+    /// State that an internal redirect to an error's page takes over: cookies, and whether rules are still tried.
     pub(crate) fn kept(&self) -> (Vec<Cookie>, bool) {
         (self.cookies.clone(), self.ended)
     }
@@ -131,10 +131,10 @@ impl Response {
         !self.config.headers.is_empty()
     }
 
-    /// What `Header` lines make of the headers of a response.
+    /// Applies `Header` lines to the headers of a response.
     ///
     /// # Errors
-    /// It takes too much, for this thread or at all.
+    /// It costs too much, for this thread or at all.
     pub fn apply(
         &self,
         facts: &Facts<'_>,
@@ -145,7 +145,7 @@ impl Response {
     ) -> Result<HeaderMap, Dear> {
         let mut seen = headers.clone();
         if maker == Maker::Server {
-            // What Apache's own pages are, and so what conditions in shipped files ask for.
+            // The type of Apache's own pages, which conditions in shipped files expect.
             seen.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=iso-8859-1"));
         }
         let mut scene = Scene {
@@ -161,7 +161,7 @@ impl Response {
             effort: Effort::of(world),
             response: Some((status, &seen)),
         };
-        // `Header always` has fields of its own, for responses of all kinds, and changes no others (mod_headers.c,
+        // `Header always` has a separate table, for responses of all kinds, and changes no others (mod_headers.c,
         // ap_headers_output_filter; the page on `Header` says so of its condition).
         let (mut always, mut made) = (HeaderMap::new(), headers.clone());
         let lines = || self.config.headers.iter().take(limits::DIRECTIVES);

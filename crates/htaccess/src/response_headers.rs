@@ -1,4 +1,4 @@
-//! `Header`, `RequestHeader` and the directives of mod_expires: what becomes of headers.
+//! `Header`, `RequestHeader` and the directives of mod_expires: changes of headers.
 
 use crate::expression::Expression;
 use crate::limits;
@@ -49,7 +49,7 @@ enum Value {
 }
 
 impl HeaderLine {
-    /// What is behind `Header` or `RequestHeader`; `None` if it has no effect here.
+    /// Parses the text after `Header` or `RequestHeader`; `None` if it has no effect here.
     pub(crate) fn new(text: &str, of_response: bool, room: &mut Room) -> Result<Option<Self>, String> {
         let all = words(text);
         let mut rest = all.as_slice();
@@ -252,7 +252,7 @@ impl Value {
     }
 }
 
-/// What stands behind a `%`.
+/// A format after a `%`.
 enum Format<'a> {
     Percent,
     Variable(&'a str),
@@ -282,7 +282,7 @@ fn format(text: &str) -> Option<(Format<'_>, usize)> {
     }
 }
 
-/// How long a response may be kept: from when, and for how many seconds.
+/// Lifetime of a response: its start, and the number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Validity {
     from_change: bool,
@@ -346,7 +346,7 @@ impl Validity {
     }
 }
 
-/// What mod_expires was told.
+/// Settings of mod_expires.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Expires {
     pub active: Option<bool>,

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
-/// What directives see and change.
+/// State that directives see and change.
 pub(crate) struct Scene<'a> {
     pub facts: Facts<'a>,
     pub world: &'a dyn World,
@@ -19,7 +19,7 @@ pub(crate) struct Scene<'a> {
     pub path_info: Vec<u8>,
     pub query: Option<Vec<u8>>,
     pub environment: Environment,
-    /// Who has said the right password.
+    /// The authenticated user.
     pub user: Option<String>,
     /// Rules with `NS` do not count for it.
     pub subrequest: bool,
@@ -51,7 +51,7 @@ impl Environment {
         self.0.get(name).map(Vec::as_slice)
     }
 
-    /// How long all variables are together.
+    /// Total length of all variables.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
     }
@@ -61,7 +61,7 @@ impl Environment {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// What they are called after an internal redirect: each has `REDIRECT_` before its name.
+    /// The variables after an internal redirect: each name gets the prefix `REDIRECT_`.
     pub(crate) fn redirected(&self) -> Self {
         let keep = |(name, value): (&String, &Vec<u8>)| {
             let deep = name.matches("REDIRECT_").count() > 10;

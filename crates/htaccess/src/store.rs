@@ -13,10 +13,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long what was found in a directory is taken without another look.
+/// Time for which a directory's state is reused without a check.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What a directory's file says.
+/// The directives of a directory's file.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     Nothing,
@@ -25,7 +25,7 @@ pub(crate) enum Parsed {
     Broken,
 }
 
-/// What all files on the way to a directory say together.
+/// The combined directives of all files on the way to a directory.
 #[derive(Debug)]
 pub(crate) struct Merged {
     files: Vec<Arc<Parsed>>,
@@ -45,7 +45,7 @@ struct Found {
 #[derive(Debug)]
 pub(crate) struct Store {
     name: Vec<u8>,
-    /// Whether a directive that is not known makes a file one that cannot be followed.
+    /// An unknown directive makes a file one that cannot be followed.
     strict: bool,
     found: Mutex<FxHashMap<Box<[u8]>, Found>>,
     merged: Mutex<FxHashMap<Box<[u8]>, Arc<Merged>>>,
@@ -56,7 +56,7 @@ impl Store {
         Self { name: name.as_bytes().to_vec(), strict, found: Mutex::default(), merged: Mutex::default() }
     }
 
-    /// What the files of these directories say, which lie within each other, the outermost first; each ends in a slash.
+    /// The combined directives of these nested directories, the outermost first; each ends in a slash.
     pub(crate) fn merged(
         &self,
         directories: &[Cow<'_, [u8]>],

@@ -10,7 +10,7 @@ pub(crate) struct Line {
     pub number: usize,
     /// The first word, without `<` and `/`.
     pub name: String,
-    /// What follows the name, without blanks around it; for a tag without its `>`.
+    /// The text after the name, without blanks around it; for a tag without its `>`.
     pub rest: String,
     pub kind: Kind,
 }
@@ -22,13 +22,13 @@ pub(crate) enum Kind {
     Close,
 }
 
-/// What is wrong in a file, and where.
+/// An error in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Mistake {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub what: String,
 }
 

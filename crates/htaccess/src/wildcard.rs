@@ -1,6 +1,6 @@
 //! Names with `*`, `?` and `[…]`, as the shell has them.
 
-/// Whether a name is meant. With `segments` neither `*` nor `?` stands for a slash. Takes time in proportion to the
+/// `true` if a name matches. With `segments` neither `*` nor `?` matches a slash. Takes time in proportion to the
 /// product of both lengths at most.
 pub(crate) fn matches(pattern: &[u8], name: &[u8], segments: bool) -> bool {
     let (mut p, mut n) = (0, 0);

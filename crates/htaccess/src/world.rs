@@ -1,5 +1,5 @@
-//! What the rules may ask: the request, and the world around it. The file system is behind a trait, so that the rules can
-//! be tried without one.
+//! Inputs of the rules: the request, and its environment. The file system is behind a trait, so that the rules can be
+//! tested without one.
 
 use http::HeaderMap;
 use std::borrow::Cow;
@@ -15,11 +15,11 @@ pub struct Facts<'a> {
     pub target: &'a [u8],
     /// The path, decoded and normalised.
     pub path: &'a [u8],
-    /// What is behind the `?`, as it was sent.
+    /// The part after the `?`, as it was sent.
     pub query: Option<&'a [u8]>,
     /// `HTTP/1.1`.
     pub protocol: &'a str,
-    /// Whether the client came over TLS.
+    /// The client uses TLS.
     pub https: bool,
     /// The host that was asked for, with its port.
     pub host: &'a str,
@@ -53,7 +53,7 @@ impl Facts<'_> {
         if end == 0 { self.server_addr } else { &host[..end] }
     }
 
-    /// The same as it stands in addresses: an IPv6 address in brackets.
+    /// The host as in addresses: an IPv6 address in brackets.
     pub(crate) fn host_name(&self) -> Cow<'_, str> {
         let name = self.server_name();
         if name.parse::<Ipv6Addr>().is_ok() { Cow::Owned(format!("[{name}]")) } else { Cow::Borrowed(name) }
@@ -140,7 +140,7 @@ impl OwnedFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dear;
 
-/// What a path names.
+/// The kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -151,20 +151,20 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a path, links followed.
+/// Facts about a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// What it names.
+    /// Its kind.
     pub kind: Kind,
     /// Its length in bytes.
     pub size: u64,
-    /// Whether someone may run it.
+    /// It is executable for someone.
     pub executable: bool,
-    /// What changes when the file does.
+    /// Changes with the file.
     pub stamp: Stamp,
 }
 
-/// What tells a file from the one that it was before.
+/// Identifies a state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Device and inode.
@@ -175,9 +175,9 @@ pub struct Stamp {
 
 /// The world around a request.
 pub trait World {
-    /// What a path names, links followed; `None` if nothing.
+    /// The target of a path, links followed; `None` if there is none.
     fn look(&self, path: &[u8]) -> Option<Entry>;
-    /// Whether a path names a symbolic link.
+    /// `true` if a path names a symbolic link.
     fn is_link(&self, path: &[u8]) -> bool;
     /// A file's content, but no more than so many bytes; an error if it is longer.
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;

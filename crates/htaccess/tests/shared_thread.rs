@@ -44,7 +44,7 @@ impl World for Made {
     }
 }
 
-/// What a shared thread and then another one make of a request.
+/// The decisions of a shared thread and then of another one about a request.
 struct Asked {
     world: Made,
     htaccess: Htaccess,

@@ -1,6 +1,6 @@
 //! The access log: one line per request, as the combined format with Howdah's fields after it or as JSON. A request's
-//! line is put into a queue in memory and written by a thread of its own, at the latest 200 ms later; a disk that is
-//! too slow costs lines (counted), never time of a request.
+//! line is put into a queue in memory and written by a separate thread, at the latest 200 ms later; a disk that is too
+//! slow costs lines (counted), never time of a request.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -19,7 +19,7 @@ use crate::sink::{FileSink, Sink};
 
 mod terminal_line;
 
-/// How long a line waits at most before it is written.
+/// Maximum time that a line waits before it is written.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
 /// With this much waiting, it is written at once.
@@ -28,7 +28,7 @@ const FLUSH_AT: usize = 64 * 1024;
 /// With this much waiting, further lines are dropped.
 const MOST: usize = 4 * 1024 * 1024;
 
-/// What is known of a request when it is over. Values are written as they are; the log makes them harmless.
+/// Facts about an ended request. Values are passed as they are; the log escapes them.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessEntry<'a> {
     /// When the request came.
@@ -83,13 +83,13 @@ pub struct AccessEntry<'a> {
 pub struct AccessLog {
     queue: Queue,
     format: AccessFormat,
-    /// Whether somebody reads it in a terminal that may show colours.
+    /// The log is a terminal that may show colors.
     colour: bool,
-    /// It goes to a service that keeps logs, with fields beside the line.
+    /// The log is a service, which gets fields with the line.
     as_record: bool,
 }
 
-/// Counts lines that are lost, and says so in the error log: a line of its own would be no line of a request.
+/// Counts lost lines, and reports them in the error log: here a line must be one of a request.
 #[derive(Debug)]
 struct Losses(Arc<Metrics>);
 
@@ -178,7 +178,7 @@ impl AccessEntry<'_> {
         line.push(b'\n');
     }
 
-    /// The line as an entry for a service, with what is looked for beside it.
+    /// The line as an entry for a service, with searchable fields.
     fn record(&self, line: &str) -> Vec<u8> {
         let mut entry = Writing::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -196,7 +196,7 @@ fn a_line_is_written_without_being_asked() {
 
 #[test]
 fn a_log_that_cannot_be_written_fast_enough_drops_and_counts() {
-    // A pipe that nobody reads is a disk that hangs.
+    // A pipe without a reader behaves like a hanging disk.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access");
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();

@@ -21,10 +21,10 @@ impl AccessLogs {
         Self::default().open_for(settings, metrics)
     }
 
-    /// Those that other settings ask for; what is open already goes on.
+    /// Opens the logs of other settings; open ones continue.
     ///
     /// # Errors
-    /// The same.
+    /// As for `open`.
     pub fn open_for(&self, settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         let mut logs = Self::default();
         for own in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {

@@ -10,7 +10,7 @@ pub const BOUNDS_US: [u64; 18] = [
     5_000_000, 10_000_000, 60_000_000,
 ];
 
-/// The schema of native buckets: `2^SCHEMA` of them for each doubling. It is what client libraries take by themselves.
+/// The schema of native buckets: `2^SCHEMA` of them for each doubling. It is the default of client libraries.
 pub(crate) const SCHEMA: i32 = 3;
 
 /// The parts of a doubling.

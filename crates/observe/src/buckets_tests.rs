@@ -69,6 +69,6 @@ fn the_cells_are_divided_among_the_buckets_of_each_kind() {
         assert_eq!((ranges[0].start, ranges[count - 1].end), (0, CELLS));
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start) && ranges.iter().all(|r| !r.is_empty()));
     }
-    // What a histogram costs: see `histogram::Buckets`.
+    // Size of a histogram: see `histogram::Buckets`.
     assert!(CELLS * size_of::<u64>() <= 2048, "{CELLS}");
 }

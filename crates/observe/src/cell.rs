@@ -25,7 +25,7 @@ pub(crate) fn shard() -> usize {
     })
 }
 
-/// Something that stands in cache lines of its own.
+/// A value in separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);

@@ -9,10 +9,10 @@ const MAX_NAMES: usize = 64;
 /// As many of these may be of workers that have ended, so that they leave room for those of workers that run.
 const MAX_ENDED: usize = MAX_NAMES / 2;
 
-/// What the pools with names beyond that are counted as, all together.
+/// Name under which the pools beyond that are counted together.
 const OTHERS: &str = "(others)";
 
-/// What is known of the connection pools of one name.
+/// Numbers of the connection pools of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionPool {
     /// Their name.
@@ -21,7 +21,7 @@ pub struct ConnectionPool {
     pub limit: u64,
     /// Connections that are open, or being opened.
     pub open: u64,
-    /// Of these, those nobody uses.
+    /// Open connections that are idle.
     pub idle: u64,
     /// Of these, those in use.
     pub in_use: u64,
@@ -33,9 +33,9 @@ pub struct ConnectionPool {
     pub acquired: u64,
     /// Times one had to be waited for.
     pub waits: u64,
-    /// How long all together, in microseconds.
+    /// Total waiting time, in microseconds.
     pub wait_us: u64,
-    /// Waits in vain.
+    /// Waits that timed out.
     pub timeouts: u64,
     pub opened: u64,
     pub closed: u64,
@@ -75,7 +75,7 @@ impl ConnectionPool {
         self.wait_max_us = self.wait_max_us.max(other.wait_max_us);
     }
 
-    /// What stays of it when its worker has ended: what it has counted. Its open connections are gone with it, and closed.
+    /// The counts that stay when its worker has ended. Its open connections are gone with it, and closed.
     #[must_use]
     fn ended(self) -> Self {
         let closed = self.closed.saturating_add(self.open);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Whether a character shows as itself and changes nothing around it. Control characters and line separators do not, nor do the
-/// format characters (Unicode's category Cf), which turn the direction of a text or cannot be seen.
+/// `true` if a character is visible and changes nothing around it. Control characters, line separators and format
+/// characters (Unicode's category Cf) do.
 #[must_use]
 pub fn is_plain(character: char) -> bool {
     !character.is_control()

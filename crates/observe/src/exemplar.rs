@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-/// See above.
+/// A trace with its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exemplar {
     /// The classic bucket, by its position among all of them.

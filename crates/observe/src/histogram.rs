@@ -28,8 +28,8 @@ impl Cells {
     }
 }
 
-/// How many shards there are of what has as many bytes as [`Cells`]: one for every two processors, as of the server's I/O
-/// threads, and [`SHARDS`] at most. A power of two.
+/// Number of shards of data as large as [`Cells`]: one for every two processors, as for the server's I/O threads, and
+/// [`SHARDS`] at most. A power of two.
 pub(crate) fn shards() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
@@ -43,7 +43,7 @@ pub(crate) fn own<T>(shards: &[T]) -> &T {
     &shards[shard() & (shards.len() - 1)]
 }
 
-/// How often durations fell into which cell.
+/// Counts of durations by cell.
 #[derive(Debug)]
 pub struct Histogram {
     shards: Box<[Apart<Cells>]>,
@@ -66,7 +66,7 @@ impl Histogram {
         self.observe_us(whole_us(took));
     }
 
-    /// What it holds now.
+    /// The current counts.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.0))
@@ -78,11 +78,11 @@ pub(crate) fn whole_us(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What a histogram held when it was read.
+/// The counts of a histogram when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     cells: [u64; CELLS],
-    /// How many durations there were: as many as are in the cells, even while others count.
+    /// Number of durations: as many as are in the cells, even while others count.
     pub count: u64,
     /// Their sum in microseconds.
     pub sum_us: u64,
@@ -114,7 +114,7 @@ impl HistogramSnapshot {
         self.sum_us = self.sum_us.wrapping_add(other.sum_us);
     }
 
-    /// How many durations were at most each bound of [`BOUNDS_US`].
+    /// Number of durations up to each bound of [`BOUNDS_US`].
     #[must_use]
     pub fn cumulative(&self) -> [u64; BOUNDS_US.len()] {
         let (mut cumulative, mut below) = ([0; BOUNDS_US.len()], 0);
@@ -125,7 +125,7 @@ impl HistogramSnapshot {
         cumulative
     }
 
-    /// How many durations are in each native bucket: in the zero bucket first.
+    /// Number of durations in each native bucket, the zero bucket first.
     pub(crate) fn native(&self) -> impl Iterator<Item = u64> {
         native_cells().map(move |cells| self.cells[cells].iter().sum())
     }

@@ -1,6 +1,6 @@
-//! The error log: takes `tracing` events and writes each as one line, as text
-//! (`2026-11-21T00:00:00.123Z INFO pool: message key=value`) or as JSON. Lines wait in a queue for a thread that writes them
-//! (`queue`), so that no thread of the server ever waits for whoever reads the log.
+//! The error log: takes `tracing` events and writes each as one line, as text (`2026-11-21T00:00:00.123Z INFO pool:
+//! message key=value`) or as JSON. Lines wait in a queue for a thread that writes them (`queue`), so that no thread of
+//! the server ever waits for a reader of the log.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -24,7 +24,7 @@ use crate::sink::{FileSink, Sink};
 /// With this much waiting, further lines are dropped.
 const MOST: usize = 4 * 1024 * 1024;
 
-/// How long the last words of a process may wait for the reader of its standard error.
+/// Maximum time that a process's last message waits for the reader of its standard error.
 const LAST_WORDS: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Keeps hold of the error log once it is set up.
@@ -55,7 +55,7 @@ impl LogHandle {
     }
 }
 
-/// Sets up the error log of this process; from then on `tracing`'s events go there, and what is said of panics.
+/// Sets up the error log of this process; from then on it receives `tracing`'s events and panics.
 ///
 /// # Errors
 /// When the log's file cannot be opened, or a log has been set up already.
@@ -99,7 +99,7 @@ pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send 
     Ok((tracing_subscriber::registry().with(lines), LogHandle { queue, dropped }))
 }
 
-/// Tells the user why the process ends, unless nobody reads standard error.
+/// Prints the reason for the process's end, unless standard error has no reader.
 pub fn last_words(text: &str) {
     say(text, LAST_WORDS);
 }
@@ -127,7 +127,7 @@ struct Losses {
     is_stderr: bool,
 }
 
-/// How an event is written.
+/// Format of an event.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     /// As a line.
@@ -285,7 +285,7 @@ fn text_line(time: Moment, level: &str, target: &str, fields: &Fields) -> Vec<u8
     line.into_bytes()
 }
 
-/// What an event says: `pool: message key=value`.
+/// Text of an event: `pool: message key=value`.
 fn text_message(target: &str, fields: &Fields) -> String {
     let mut line = format!("{target}: ");
     escape::text(&mut line, &fields.message);
@@ -304,7 +304,7 @@ fn text_message(target: &str, fields: &Fields) -> String {
     line
 }
 
-/// Whether a value needs no quotes after `key=`.
+/// `true` if a value needs no quotes after `key=`.
 fn is_plain(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'=' | b'\\'))
 }

@@ -1,5 +1,5 @@
-//! Opening log files: for their owner and group alone, and, while the server is still root, so that nobody who may write
-//! to a log's directory can have root write elsewhere.
+//! Opens log files: for their owner and group only, and, while the server is still root, so that other users with write
+//! access to the directory cannot redirect root's writes.
 
 use rustix::fs::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whom log files are for.
+/// Owner of log files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOwner {
     /// User.
@@ -47,7 +47,8 @@ fn open_as_root(path: &Path, owner: &LogOwner) -> io::Result<File> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
         opened => return opened,
     }
-    // Root's rights are needed. Whoever can change the directory could lead them to any file by a symbolic link.
+    // Root's rights are needed. A user that can change the directory could redirect them to any file by a symbolic
+    // link.
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = parent.canonicalize()?;
     for part in directory.ancestors() {

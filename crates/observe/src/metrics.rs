@@ -34,9 +34,9 @@ pub struct PoolMetrics {
     is_gone: AtomicBool,
     /// Requests that wait for a worker.
     pub queue_length: Gauge,
-    /// How long requests waited for a worker.
+    /// Time that requests waited for a worker.
     pub queue_wait: Histogram,
-    /// How long those waited that found a pool on demand without a worker.
+    /// Wait of requests that found a pool on demand without a worker.
     pub cold_starts: Histogram,
     /// Workers that run.
     pub workers: Gauge,
@@ -60,9 +60,9 @@ pub struct PoolMetrics {
     pub sessions_reset: Counter,
     /// Snapshot mode: workers that could not be put back after a request.
     pub workers_unfit: Counter,
-    /// How long requests ran in PHP.
+    /// Time that requests ran in PHP.
     pub php_time: Histogram,
-    /// What its processes have used of the processors.
+    /// Processor time of its processes.
     pub processor_time: ProcessorTime,
     /// Snapshot mode: how long it took to put workers back.
     pub restores: Histogram,
@@ -89,7 +89,7 @@ impl PoolMetrics {
 /// The cells of a server.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// What this process has used of the processors.
+    /// Processor time of this process.
     pub processor_time: ProcessorTime,
     /// By site and route.
     pub requests: Requests,
@@ -111,7 +111,7 @@ pub struct Metrics {
     error_log: OnceLock<LogHandle>,
     /// Bodies whose compressed form was taken from the cache.
     pub compression_cache_hits: Counter,
-    /// Bodies that were looked up in the cache in vain.
+    /// Bodies that were not found in the cache.
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
@@ -134,7 +134,7 @@ pub struct Metrics {
     pub upstreams: Upstreams,
 }
 
-/// What is known of the certificates that the server got or made itself.
+/// State of the certificates that the server obtained or created.
 #[derive(Debug, Default)]
 pub struct CertificateNumbers {
     /// Names, and when their certificates end.
@@ -158,7 +158,7 @@ impl Metrics {
         let _ = self.budgets.set(budgets);
     }
 
-    /// What everything that waits is charged to, once it is known.
+    /// Budgets for everything that waits, once they are known.
     #[must_use]
     pub fn budgets(&self) -> Option<Budgets> {
         self.budgets.get().copied()
@@ -206,7 +206,7 @@ impl Metrics {
         self.durations().count
     }
 
-    /// How long all requests took.
+    /// Durations of all requests.
     #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
         let mut all = HistogramSnapshot::default();

@@ -1,6 +1,6 @@
-//! Log lines on their way out: a bounded queue in memory, and a thread that writes it. Whoever logs never waits for a disk
-//! or for the reader of a pipe; what does not fit is dropped, counted and reported once there is room again. Lines keep
-//! their order.
+//! Log lines on their way out: a bounded queue in memory, and a thread that writes it. Logging never waits for a disk
+//! or for the reader of a pipe; lines that do not fit are dropped, counted and reported once there is room again. Lines
+//! keep their order.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io;
@@ -18,7 +18,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 /// A flush gives up after this, even if lines trickle out: a stop has to end within its grace time.
 const FLUSH_AT_MOST: Duration = Duration::from_secs(5);
 
-/// What a log knows about its lines.
+/// Format and counters of a log's lines.
 pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
     /// So many lines were lost.
     fn lost(&self, lines: u64);
@@ -31,12 +31,12 @@ pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
     fn back(&self, lines: u64) -> Option<Vec<u8>>;
 }
 
-/// How a queue works.
+/// Behavior of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
     /// The thread's name.
     pub(crate) name: &'static str,
-    /// How long a line may wait for others before it is written.
+    /// Maximum time that a line waits for others before it is written.
     pub(crate) gather: Duration,
     /// With so many bytes waiting, they are written at once.
     pub(crate) enough: usize,
@@ -72,9 +72,9 @@ struct Waiting {
     ended: bool,
     reopen: bool,
     reopened: Option<io::Result<()>>,
-    /// How many bytes were ever put into `lines`.
+    /// Total number of bytes put into `lines`.
     accepted: u64,
-    /// How many of them have been written, or were lost in the attempt.
+    /// Number of them that have been written, or were lost in the attempt.
     done: u64,
 }
 
@@ -129,7 +129,7 @@ impl Queue {
         waiting.lines.extend_from_slice(line);
         waiting.accepted += line.len() as u64;
         drop(waiting);
-        // The writer is told twice per batch at most, so most lines cost no system call.
+        // The writer is notified twice per batch at most, so most lines cost no system call.
         if before == 0 || (before < self.manner.enough && after >= self.manner.enough) {
             self.shared.wake.notify_one();
         }
@@ -170,7 +170,7 @@ impl Drop for Queue {
     }
 }
 
-/// What the writer's thread has.
+/// State of the writer's thread.
 struct Writer<'a> {
     shared: &'a Shared,
     sink: Sink,
@@ -181,7 +181,7 @@ struct Writer<'a> {
     lost: u64,
 }
 
-/// What the writer is to do next.
+/// The writer's next work.
 #[derive(Default)]
 struct Work {
     lines: Vec<u8>,
@@ -212,7 +212,7 @@ impl Writer<'_> {
                 work.lines.shrink_to(PIECE);
             }
         }
-        // Closed before anyone is told that this has ended.
+        // Closed before the end is reported.
         drop(self.sink);
         self.shared.lock().ended = true;
         self.shared.moved.notify_all();

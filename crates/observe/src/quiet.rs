@@ -18,7 +18,7 @@ impl Quiet {
         Self { pause, last: Mutex::new((None, 0)) }
     }
 
-    /// Whether to write a line now, and how many were not written since the last one.
+    /// Decides whether to write a line now, and returns the number of lines suppressed since the last one.
     pub fn speaks(&self) -> Option<u64> {
         let mut last = self.last.lock();
         if last.0.is_some_and(|at| at.elapsed() < self.pause) {

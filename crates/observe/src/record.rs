@@ -1,14 +1,14 @@
-//! An entry of a log on its way to a service that keeps logs: what it says, how grave it is, and its fields. In the queue it is a
-//! line like any other, so values lose the bytes that lines and fields are told apart by.
+//! An entry for a log service: its message, severity and fields. In the queue it is a line like any other, so values
+//! lose the bytes that separate lines and fields.
 
 use std::time::SystemTime;
 
 /// Between the fields of an entry.
 const FIELD: char = '\u{1f}';
-/// In the place of a line's end within a value.
+/// Replaces a line's end within a value.
 const LINE: char = '\u{1e}';
 
-/// How grave an entry is, as syslog has it (RFC 5424 6.2.1).
+/// Severity of an entry, as in syslog (RFC 5424 6.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Priority {
     Error = 3,

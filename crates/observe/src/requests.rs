@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-/// What answered a request.
+/// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Front {
     /// A PHP script.
@@ -41,7 +41,7 @@ impl Front {
 /// The classes of status, by their first digit.
 pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The numbers of one shard, which fewer threads than there are write to: in cache lines of their own.
+/// The numbers of one shard, which only some threads write: in separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -77,8 +77,8 @@ impl RequestMetrics {
         shard.durations.count(whole_us(took));
     }
 
-    /// Notes the trace of a request that was counted, for whoever looks for one that took as long. Not waited for: if others do
-    /// the same at the moment, theirs is as good.
+    /// Keeps the trace of a counted request as the example of its duration. Skipped if others do so at the moment:
+    /// theirs is as good.
     pub fn note_trace(&self, trace: u128, span: u64, took: Duration, at: SystemTime) {
         let took_us = whole_us(took);
         let bucket = classic_of(took_us);
@@ -102,7 +102,7 @@ impl RequestMetrics {
         &self.route
     }
 
-    /// How many were answered, by class of status.
+    /// Number of responses, by class of status.
     #[must_use]
     pub fn by_class(&self) -> Vec<(&'static str, u64)> {
         let all = |class| Front::ALL.into_iter().map(|front| self.answered(front, class)).sum();
@@ -115,12 +115,12 @@ impl RequestMetrics {
         self.sum(|shard| &shard.bytes)
     }
 
-    /// How many were answered by `front` with a status of this class.
+    /// Number of responses of `front` with a status of this class.
     pub(crate) fn answered(&self, front: Front, class: usize) -> u64 {
         self.sum(|shard| &shard.counts[front as usize][class])
     }
 
-    /// How long they took.
+    /// Their durations.
     #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
         HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.durations))

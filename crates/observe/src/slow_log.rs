@@ -41,7 +41,7 @@ pub struct SlowStack<'a> {
     pub frames: Vec<SlowFrame<'a>>,
 }
 
-/// What is known of a request that is slow. Values are written as they are; the log makes them harmless.
+/// Facts about a slow request. Values are passed as they are; the log escapes them.
 #[derive(Debug, Clone)]
 pub struct SlowEntry<'a> {
     pub time: SystemTime,
@@ -53,7 +53,7 @@ pub struct SlowEntry<'a> {
     pub method: &'a [u8],
     pub target: &'a [u8],
     pub script: &'a [u8],
-    /// How long it had run.
+    /// Its running time so far.
     pub elapsed: Duration,
     /// Processor time that it had had.
     pub cpu: Option<Duration>,
@@ -71,7 +71,7 @@ pub struct SlowEntry<'a> {
 pub struct SlowLog {
     queue: Queue,
     format: LogFormat,
-    /// It goes to a service that keeps logs, with fields beside the text.
+    /// The log is a service, which gets fields with the text.
     as_record: bool,
 }
 
@@ -196,7 +196,7 @@ impl SlowEntry<'_> {
         }
     }
 
-    /// The entry for a service, with what is looked for beside it.
+    /// The entry for a service, with searchable fields.
     fn record(&self, text: &str) -> Vec<u8> {
         let mut entry = Writing::new(self.time, Priority::Warning, "slow", text.trim_end_matches('\n'));
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -22,7 +22,7 @@ pub struct UpstreamMetrics {
     pub requests: Counter,
     /// Connections opened to it.
     pub connections: Counter,
-    /// What it failed in, by kind.
+    /// Failures, by kind.
     pub failures: Labelled,
 }
 

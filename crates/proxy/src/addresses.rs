@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long an answer counts. Resolvers do not say how long theirs does.
+/// Time for which a resolved address is used. Resolvers do not report their lifetime.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long a new answer is waited for where there is an older one.
+/// Maximum time to wait for a new result when there is an older one.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What looks a host up; it may block.
+/// Resolves a host; it may block.
 type Lookup = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// See above.
+/// The addresses of a host.
 pub(crate) struct Addresses(Arc<Shared>);
 
 struct Shared {
@@ -31,7 +31,7 @@ struct Shared {
     known: watch::Sender<Known>,
 }
 
-/// What is known of a host.
+/// State of a host's addresses.
 #[derive(Clone, Default)]
 struct Known {
     /// The last good answer.
@@ -59,10 +59,11 @@ impl Addresses {
         Self(Arc::new(Shared { host: host.to_owned(), port, fixed, lookup, looking, known }))
     }
 
-    /// The addresses, looked up if nothing is known or not for a while. Takes as long as that takes: whoever calls bounds it.
+    /// The addresses, resolved if none are known or they are old. Takes as long as that takes: the caller must limit
+    /// it.
     ///
     /// # Errors
-    /// They cannot be found, and never were.
+    /// They cannot be resolved, and never were.
     pub(crate) async fn get(&self) -> io::Result<Arc<[SocketAddr]>> {
         if let Some(fixed) = &self.0.fixed {
             return Ok(fixed.clone());
@@ -81,7 +82,7 @@ impl Addresses {
         now.found.ok_or_else(|| io::Error::other(now.failed.unwrap_or_else(|| "its name was not looked up".to_owned())))
     }
 
-    /// Nobody answers there: the name may have moved.
+    /// No server responds there: the name may have moved.
     pub(crate) fn doubt(&self) {
         self.0.known.send_if_modified(|known| {
             known.at = None;
@@ -100,7 +101,7 @@ impl Shared {
     }
 
     fn tell(&self, answer: io::Result<Vec<SocketAddr>>) {
-        // Who is told may have to look again.
+        // Notified tasks may have to resolve again.
         self.looking.store(false, Release);
         self.known.send_modify(|known| match answer {
             Ok(found) if !found.is_empty() => {

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// Maximum number of further servers that a request goes to if the first one failed.
 const RETRIES: usize = 2;
 
-/// See above.
+/// A client of a group of servers.
 #[derive(Debug)]
 pub struct Client {
     ways: Vec<Way>,
@@ -111,7 +111,7 @@ impl<'a> Sending<'a> {
             }
         }
         let upgrade = upgrade.map(|offer| offer.protocol);
-        // What a second run of does no more than the first (RFC 9110 9.2.2).
+        // Methods that may be repeated (RFC 9110 9.2.2).
         let idempotent = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
         let repeatable = idempotent && body.is_none();
         let uri = request::uri(&target).ok_or_else(|| fault("the request's target cannot be sent on"))?;
@@ -152,7 +152,7 @@ impl<'a> Sending<'a> {
         }))
     }
 
-    /// Whether another server may have the request that one has failed.
+    /// `true` if another server may get the request that one has failed.
     fn may_repeat(&mut self, failed: &Failed) -> bool {
         if self.body.is_some() {
             return true;

@@ -26,7 +26,7 @@ async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
     }
     let addresses = server.addresses.get().await?;
     let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.doubt())?;
-    // What is written is written whole.
+    // Writes are complete already.
     stream.set_nodelay(true)?;
     match (&group.tls, &server.name) {
         (Some(config), Some(name)) => {

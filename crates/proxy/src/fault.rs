@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-/// What kind of failure it was.
+/// Kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// The server could not be connected to.
@@ -49,7 +49,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The server's address.
     pub server: String,
-    /// What happened.
+    /// Its description.
     pub why: String,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Server {
     places: Option<Arc<Semaphore>>,
 }
 
-/// What one I/O thread remembers of whose turn it is: how far each server is behind its share.
+/// The rotation state of one I/O thread: each server's arrears.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(Vec<i64>);
 
@@ -77,7 +77,7 @@ impl Group {
         &self.settings.name
     }
 
-    /// Whether it was made of these settings, and would be the same again: files of certificates are read anew.
+    /// `true` if it was made of these settings, and would be the same again: files of certificates are read anew.
     #[must_use]
     pub fn is_for(&self, settings: &ProxySettings) -> bool {
         self.settings == *settings && self.tls.is_none()
@@ -137,7 +137,7 @@ impl Group {
         }
     }
 
-    /// What a health check has found.
+    /// Notes the result of a health check.
     pub(crate) fn set_healthy(&self, server: &Server, verdict: Result<(), String>) {
         let name = self.name();
         match verdict {
@@ -196,12 +196,12 @@ impl Server {
         })
     }
 
-    /// Whether it gets requests as usual.
+    /// `true` if it gets requests as usual.
     fn is_in(&self) -> bool {
         self.out_until.load(Relaxed) == 0 && !self.unhealthy.load(Relaxed)
     }
 
-    /// Whether the time it is out for is over, and nobody else tries it.
+    /// `true` if its time out is over, and no other request probes it.
     fn takes_trial(&self, now: u64) -> bool {
         let until = self.out_until.load(Relaxed);
         until != 0 && until <= now && !self.unhealthy.load(Relaxed) && !self.on_trial.swap(true, Relaxed)
@@ -251,8 +251,8 @@ impl Drop for Place {
 }
 
 impl Turn {
-    /// Each server gains its weight; the one that is farthest ahead is next and pays what all gained. So shares are exact over a
-    /// round, and nobody gets its requests in one go.
+    /// Each server gains its weight; the one that is farthest ahead is next and pays the sum. So shares are exact over
+    /// a round, and evenly spread.
     fn next(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
         self.0.resize(servers.len(), 0);
         let mut all = 0;

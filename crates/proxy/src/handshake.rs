@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 const KEY: HeaderName = http::header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = http::header::SEC_WEBSOCKET_ACCEPT;
 
-/// What a server proves by that it means WebSocket.
+/// Key by which a server proves that it speaks WebSocket.
 const MEANS_IT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What one was asked, and has to respond.
+/// A handshake's question and its expected response.
 pub(crate) struct Handshake {
     key: HeaderValue,
     accept: String,

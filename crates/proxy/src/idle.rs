@@ -5,14 +5,14 @@ use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// How often it is looked which have waited for too long, or were closed by their server.
+/// Interval at which idle connections are checked for age, and for closes by their server.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A request that must not be sent twice only goes over a connection that was idle for less than this: servers close those that
-/// idle for longer, perhaps at this moment, and then nobody knows whether they have taken it.
+/// Maximum idle time of a connection for a request that must not be sent twice: servers close older ones, perhaps at
+/// this moment, and then it is unknown whether they took it.
 const SURE: Duration = Duration::from_secs(1);
 
-/// See above. One for each server of a proxy; the lock is the thread's own, and free.
+/// Idle connections of one server of a proxy; the lock is the thread's own, and free.
 #[derive(Default)]
 pub(crate) struct Idle(Mutex<Waiting>);
 

@@ -1,12 +1,13 @@
-//! The way to other HTTP servers: a request goes in, the response comes out, or a connection that speaks another protocol.
+//! Requests to other HTTP servers: the result is a response, or an upgraded connection.
 //!
-//! Reading order: `client` (one request, with its attempts), `group` (which server gets it), `addresses`, `connect` and `transport`
-//! (how it is reached, `tls`), `link` (one connection, with hyper), `idle` (those that wait for their next request), `request` and
-//! `response` (bodies and fields, both ways), `tunnel` (upgraded connections, `handshake`), `health` (servers that are asked how they are).
+//! Reading order: `client` (one request, with its attempts), `group` (choice of the server), `addresses`, `connect` and
+//! `transport` (the connection, `tls`), `link` (one connection, with hyper), `idle` (idle connections), `request` and
+//! `response` (bodies and fields, both ways), `tunnel` (upgraded connections, `handshake`), `health` (health checks).
 //!
-//! **No task of its own stands between a client and its server.** A request's connection to the server is polled by the client's
-//! task: what the client does not take is not read, what the server does not take is not asked for, and when the client is gone
-//! the connection to the server goes with it. hyper is built for that too: its connection is a future like any other.
+//! **No separate task is between a client and its server.** A request's connection to the server is polled by the
+//! client's task: what the client does not take is not read, what the server does not take is not asked for, and when
+//! the client is gone the connection to the server goes with it. hyper is built for that too: its connection is a
+//! future like any other.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,5 +1,5 @@
-//! One connection to a server, with hyper: a sender of requests and the future that does the work, which whoever has the link
-//! polls.
+//! One connection to a server, with hyper: a sender of requests and the future that does the work, which the link's
+//! owner polls.
 
 use crate::request::Outgoing;
 use crate::transport::Transport;
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The most that a connection reads ahead, and a response's head may have.
 const BUFFER: usize = 64 * 1024;
 
-/// See above.
+/// A connection to a server.
 pub(crate) struct Link {
     pub(crate) send: SendRequest<Outgoing>,
     connection: Connection<TokioIo<Transport>, Outgoing>,
@@ -35,17 +35,17 @@ impl Link {
         Ok(Self { send, connection, ended: false, used: false, since: Instant::now() })
     }
 
-    /// Lets the connection do what it can. True once it has ended; what it still had to tell has been told to whoever waits for
-    /// the response or reads its body.
+    /// Lets the connection do its work. Returns `true` once it has ended; the waiting response or body has received its
+    /// last data then.
     pub(crate) fn work(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.ended {
-            // An error goes to whoever waits; one that nobody waits for ends the connection all the same.
+            // Errors are reported to the waiting side; without one the connection ends all the same.
             self.ended = self.connection.poll_without_shutdown(cx).is_ready();
         }
         self.ended
     }
 
-    /// Whether it can have another request, as far as can be seen without waiting.
+    /// `true` if it can take another request, as far as that is known without waiting.
     pub(crate) fn is_usable(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         !self.work(&mut cx) && self.send.is_ready() && matches!(self.send.poll_ready(&mut cx), Poll::Ready(Ok(())))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
-/// What is known of a body while hyper has it.
+/// State of a body while hyper has it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Parts taken so far: while this grows, the server is not the one that is waited for.
@@ -134,7 +134,7 @@ pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
 pub(crate) fn frame(headers: &mut HeaderMap, body: &RequestBody) {
     let told = headers.remove(header::CONTENT_LENGTH).is_some();
     match (body.is_none(), body.announced()) {
-        // Servers want to hear that a POST has nothing; of a GET nobody says so.
+        // Servers expect an explicit empty POST; for a GET it is left out.
         (true, _) if told => {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
         }

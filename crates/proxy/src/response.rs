@@ -21,7 +21,7 @@ pub(crate) fn fields(headers: &mut HeaderMap) -> Result<(), &'static str> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => {}
-        // What hyper has undone. The length beside it is a lie to somebody (RFC 9112 6.3).
+        // hyper has undone it. The accompanying length is wrong (RFC 9112 6.3).
         (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             headers.remove(header::CONTENT_LENGTH);
         }
@@ -41,7 +41,7 @@ pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
 /// Maximum number of idle connections that each I/O thread keeps open to each server.
 const KEEP_ALIVE: usize = 32;
 
-/// What a response holds of its server until it is over.
+/// A response's hold on its server until it is over.
 pub(crate) struct Held {
     pub(crate) link: Link,
     pub(crate) place: Place,
@@ -115,7 +115,7 @@ impl ChunkStream for Streamed {
                     if !charge.grow(data.len() as u64) {
                         return Poll::Ready(Some(Err(self.cut("there is no room for more of it in `http.memory`"))));
                     }
-                    // Of a body whose length nobody knows, nobody knows whether more comes soon either.
+                    // Of a body of unknown length it is unknown whether more comes soon.
                     let chunk = Chunk { data: charge.cover(data), flush: self.left.is_none() };
                     return Poll::Ready(Some(Ok(chunk)));
                 }
@@ -145,7 +145,7 @@ impl ChunkStream for Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // Who knows the length may not have asked for the end.
+        // A reader that knows the length may not have asked for the end.
         if self.left == Some(0) {
             let mut cx = Context::from_waker(std::task::Waker::noop());
             if let Some(held) = &mut self.held {
@@ -158,7 +158,7 @@ impl Drop for Streamed {
     }
 }
 
-/// How long something may stand still. A timer is armed only when there is something to wait for.
+/// A timeout without progress. A timer is armed only when there is something to wait for.
 pub(crate) struct Patience {
     pub(crate) most: Duration,
     since: Instant,
@@ -178,7 +178,7 @@ impl Patience {
         }
     }
 
-    /// Whether it is at its end.
+    /// `true` if it has expired.
     pub(crate) fn is_over(&self) -> bool {
         self.since.elapsed() >= self.most
     }

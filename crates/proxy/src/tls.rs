@@ -17,7 +17,7 @@ const BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What a proxy's connections with TLS have in common.
+/// Common configuration of a proxy's TLS connections.
 pub(crate) fn config(settings: &ProxySettings) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone());

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-/// See above.
+/// A connection's transport.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(TcpStream),

@@ -30,7 +30,7 @@ thread_local! {
     static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
 }
 
-/// See above.
+/// An upgraded connection.
 pub(crate) struct Tunnel {
     held: Held,
     charge: Charge,
@@ -98,7 +98,7 @@ async fn talk(mut pair: Pair) -> io::Result<&'static str> {
 
 /// One direction.
 struct Pump {
-    /// What was read and is not written yet.
+    /// Data that was read and is not written yet.
     waiting: Bytes,
     charge: Charge,
     /// Something was written that may still lie in TLS.
@@ -112,7 +112,7 @@ impl Pump {
         Self { waiting: Bytes::new(), charge, unflushed: false, at_end: false, done: false }
     }
 
-    /// Moves what can be moved. Ready when the side that is read has ended and the other one was told.
+    /// Moves available data. Ready when the side that is read has ended and the other one was notified.
     fn poll<R, W>(&mut self, cx: &mut Context<'_>, from: &mut R, to: &mut W, moved: &mut bool) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin + ?Sized,

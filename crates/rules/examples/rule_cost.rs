@@ -1,5 +1,5 @@
-//! What rules cost a request: `cargo run --release -p howdah-rules --example rule_cost`. Prints nanoseconds for each
-//! request, by kind of rule, with 200 of them.
+//! Cost of rules: `cargo run --release -p howdah-rules --example rule_cost`. Prints nanoseconds per request, by kind of
+//! rule, with 200 of them.
 
 use howdah_rules::pattern::{PathPattern, TextPattern};
 use howdah_rules::regex::Regex;

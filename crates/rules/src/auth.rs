@@ -14,17 +14,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a password is known to be right.
+/// Time for which a correct password is remembered.
 const KNOWN_FOR: Duration = Duration::from_secs(300);
 /// Passwords that are known at once; the oldest goes.
 const MOST_KNOWN: usize = 1024;
 /// Bytes of a name and password together.
 const LONGEST: usize = 1024;
 
-/// Who may come in.
+/// Authentication.
 #[derive(Debug)]
 pub struct Auth {
-    /// What clients are asked with: `WWW-Authenticate`.
+    /// The challenge for clients: `WWW-Authenticate`.
     challenge: HeaderValue,
     users: Users,
     /// Only these of them; empty for all.
@@ -41,7 +41,7 @@ struct Known {
     until: Instant,
 }
 
-/// What is known of who asks.
+/// State of a request's authentication.
 #[derive(Debug)]
 pub enum Asked {
     /// 401.
@@ -80,7 +80,7 @@ impl Auth {
         &self.challenge
     }
 
-    /// Who it is that says so in `Authorization`.
+    /// Authenticates the client by `Authorization`.
     pub fn ask(self: &Arc<Self>, authorization: Option<&HeaderValue>, now: Instant) -> Asked {
         let Some((user, password)) = authorization.and_then(|value| credentials(value.as_bytes())) else {
             return Asked::Refused;

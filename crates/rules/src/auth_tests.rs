@@ -5,7 +5,7 @@ fn header(user: &str, password: &str) -> HeaderValue {
     HeaderValue::from_str(&format!("Basic {text}")).unwrap()
 }
 
-/// What `htpasswd -nbBC 5`, `-nb` and `-nbs` say for the password "secret".
+/// Output of `htpasswd -nbBC 5`, `-nb` and `-nbs` for the password "secret".
 const USERS: [(&str, &str); 3] = [
     ("bcrypt", "$2y$05$xZEHREeI1mL1Th6Ky4Ku3.sw.6qzbgb/eK/QUvyOkgzX72r1jvWNW"),
     ("apr1", "$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/"),

@@ -1,4 +1,4 @@
-//! Whether the conditions of a rule hold for a request, in the order of what they cost.
+//! Evaluates the conditions of a rule for a request, in the order of their cost.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::TooManySteps;
@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Whether a condition holds; none where there is no such condition.
+/// Result of a condition; `None` without such a condition.
 type Holds = Result<Option<bool>, TooManySteps>;
 
 /// Looks whether the path is one of these kinds.
@@ -126,7 +126,7 @@ impl Conditions {
         }
     }
 
-    /// What a condition asks for.
+    /// Description of a condition.
     pub(crate) fn describe(&self, key: Key) -> String {
         let list = |texts: Vec<String>| texts.join(" or ");
         match key {
@@ -180,13 +180,13 @@ fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> 
     Ok((!list.is_empty()).then_some(true))
 }
 
-/// Whether an address is in one of the networks.
+/// `true` if an address is in one of the networks.
 pub(crate) fn contains(list: &[IpNet], client: Option<IpAddr>) -> bool {
     let Some(client) = client.map(|client| client.to_canonical()) else { return false };
     list.iter().any(|network| network.contains(&client))
 }
 
-/// Whether one line of a header fits.
+/// `true` if one line of a header matches.
 fn header_fits(headers: &HeaderMap, name: &HeaderName, pattern: &TextPattern) -> Result<bool, TooManySteps> {
     let mut lines = headers.get_all(name).iter().peekable();
     if lines.peek().is_none() {

@@ -3,7 +3,7 @@
 use crate::rule::{Action, Rule, Try};
 
 impl Rule {
-    /// Whether an action names what the path's pattern stands for.
+    /// `true` if an action uses captures of the path's pattern.
     pub(crate) fn wants_captures(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Rewrite(template, _) | Action::Redirect(template, _, _) => template.wants_captures(),
@@ -14,7 +14,7 @@ impl Rule {
         })
     }
 
-    /// What it asks for, in words.
+    /// Description of its condition.
     #[must_use]
     pub fn describe_conditions(&self) -> String {
         let of = |conditions: &crate::Conditions, sign: &str| {
@@ -28,7 +28,7 @@ impl Rule {
 }
 
 impl Action {
-    /// What it does, in words.
+    /// Description of its action.
     #[must_use]
     pub fn describe(&self) -> String {
         let on = |on: &bool| if *on { "on" } else { "off" };

@@ -14,7 +14,7 @@ use crate::trace::{Trace, Verdict};
 use crate::tree::Problem;
 use std::borrow::Cow;
 
-/// How often rules may begin anew for one request.
+/// Maximum number of restarts of the rules for one request.
 const MOST_RESTARTS: usize = 10;
 
 /// The rules of a site, compiled.
@@ -53,13 +53,13 @@ impl Rules {
         &self.rules
     }
 
-    /// Whether there are none.
+    /// `true` if there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What is to be done with a request; none if no rule does anything.
+    /// Evaluates the rules for a request; `None` if no rule has an effect.
     pub fn evaluate(&self, request: &Request<'_>, files: &impl Files, trace: &mut impl Trace) -> Option<Box<Outcome>> {
         if self.rules.is_empty() {
             return None;
@@ -77,14 +77,14 @@ impl Rules {
         run.outcome
     }
 
-    /// Whether any rule protects something by its path.
+    /// `true` if any rule protects something by its path.
     #[must_use]
     pub const fn protect(&self) -> bool {
         !self.protecting.is_empty()
     }
 
-    /// What the rules that protect say of the names of what a request leads to (`names`); none if nothing. `first` is
-    /// what they have said of its path. The outcome has `access`, `php`, `stop` and `judged` alone.
+    /// Applies the protecting rules to the names of a request's destination (`names`); `None` without effect. `first`
+    /// is their result for its path. The outcome has only `access`, `php`, `stop` and `judged`.
     pub fn judge(
         &self,
         request: &Request<'_>,

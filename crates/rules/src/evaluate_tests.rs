@@ -1,9 +1,9 @@
-//! Rules as they are written, and what becomes of requests.
+//! Rules as they are written, and their results for requests.
 
 use crate::testing::{outcome, problems, rules};
 use std::fmt::Write as _;
 
-/// Rules, and requests with what becomes of each.
+/// Rules, and requests with their results.
 fn cases(text: &str, list: &[(&str, &str)]) {
     let rules = rules(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     for (line, expected) in list {

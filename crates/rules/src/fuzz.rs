@@ -1,5 +1,5 @@
-//! A target for fuzzing: rules and a request out of the same bytes. Whoever writes rules is trusted, but the paths that come to
-//! them are not; both are mutated, so that patterns meet paths that nearly fit. `howdah_protocol::fuzz` drives it.
+//! A target for fuzzing: rules and a request out of the same bytes. The author of rules is trusted, but the paths of
+//! requests are not; both are mutated, so that patterns meet paths that nearly fit. `howdah_protocol::fuzz` drives it.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::Regex;
@@ -58,7 +58,7 @@ fn rule(at: usize, line: &[u8]) -> Option<Rule> {
         'q' => conditions.query.push(("q".into(), TextPattern::new(pattern).ok()?)),
         _ => conditions.path.push(PathPattern::Regex(Regex::new(pattern).ok()?)),
     }
-    // What the reader refuses is not made here either.
+    // Input that the reader refuses is not generated either.
     let fits = |text: &str| !text.starts_with('/') && text.bytes().all(|b| b > b' ' && b < 0x7f);
     let below = |text: &str| Template::new(&format!("/{text}")).ok().filter(|_| fits(text));
     let action = match does {

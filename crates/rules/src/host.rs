@@ -10,8 +10,8 @@ pub const LONGEST: usize = 255;
 pub type HostRoom = [u8; LONGEST];
 
 /// A host in the form in which hosts are compared: without port and without the dot at its end, letters small, an IPv6
-/// address as RFC 5952 writes it, in brackets. `None` for what is no host. Names are taken as they came: whoever uses
-/// others than ASCII letters sends `xn--…` anyway (RFC 5891).
+/// address as RFC 5952 writes it, in brackets. `None` for an invalid host. Names are taken as they are: clients send
+/// `xn--…` for other than ASCII letters (RFC 5891).
 #[must_use]
 pub fn normal_host<'a>(host: &[u8], room: &'a mut HostRoom) -> Option<&'a [u8]> {
     if host.first() == Some(&b'[') {

@@ -99,14 +99,14 @@ impl Index {
             self.automaton = Some(Automaton { set, rules });
             return;
         }
-        // Too large together: each is looked at by itself.
+        // Too large together: each is tried separately.
         for at in rules.into_iter().map(usize::from) {
             self.always[at / 64] |= 1 << (at % 64);
             self.settled[at / 64] &= !(1 << (at % 64));
         }
     }
 
-    /// Whether a candidate's path is known to fit.
+    /// `true` if a candidate's path is known to match.
     pub(crate) fn is_settled(&self, at: usize) -> bool {
         self.settled.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }

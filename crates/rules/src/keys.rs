@@ -5,15 +5,15 @@
 pub struct Key {
     /// As it is written.
     pub name: &'static str,
-    /// What it is for.
+    /// Its part.
     pub part: Part,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
     /// A value, as it would be written.
     pub example: &'static str,
 }
 
-/// What a key is for.
+/// Part of a rule that a key belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Must hold for the rule to count.

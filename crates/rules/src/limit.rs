@@ -22,9 +22,9 @@ const WAYS: usize = 8;
 pub struct Limit {
     /// The time that one request takes of the rate; zero for no rate.
     interval: Duration,
-    /// How many requests may come in advance.
+    /// Number of requests that may come in advance.
     burst: u32,
-    /// How many may run at once; 0 for any number.
+    /// Maximum number of concurrent requests; 0 for any.
     at_once: u32,
     start: Instant,
     seed: RandomState,
@@ -65,10 +65,10 @@ impl Limit {
         }
     }
 
-    /// Lets a client's request through.
+    /// Admits a client's request.
     ///
     /// # Errors
-    /// How long the client has to wait.
+    /// The time that the client has to wait.
     pub fn admit(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
         // Clients of a Unix socket are all one.
         let client = client.map_or(1, client_number);

@@ -26,9 +26,9 @@ const ANY_PATHS: [&[u8]; 2] = [b"/\x01", b"/\x01/\x01"];
 pub struct Name<'a> {
     /// Decoded and normalised, as a path would be that names it.
     pub path: &'a [u8],
-    /// Whether something has led elsewhere than the path that was asked for, so that rules for every path count too.
+    /// The destination differs from the requested path, so rules for every path count too.
     pub elsewhere: bool,
-    /// Whether it names what is served, and not only how it was asked for: `php` is about the former.
+    /// It names what is served, and not only how it was requested: `php` is about the former.
     pub served: bool,
 }
 
@@ -68,13 +68,13 @@ impl Protecting {
         self.rules.is_empty()
     }
 
-    /// Whether the rule with this number is one of them.
+    /// `true` if the rule with this number is one of them.
     pub(crate) fn has(&self, number: usize) -> bool {
         u16::try_from(number).is_ok_and(|number| self.numbers.binary_search(&number).is_ok())
     }
 
-    /// What they say of the names of what a request leads to; none if nothing. `first` is what was said of its path.
-    /// The outcome has `access`, `php`, `stop` and `judged` alone.
+    /// Applies them to the names of a request's destination; `None` without effect. `first` is their result for its
+    /// path. The outcome has only `access`, `php`, `stop` and `judged`.
     pub(crate) fn judge<T: Trace>(
         &self,
         request: &Request<'_>,
@@ -142,7 +142,7 @@ impl Protecting {
     }
 }
 
-/// Whether an action decides who gets what a rule's path names.
+/// `true` if an action restricts access to a rule's path.
 fn protects(rule: &Rule, action: &Action) -> bool {
     match action {
         Action::Allow(_) | Action::Deny(_) | Action::Status(..) | Action::Maintenance(_) => true,
@@ -153,12 +153,12 @@ fn protects(rule: &Rule, action: &Action) -> bool {
     }
 }
 
-/// Whether an action only lifts what other rules ask for.
+/// `true` if an action only lifts other rules' restrictions.
 fn takes_back(action: &Action) -> bool {
     matches!(action, Action::Auth(None) | Action::Php(true))
 }
 
-/// Whether a rule's conditions on the path hold for every path, but for those that it leaves out.
+/// `true` if a rule's conditions on the path hold for every path, except for those that it excludes.
 fn is_general(rule: &Rule) -> bool {
     let fits =
         |conditions: &Conditions, any: &[u8]| conditions.path.iter().any(|path| path.matches(any).unwrap_or(false));

@@ -1,11 +1,11 @@
-//! Which rules hold for the names of what is served, beside those that hold for the path.
+//! Rules that apply to the names of what is served, in addition to those that match the path.
 
 use super::*;
 use crate::testing::{SomeFiles, rules, with_request};
 use crate::trace::NoTrace;
 use crate::{Access, Rules, Stop};
 
-/// What is said of a request, then of names of what it leads to (`+` before one that something has led elsewhere to).
+/// Result for a request, then for names of its destination (`+` before one that differs from the request).
 fn judged(rules: &Rules, line: &str, names: &[&str]) -> String {
     with_request(line, |request| {
         let first = rules.evaluate(request, &SomeFiles, &mut NoTrace);
@@ -84,7 +84,7 @@ fn what_was_taken_back_for_the_path_stays_so() {
     assert_eq!(judged(&rules, "GET h/x", &["/staff/y", "/staff/open/y"]), "auth");
 }
 
-/// Or nobody could ask for a password for all but a few addresses of a front controller.
+/// Otherwise a password for all but a few addresses of a front controller would be impossible.
 #[test]
 fn rules_for_every_path_count_only_for_what_something_has_led_to() {
     for text in

@@ -1,8 +1,8 @@
-//! What a site must do with a request after its rules: the result of [`Rules::evaluate`](crate::Rules::evaluate), and
-//! of whatever else has rules of its own (`.htaccess`).
+//! A site's orders for a request after its rules: the result of [`Rules::evaluate`](crate::Rules::evaluate), and of
+//! `.htaccess` files.
 //!
-//! **The order in which a site acts on it**: `access` in its order, then `stop` if there is one, else the file, script or
-//! front controller at `path`. `response` is applied to whatever response comes of that, refusals included.
+//! **The order in which a site acts on it**: `access` in its order, then `stop` if there is one, else the file, script
+//! or front controller at `path`. `response` is applied to the resulting response, refusals included.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -11,24 +11,24 @@ use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place, Times};
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
-/// What a site must do. What no rule touched is empty, and then the site's own settings count.
+/// A site's orders. Fields that no rule touched are empty, and then the site's settings count.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The path in the place of the request's: decoded and normalised.
+    /// The path that replaces the request's: decoded and normalized.
     pub path: Option<Vec<u8>>,
-    /// The query in the place of the request's; the inner none for no query.
+    /// The query that replaces the request's; the inner `None` for no query.
     pub query: Option<Option<Vec<u8>>>,
-    /// What is asked before anything is given out, in this order.
+    /// Checks before anything is served, in this order.
     pub access: Vec<Access>,
     /// Where files lie.
     pub place: Option<Arc<Place>>,
     /// The names that are tried in a directory.
     pub index: Option<Arc<[String]>>,
-    /// What runs where no file matches (the path of a script); the inner none for 404.
+    /// The script that runs if no file matches (its path); the inner `None` for 404.
     pub front_controller: Option<Option<Arc<str>>>,
-    /// What is tried in turn instead of the path, already filled in: the last one is taken in any case.
+    /// Paths to try in order instead of the path, filled in: the last one is taken in any case.
     pub try_files: Option<Vec<Attempt>>,
-    /// Whether scripts are run; where they are not, they are refused with 403 and never sent.
+    /// Scripts are run; else they are refused with 403 and never sent.
     pub php: Option<bool>,
     /// Changes of the request's headers, as PHP sees it; none removes one.
     pub request_headers: Vec<(HeaderName, Option<HeaderValue>)>,
@@ -42,19 +42,19 @@ pub struct Outcome {
     pub mime: Vec<Arc<Mime>>,
     /// Pages for errors; a later one counts more.
     pub error_pages: Vec<Arc<ErrorPages>>,
-    /// Whether a directory without an index is listed.
+    /// A directory without an index is listed.
     pub listing: Option<bool>,
     /// The pool that runs scripts.
     pub pool: Option<Arc<str>>,
     /// Settings of PHP for this request; a later one counts more.
     pub ini: Vec<Arc<Ini>>,
-    /// How long the request may take.
+    /// Time limits of the request.
     pub times: Times,
     /// The largest body of the request.
     pub max_body: Option<u64>,
-    /// Whether the request is in the access log.
+    /// The request is in the access log.
     pub access_log: Option<bool>,
-    /// What the request ends with, instead of a file or script.
+    /// The end of the request, instead of a file or script.
     pub stop: Option<Stop>,
     /// The rules that were followed, of those that protect something by its path.
     pub judged: Numbers,
@@ -77,7 +77,7 @@ impl Numbers {
         }
     }
 
-    /// Whether a rule is among them.
+    /// `true` if a rule is among them.
     #[must_use]
     pub fn has(&self, number: u16) -> bool {
         if number < 64 { self.first & 1 << number != 0 } else { self.others.contains(&number) }
@@ -90,7 +90,7 @@ impl Numbers {
     }
 }
 
-/// What is asked before anything is given out.
+/// A check before anything is served.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// A rate and a number of requests for each client.
@@ -108,7 +108,7 @@ pub enum Attempt {
     Status(StatusCode),
 }
 
-/// What a request ends with.
+/// The end of a request.
 #[derive(Debug, Clone)]
 pub enum Stop {
     /// A status, with an error page or a body of the rule's own.
@@ -128,7 +128,7 @@ pub enum Stop {
 pub struct Failure {
     /// The rule's name.
     pub rule: Arc<str>,
-    /// What went wrong.
+    /// The failure.
     pub reason: &'static str,
 }
 

@@ -59,7 +59,7 @@ impl Hash {
         Err("has a hash that is not understood: use `htpasswd -B` (bcrypt)".to_owned())
     }
 
-    /// Whether this is the hash of the password. Takes as long for a wrong one.
+    /// `true` if this is the hash of the password. Takes as long for a wrong one.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {
         match self {
             Self::Bcrypt(hash, _) => bcrypt::verify(password, hash).unwrap_or(false),
@@ -70,7 +70,7 @@ impl Hash {
         }
     }
 
-    /// How costly it is to verify, beside others.
+    /// Relative cost of a verification.
     pub(crate) const fn cost(&self) -> u32 {
         match self {
             Self::Argon2(_) => 100,

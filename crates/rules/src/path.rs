@@ -3,7 +3,7 @@
 /// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
 ///
 /// # Errors
-/// What the request has that is wrong, in words that follow "the request has".
+/// The mistake, in words that follow "the request has".
 pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     if path.first() != Some(&b'/') {
         return Err("a path that does not start with a slash");
@@ -34,7 +34,7 @@ pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
 /// Undoes percent-encoding, once.
 ///
 /// # Errors
-/// What is wrong with the path.
+/// The mistake in the path.
 pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
     let mut plain = Vec::with_capacity(raw.len());
@@ -59,7 +59,7 @@ pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(plain)
 }
 
-/// Whether a path is as `normalise` leaves it and has nothing that is percent-encoded, so that it can be used as it is.
+/// `true` if a path is already normalized and has nothing percent-encoded, so that it can be used as it is.
 #[must_use]
 pub fn is_plain(raw: &[u8]) -> bool {
     let Some(rest) = raw.strip_prefix(b"/") else { return false };

@@ -14,7 +14,7 @@ pub enum PathPattern {
     Prefix(Box<str>),
     /// With stars elsewhere.
     Glob(Glob),
-    /// What a regular expression matches.
+    /// A regular expression.
     Regex(Regex),
 }
 
@@ -36,7 +36,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether a path fits.
+    /// `true` if a path matches.
     ///
     /// # Errors
     /// If a regular expression took too many steps.
@@ -49,7 +49,7 @@ impl PathPattern {
         }
     }
 
-    /// What the stars or groups stand for, if the path fits. Group 0 is the path.
+    /// The captures of stars or groups, if the path matches. Group 0 is the path.
     ///
     /// # Errors
     /// If a regular expression took too many steps.
@@ -76,7 +76,7 @@ impl PathPattern {
         }
     }
 
-    /// The part of the address that `alias` puts a directory in the place of: the pattern without the star at its end.
+    /// The part of the address that `alias` replaces by a directory: the pattern without the star at its end.
     #[must_use]
     pub fn mount(&self) -> Option<&str> {
         match self {
@@ -101,7 +101,7 @@ impl PathPattern {
 /// A text with stars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    /// What stands between the stars: at least one part.
+    /// The parts between the stars: at least one.
     parts: Box<[Box<str>]>,
 }
 
@@ -126,13 +126,13 @@ impl Glob {
         self.parts.join("*")
     }
 
-    /// Whether a text fits.
+    /// `true` if a text matches.
     #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
         self.each(text, |a, b| a == b, |_| ())
     }
 
-    /// The same in whatever case.
+    /// `true` if a text matches in any case.
     #[must_use]
     pub fn matches_any_case(&self, text: &[u8]) -> bool {
         self.each(text, |a, b| a.eq_ignore_ascii_case(b), |_| ())
@@ -183,7 +183,7 @@ impl TextPattern {
     /// A pattern as a rule has it.
     ///
     /// # Errors
-    /// What is wrong with its regular expression.
+    /// The mistake in its regular expression.
     pub fn new(text: &str) -> Result<Self, String> {
         match text.strip_prefix('~') {
             Some(pattern) => Regex::new(pattern.trim_start()).map(Self::Regex),
@@ -191,10 +191,10 @@ impl TextPattern {
         }
     }
 
-    /// A pattern of hosts, which are compared in their one form (`host::normal_host`).
+    /// A pattern of hosts, which are compared in their normalized form (`host::normal_host`).
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn host(text: &str) -> Result<Self, String> {
         if let Some(pattern) = text.strip_prefix('~') {
             // Hosts come in small letters.
@@ -215,7 +215,7 @@ impl TextPattern {
         }
     }
 
-    /// Whether a value fits; none for what is not there.
+    /// `true` if a value matches; `None` for a missing value.
     ///
     /// # Errors
     /// If a regular expression took too many steps.

@@ -1,4 +1,4 @@
-//! What each application's rules refuse, and what they let through.
+//! Requests that each application's rules refuse and allow.
 
 use super::*;
 use crate::testing::{outcome, rules};

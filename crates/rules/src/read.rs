@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 /// Conditions, as `not` has them too.
 const CONDITIONS: [&str; 9] = ["host", "path", "regex", "method", "header", "query", "client", "https", "exists"];
 
-/// What rules are read with.
+/// State of reading rules.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     /// The directory that relative paths of files start from.
     pub(crate) base: &'a Path,
-    /// What all paths of addresses begin with; empty for those of the site.
+    /// Prefix of all paths of addresses; empty for those of the site.
     pub(crate) mount: String,
     pub(crate) problems: Vec<Problem>,
 }

@@ -1,5 +1,5 @@
-//! Reads the actions of a rule, in the order in which they are done: where files lie, what becomes of the response, who may
-//! come in, and last what sends the request elsewhere.
+//! Reads the actions of a rule, in their order: places of files, changes of the response, access control, and last the
+//! actions that send the request elsewhere.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.one_flag(keys, "access_log", actions, Action::AccessLog);
     }
 
-    /// What PHP gets.
+    /// Settings for PHP.
     fn php(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         self.one_flag(keys, "php", actions, Action::Php);
         if let Some(node) = keys.get("pool") {
@@ -160,7 +160,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Who may come in.
+    /// Access control.
     fn access(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("allow") {
             actions.push(Action::Allow(self.each("allow", node, network)));
@@ -237,7 +237,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What sends the request elsewhere.
+    /// Actions that send the request elsewhere.
     fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         let status = keys.get("status").and_then(|node| self.status(node));
         let mode = keys.get("query_mode").and_then(|node| self.query_mode(node));
@@ -339,7 +339,7 @@ impl Reader<'_> {
         Some(maintenance)
     }
 
-    /// What other origins may do.
+    /// Permissions of other origins.
     pub(crate) fn cors(&mut self, node: &Node) -> Option<Cors> {
         const KNOWN: [&str; 6] = ["origins", "methods", "headers", "expose", "credentials", "max_age"];
         self.unknown_keys(node.entries(), &KNOWN);

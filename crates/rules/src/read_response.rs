@@ -1,4 +1,4 @@
-//! Reads what becomes of a response.
+//! Reads changes of a response.
 
 use crate::pattern::Glob;
 use crate::quantity;

@@ -36,7 +36,7 @@ enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManySteps;
 
-/// What the groups of a pattern stand for; group 0 is the whole match.
+/// Captures of a pattern's groups; group 0 is the whole match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captures {
     groups: Vec<(Option<Box<str>>, Vec<u8>)>,
@@ -70,7 +70,7 @@ impl Regex {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn new(pattern: &str) -> Result<Self, String> {
         Self::with(pattern, false)
     }
@@ -78,7 +78,7 @@ impl Regex {
     /// Compiles a pattern; `ignore_case` as if it began with `(?i)`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn with(pattern: &str, ignore_case: bool) -> Result<Self, String> {
         if pattern.len() > LONGEST_PATTERN {
             return Err(format!("is longer than {LONGEST_PATTERN} bytes"));
@@ -127,7 +127,7 @@ impl Regex {
         &self.text
     }
 
-    /// Whether the pattern runs in linear time.
+    /// `true` if the pattern runs in linear time.
     #[must_use]
     pub const fn is_linear(&self) -> bool {
         !matches!(self.engine, Engine::Backtracking(_))
@@ -149,7 +149,7 @@ impl Regex {
         }
     }
 
-    /// Whether there is a group of this name.
+    /// `true` if there is a group of this name.
     #[must_use]
     pub fn has_group(&self, name: &str) -> bool {
         match &self.engine {
@@ -159,7 +159,7 @@ impl Regex {
         }
     }
 
-    /// Whether it matches somewhere in the text.
+    /// `true` if it matches somewhere in the text.
     ///
     /// # Errors
     /// If that took too many steps.
@@ -171,7 +171,7 @@ impl Regex {
         }
     }
 
-    /// What its groups stand for in the text, if it matches.
+    /// The captures of its groups in the text, if it matches.
     ///
     /// # Errors
     /// If that took too many steps.

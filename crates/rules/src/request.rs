@@ -1,4 +1,4 @@
-//! What rules see of a request.
+//! A request, as rules see it.
 
 use crate::rule::{Kind, Place};
 use crate::template::{Variable, Variables};
@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Request<'a> {
     /// Its method.
     pub method: &'a Method,
-    /// Whether its connection to the client is encrypted.
+    /// Its connection to the client is encrypted.
     pub https: bool,
     /// The host that was asked for, without its port.
     pub host: &'a [u8],
@@ -27,10 +27,10 @@ pub struct Request<'a> {
 
 /// Looks at files for the condition `exists`.
 pub trait Files {
-    /// What is at a path, as far as rules before have said where files lie.
+    /// The kind of a path's target, with the places set by earlier rules.
     fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind;
 
-    /// Whether there is a file, for `maintenance`.
+    /// `true` if a file exists, for `maintenance`.
     fn is_there(&self, file: &Path) -> bool;
 }
 

@@ -1,5 +1,4 @@
-//! What becomes of a response's headers: changes in the order of the rules, which `site` applies when the response is
-//! there, whatever gave it.
+//! Changes of a response's headers in the order of the rules, which `site` applies to every response.
 
 use crate::pattern::Glob;
 use crate::regex::Regex;
@@ -13,11 +12,11 @@ pub struct ResponseChange {
     pub types: Vec<Glob>,
     /// Only responses with a status below 400.
     pub success: bool,
-    /// What is done.
+    /// The change.
     pub change: HeaderChange,
 }
 
-/// What is done to the headers.
+/// A change of headers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeaderChange {
     /// The header has this value and no other.
@@ -113,7 +112,7 @@ fn expires(headers: &mut HeaderMap, after: Duration, now: SystemTime) {
     }
 }
 
-/// Whether `Cache-Control` says how long the response is good for, or that it is not to be kept.
+/// `true` if `Cache-Control` has a lifetime, or forbids caching.
 fn says_how_long(headers: &HeaderMap) -> bool {
     headers.get_all(header::CACHE_CONTROL).iter().any(|line| {
         line.as_bytes().split(|&b| b == b',').any(|item| {
@@ -126,7 +125,7 @@ fn says_how_long(headers: &HeaderMap) -> bool {
 }
 
 impl ResponseChange {
-    /// What it does, in words.
+    /// Description of the change.
     #[must_use]
     pub(crate) fn describe(&self) -> String {
         let what = match &self.change {

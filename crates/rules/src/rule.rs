@@ -1,5 +1,5 @@
-//! The language: what a rule says, as data. `read` makes it from a file; whoever translates another format (`.htaccess`)
-//! may also write it by hand.
+//! The language: a rule as data. `read` makes it from a file; a translator of another format (`.htaccess`) may also
+//! make it by hand.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A rule: what all must hold, and what is done then.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What it is called in logs: its own name, or its place (`rule[3]`).
+    /// Name in logs: its own, or its place (`rule[3]`).
     pub name: Arc<str>,
     /// The line it begins on; 0 where there is no file.
     pub line: usize,
@@ -23,11 +23,11 @@ pub struct Rule {
     pub conditions: Conditions,
     /// None of these may hold.
     pub not: Conditions,
-    /// What is done, in this order.
+    /// The actions, in this order.
     pub actions: Vec<Action>,
-    /// Whether no further rule is looked at.
+    /// Stop after this rule.
     pub last: bool,
-    /// Whether a rewrite begins again with the first rule.
+    /// A rewrite begins again with the first rule.
     pub restart: bool,
 }
 
@@ -46,9 +46,9 @@ pub struct Conditions {
     pub query: Vec<(Box<str>, TextPattern)>,
     /// The client's address.
     pub client: Vec<IpNet>,
-    /// Whether the connection to the client is encrypted.
+    /// The connection to the client is encrypted.
     pub https: Option<bool>,
-    /// What the path names.
+    /// The kinds of the path's target.
     pub exists: Vec<Kind>,
 }
 
@@ -59,7 +59,7 @@ impl Conditions {
     }
 }
 
-/// What is found at a path.
+/// The kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -77,11 +77,11 @@ pub enum Action {
     Place(Arc<Place>),
     /// The names that are tried in a directory.
     Index(Arc<[String]>),
-    /// What runs where no file matches; none for 404.
+    /// The script that runs if no file matches; `None` for 404.
     FrontController(Option<Arc<str>>),
-    /// What is tried in turn.
+    /// Paths to try in order.
     TryFiles(Arc<[Try]>),
-    /// Whether scripts are run. Where they are not, they are refused: source is never sent.
+    /// Scripts are run; else they are refused: source is never sent.
     Php(bool),
     /// Only these clients; others get 403.
     Allow(Vec<IpNet>),
@@ -103,7 +103,7 @@ pub enum Action {
     Mime(Arc<Mime>),
     /// Pages for errors.
     ErrorPages(Arc<ErrorPages>),
-    /// Whether directories without an index are listed.
+    /// Directories without an index are listed.
     Listing(bool),
     /// Directories, from the root, into which symbolic links are followed: not a request's, but all the site's.
     Links(Vec<PathBuf>),
@@ -111,11 +111,11 @@ pub enum Action {
     Pool(Arc<str>),
     /// Settings of PHP for this request.
     Ini(Arc<Ini>),
-    /// How long requests may take.
+    /// Time limits of requests.
     Times(Times),
     /// The largest body of a request.
     MaxBody(u64),
-    /// Whether the request is in the access log.
+    /// The request is in the access log.
     AccessLog(bool),
     /// Another path and query. Further rules see these.
     Rewrite(Template, QueryMode),
@@ -129,7 +129,7 @@ pub enum Action {
     Proxy(Arc<str>),
 }
 
-/// How long requests may take; `None` where nothing is said, zero for no limit.
+/// Time limits of requests; `None` if unset, zero for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     /// In PHP.
@@ -158,7 +158,7 @@ pub enum Try {
     Status(StatusCode),
 }
 
-/// What becomes of the request's query where a rewrite or redirect names a new path.
+/// Treatment of the request's query when a rewrite or redirect names a new path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueryMode {
     /// It follows the target's own.
@@ -175,7 +175,7 @@ pub enum QueryMode {
 pub struct Cors {
     /// Origins, `*` for all; stars may stand within them.
     pub origins: Vec<crate::pattern::Glob>,
-    /// Whether every origin is allowed.
+    /// Every origin is allowed.
     pub any: bool,
     /// Methods.
     pub methods: HeaderValue,
@@ -183,9 +183,9 @@ pub struct Cors {
     pub headers: Option<HeaderValue>,
     /// Headers that scripts may read.
     pub expose: Option<HeaderValue>,
-    /// Whether cookies may come along.
+    /// Cookies are allowed.
     pub credentials: bool,
-    /// How long a preflight is good for.
+    /// Lifetime of a preflight.
     pub max_age: Option<HeaderValue>,
 }
 
@@ -207,7 +207,7 @@ impl Mime {
     }
 }
 
-/// Pages for errors: paths that are asked for in the place of the request.
+/// Error pages: paths that are requested instead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPages(pub Vec<(Statuses, Arc<str>)>);
 

@@ -28,7 +28,7 @@ pub(crate) struct Run<'a, F> {
     pub(crate) judged: Numbers,
 }
 
-/// What a rule did to the way on.
+/// A rule's effect on the further evaluation.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) stop: bool,
@@ -93,7 +93,7 @@ impl<'a, F: Files> Run<'a, F> {
         Ok(holds.map(|key| Missed { key, negated: true }))
     }
 
-    /// What the rule's pattern stands for.
+    /// The captures of the rule's pattern.
     pub(crate) fn captures(&self, rule: &Rule) -> Result<Captures, TooManySteps> {
         for path in &rule.conditions.path {
             if let Some(captures) = path.captures(&self.path)? {
@@ -235,7 +235,7 @@ impl Outcome {
                 }
             }
             Action::Auth(auth) => {
-                // A later rule's counts in the place of an earlier one's.
+                // A later rule overrides an earlier one.
                 self.access.retain(|access| !matches!(access, Access::Auth(_)));
                 self.access.extend(auth.clone().map(Access::Auth));
             }
@@ -258,7 +258,7 @@ impl Outcome {
             }
             Action::MaxBody(bytes) => self.max_body = Some(*bytes),
             Action::AccessLog(on) => self.access_log = Some(*on),
-            // What changes the way on is `Run`'s; links are the site's.
+            // `Run` changes the evaluation; links are the site's.
             Action::Links(_) => {}
             Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
             Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
@@ -272,7 +272,7 @@ fn push_once<T>(list: &mut Vec<Arc<T>>, item: &Arc<T>) {
     }
 }
 
-/// The query of a new path. An empty one of its own drops the request's.
+/// The query of a new path. An empty one drops the request's.
 fn join(own: Option<Vec<u8>>, request: Option<&[u8]>, mode: QueryMode) -> Option<Vec<u8>> {
     let request = request.filter(|query| !query.is_empty());
     match (own, request) {

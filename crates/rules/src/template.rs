@@ -1,13 +1,12 @@
-//! The texts of `rewrite`, `redirect` and `try_files`, in which `$1` stands for a group or star of the rule's path
-//! pattern, `$name` or `${name}` for a named group or one of the variables of [`Variable`], and `$$` for a dollar sign.
+//! The texts of `rewrite`, `redirect` and `try_files`, in which `$1` is a group or star of the rule's path pattern,
+//! `$name` or `${name}` for a named group or one of the variables of [`Variable`], and `$$` for a dollar sign.
 //!
-//! What a request brings along is encoded for the place it is put in: it can begin no query, no header line and no
-//! other host.
+//! Values from a request are encoded for their position: they can begin no query, no header line and no other host.
 
 use crate::regex::Captures;
 use std::fmt::Write as _;
 
-/// What a template can name beside groups.
+/// A variable of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
     /// `$path`: the path as it is now, decoded.
@@ -141,7 +140,7 @@ impl Template {
         Ok(())
     }
 
-    /// Whether it says what the path is to be captured for.
+    /// `true` if it uses captures of the path.
     #[must_use]
     pub fn wants_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Number(_) | Part::Name(_)))

@@ -18,7 +18,7 @@ pub(crate) fn rules(text: &str) -> Result<Rules, Vec<Problem>> {
     Rules::new(read(nodes, Path::new("/"))?)
 }
 
-/// What is wrong with rules, in one line.
+/// Mistakes in rules, in one line.
 pub(crate) fn problems(text: &str) -> String {
     let problems = rules(text).err().unwrap_or_default();
     problems.iter().map(|problem| format!("{}: {}", problem.key, problem.message)).collect::<Vec<_>>().join(" | ")
@@ -64,7 +64,7 @@ pub(crate) fn with_request<T>(line: &str, then: impl FnOnce(&Request<'_>) -> T) 
     then(&Request { method: &method, https: scheme == "https", host, path, query, headers: &headers, client })
 }
 
-/// What becomes of a request, in one line.
+/// Result for a request, in one line.
 pub(crate) fn outcome(rules: &Rules, line: &str) -> String {
     with_request(line, |request| {
         let outcome = rules.evaluate(request, &SomeFiles, &mut NoTrace);

@@ -1,16 +1,16 @@
-//! What `howdah explain` is told while rules are looked at. Rules are followed the same with and without: a trace that is
-//! off costs nothing and looks at no rule that the index has ruled out.
+//! Notes of the evaluation for `howdah explain`. The result is the same with and without: a disabled trace costs
+//! nothing and evaluates no rule that the index has excluded.
 
 /// Takes notes of which rules matched, and why others did not.
 pub trait Trace {
-    /// Whether anything is noted.
+    /// Notes are taken.
     const ON: bool;
 
     /// A rule was looked at.
     fn rule(&mut self, at: usize, name: &str, verdict: Verdict<'_>);
 }
 
-/// What came of looking at a rule.
+/// Result of the evaluation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// Its conditions hold; this is what it does.

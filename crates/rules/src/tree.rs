@@ -1,5 +1,5 @@
-//! What a rule is read from: a tree of values that know their lines. Whoever reads a file makes it, so this crate knows no
-//! file format; and [`Problem`], which leads back to the line.
+//! The source of rules: a tree of values with their lines. The reader of a file makes it, so this crate knows no file
+//! format; and [`Problem`], which leads back to the line.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Node {
     pub line: usize,
 }
 
-/// What a value is.
+/// Kinds of values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Text.
@@ -67,7 +67,7 @@ pub struct Problem {
     pub line: usize,
     /// The key it is about; empty for the rule as a whole.
     pub key: String,
-    /// What is wrong, and what to do.
+    /// The mistake, and the remedy.
     pub message: String,
 }
 

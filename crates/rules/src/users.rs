@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a file is taken as it was read.
+/// Time for which a file is reused without a check.
 const FRESH: Duration = Duration::from_secs(1);
 /// Bytes of a file.
 const LONGEST_FILE: u64 = 8 << 20;
@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// What tells that a file is another: when and how long it was, and which one.
+/// Identifies a state of a file: its time, length and inode.
 type Stamp = (SystemTime, u64, u64);
 
 impl Users {
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<(Table, Stamp), String> {
     Ok((parse(&String::from_utf8_lossy(&text), path), stamp))
 }
 
-/// The users of a file. A line that is not understood lets nobody in, and is named in the log.
+/// The users of a file. An invalid line admits no one, and is named in the log.
 fn parse(text: &str, path: &Path) -> Table {
     let mut users = Table::default();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {

@@ -1,5 +1,5 @@
-//! Whose trace a request belongs to: `traceparent` and `tracestate` as they come in (W3C Trace Context), the decision whether it
-//! is sampled, and what is handed on to whatever runs for the request.
+//! The trace of a request: incoming `traceparent` and `tracestate` (W3C Trace Context), the sampling decision, and the
+//! context for PHP and upstream servers.
 
 use howdah_config::{ParentTrust, Sampler as Word, TelemetrySettings};
 use http::{HeaderMap, HeaderValue};
@@ -97,7 +97,7 @@ impl Trace {
         self.context.trace_id()
     }
 
-    /// Whether its spans are sent.
+    /// `true` if its spans are sent.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.context.is_sampled()
@@ -150,7 +150,7 @@ fn parent(field: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
     valid.then(|| (trace, span, TraceFlags::default().with_sampled(sampled)))
 }
 
-/// What vendors have written down. Broken or too long, it is dropped; the trace goes on.
+/// Vendors' data. Broken or too long, it is dropped; the trace goes on.
 fn state(headers: &HeaderMap) -> TraceState {
     let lines: Vec<&str> =
         headers.get_all("tracestate").iter().filter_map(|line| HeaderValue::to_str(line).ok()).collect();

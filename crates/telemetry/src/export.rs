@@ -1,5 +1,5 @@
-//! Spans on their way out: a bounded queue in memory, and a thread with a runtime of its own that sends them in batches. A
-//! collector that hangs or refuses costs spans, which are counted and said once in a while, and nothing else.
+//! Spans on their way out: a bounded queue in memory, and a thread with its own runtime that sends them in batches. A
+//! collector that hangs or refuses only costs spans, which are counted and reported now and then.
 
 use crate::collector;
 use howdah_config::TelemetrySettings;
@@ -79,7 +79,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Resu
     };
     let run = move || {
         runtime.block_on(worker.run());
-        // What tonic has started in it must not hold this up.
+        // Tasks of tonic must not delay this.
         runtime.shutdown_background();
         let _ = end.send(());
     };
@@ -87,7 +87,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Resu
     Ok((outbox, Sending { closing, ended }))
 }
 
-/// What the thread has.
+/// The thread's state.
 struct Worker {
     address: String,
     exporter: SpanExporter,
@@ -101,7 +101,7 @@ struct Worker {
     losses: Losses,
 }
 
-/// What was lost and not said yet.
+/// Losses that were not reported yet.
 struct Losses {
     failed: u64,
     /// Of those without room, how many were said.
@@ -118,7 +118,7 @@ impl Worker {
             self.send(std::mem::take(&mut batch)).await;
             self.report(false);
         }
-        // What has come in the meantime, as far as there is time.
+        // Spans that have arrived meanwhile, as far as there is time.
         loop {
             while batch.len() < self.batch && self.take_one(&mut batch) {}
             if batch.is_empty() {
@@ -149,7 +149,7 @@ impl Worker {
                     None => break,
                 },
                 () = sleep_until(until) => break,
-                // What was gathered is sent all the same.
+                // Gathered spans are sent all the same.
                 _ = self.closing.changed() => return false,
             }
         }
@@ -190,7 +190,7 @@ impl Worker {
             Err(why) => {
                 self.metrics.spans_failed.add(count);
                 self.losses.failed += count;
-                // The first of a row is said at once.
+                // The first of a series is reported at once.
                 if self.losses.why.replace(why).is_none() {
                     self.report(true);
                 }

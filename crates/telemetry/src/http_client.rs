@@ -1,5 +1,5 @@
-//! HTTP to a collector. One connection for each export: there is at most one of them at a time, and what is not kept open
-//! cannot have been closed in between. Time is bounded by whoever exports, the response's length here.
+//! HTTP to a collector. One connection for each export: there is at most one of them at a time, and a connection that
+//! is not kept open cannot have been closed in between. The exporter limits the time, this file the response's length.
 
 use bytes::Bytes;
 use howdah_config::TelemetrySettings;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 /// The longest response: what was wrong with some spans.
 const LONGEST_BODY: usize = 64 * 1024;
 
-/// See above.
+/// An HTTP client for exports.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     tls: Option<TlsConnector>,
@@ -82,7 +82,7 @@ impl opentelemetry_http::HttpClient for HttpClient {
     }
 }
 
-/// Sends a request over a connection of its own.
+/// Sends a request over a new connection.
 async fn over<S>(stream: S, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -21,7 +21,7 @@ pub use context::Trace;
 pub use opentelemetry::trace::TraceId;
 pub use span::{Ended, Inner};
 
-/// What makes the traces of a server's requests. Threads share it.
+/// Makes the traces of a server's requests. Shared by threads.
 #[derive(Debug)]
 pub struct Telemetry {
     contexts: Contexts,
@@ -29,15 +29,15 @@ pub struct Telemetry {
     with_query: bool,
 }
 
-/// The thread that sends spans, for whoever ends it.
+/// The thread that sends spans; its owner ends it.
 #[derive(Debug)]
 pub struct Sender(Sending);
 
 impl Telemetry {
-    /// Starts the thread that sends spans. It connects when there are some: a collector that is not there holds nobody up.
+    /// Starts the thread that sends spans. It connects when there are some: a missing collector delays no one.
     ///
     /// # Errors
-    /// What is wrong with the settings or the environment.
+    /// The mistake in the settings or the environment.
     pub fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Result<(Arc<Self>, Sender), String> {
         let (outbox, sending) = export::start(settings, metrics)?;
         let telemetry = Self { contexts: Contexts::new(settings), outbox, with_query: settings.query };

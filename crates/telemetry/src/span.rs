@@ -17,7 +17,7 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "
 /// The status in the log of a request whose client left before the response.
 const CLIENT_GONE: u16 = 499;
 
-/// What is known of a request that has ended.
+/// Facts about an ended request.
 #[derive(Debug)]
 pub struct Ended<'a> {
     pub method: &'a str,
@@ -30,7 +30,7 @@ pub struct Ended<'a> {
     /// The host that was asked for, without its port.
     pub host: Option<&'a str>,
     pub port: Option<u16>,
-    /// The client's address, and that of whoever is connected.
+    /// The client's address, and that of the peer.
     pub client: Option<IpAddr>,
     pub peer: Option<IpAddr>,
     pub user_agent: Option<&'a [u8]>,
@@ -38,7 +38,7 @@ pub struct Ended<'a> {
     /// The route's pattern.
     pub route: Option<&'a str>,
     pub site: Option<&'a str>,
-    /// What responded: `php`, `static`, `proxy`, `error`.
+    /// The responder: `php`, `static`, `proxy`, `error`.
     pub front: &'static str,
     /// When its head was complete, by both clocks.
     pub time: SystemTime,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// A user with its groups, or everybody else.
+/// A user with its groups, or all others.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     /// `None` for a user that owns nothing and is in no group.

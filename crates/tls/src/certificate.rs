@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key, loaded and checked together: whoever has one can serve it.
+//! A certificate with its chain and its key, loaded and checked together: if it exists, it can be served.
 
 use crate::provider::provider;
 use rustls::InconsistentKeys;
@@ -21,7 +21,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// A certificate that ends within this time deserves a word.
 const SOON: u64 = 7 * 24 * 3600;
 
-/// See above.
+/// A checked certificate with its key.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     /// The chain and the key, as rustls takes them.
@@ -50,9 +50,9 @@ pub enum CertificateError {
     Missing {
         /// The file.
         of: PathBuf,
-        /// What was looked for.
+        /// The expected content.
         what: &'static str,
-        /// What was found instead, or what to do.
+        /// The actual content, or the remedy.
         why: String,
     },
     /// The first certificate of a chain cannot be read.
@@ -60,7 +60,7 @@ pub enum CertificateError {
     Malformed {
         /// The file.
         of: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// The key cannot be used.
@@ -68,7 +68,7 @@ pub enum CertificateError {
     Key {
         /// The file.
         of: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// The key is another certificate's.
@@ -88,7 +88,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// What is not right with a certificate that can be served all the same.
+/// Problem of a certificate that can still be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concern {
     /// It ended so long ago.
@@ -122,7 +122,7 @@ impl Certificate {
     /// Reads a chain and its key, both in PEM. They may be in one file.
     ///
     /// # Errors
-    /// What is wrong, and with which file.
+    /// The mistake, with its file.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
         let chain = read(certificate)?;
         if certificate == key {
@@ -131,10 +131,10 @@ impl Certificate {
         Self::from_pem(&chain, &read(key)?, certificate, key)
     }
 
-    /// The same, from memory; the paths are for errors.
+    /// Reads them from memory; the paths are for errors.
     ///
     /// # Errors
-    /// What is wrong, and with which of the two.
+    /// The mistake, with its file.
     pub fn from_pem(chain: &[u8], key: &[u8], chain_path: &Path, key_path: &Path) -> Result<Self, CertificateError> {
         let missing = |of: &Path, what, why: String| CertificateError::Missing { of: of.into(), what, why };
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -148,10 +148,10 @@ impl Certificate {
         Self::new(certificates, &private, chain_path, key_path)
     }
 
-    /// The same, decoded: of a certificate that was made or obtained here.
+    /// Checks decoded ones: of a certificate that was created or obtained here.
     ///
     /// # Errors
-    /// What is wrong, and with which of the two.
+    /// The mistake, with its file.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: &PrivateKeyDer<'static>,
@@ -179,7 +179,7 @@ impl Certificate {
         Ok(Self { key: Arc::new(key), names, not_before, not_after })
     }
 
-    /// What is not right with it.
+    /// Its problems.
     #[must_use]
     pub fn concerns(&self, now: SystemTime) -> Vec<Concern> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -212,7 +212,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     Ok(bytes)
 }
 
-/// What a PEM file has in the place of what was looked for.
+/// Description of the actual content of a PEM file.
 fn instead(pem: &[u8], wanted: &str) -> String {
     let text = String::from_utf8_lossy(pem);
     if wanted == "PRIVATE KEY" && text.contains("ENCRYPTED") {

@@ -9,7 +9,7 @@ use rustls_pki_types::pem::PemObject;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether clients have to show a certificate, and whose.
+/// Requirements for client certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ClientAuth {
     /// They are not asked.

@@ -33,7 +33,7 @@ fn kind(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// What is no text is shown as `#` with its bytes in hexadecimal (RFC 4514 2.4).
+/// A value that is no text is shown as `#` with its bytes in hexadecimal (RFC 4514 2.4).
 fn value(attribute: &AttributeTypeAndValue<'_>) -> String {
     match attribute.as_str() {
         Ok(text) => text.to_owned(),

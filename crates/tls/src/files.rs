@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How often files are looked at: two calls of stat(2) for each pair.
+/// Interval at which files are checked: two calls of stat(2) for each pair.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The file of a chain and the file of its key.
@@ -44,7 +44,7 @@ struct Loaded {
 type Seen = [Option<(u64, u64, u64, i128, i128)>; 2];
 
 impl Files {
-    /// Loads all pairs; all that is wrong is told at once.
+    /// Loads all pairs; all mistakes are reported at once.
     ///
     /// # Errors
     /// One for each pair that cannot be served.
@@ -52,10 +52,10 @@ impl Files {
         Self::load_over(pairs, None)
     }
 
-    /// The same; a pair that was loaded `before`, and may not be read any more, stays as it was then.
+    /// Loads all pairs; one that was loaded `before`, and can no longer be read, is kept.
     ///
     /// # Errors
-    /// The same.
+    /// As for `load`.
     pub fn load_over(
         pairs: impl IntoIterator<Item = Pair>,
         before: Option<&Self>,
@@ -78,7 +78,7 @@ impl Files {
         if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
     }
 
-    /// What was loaded from the same files, if these may not be read now.
+    /// The earlier certificate from the same files, if these cannot be read now.
     fn stands_in(&self, pair: &Pair) -> Option<&Loaded> {
         let is_closed = |path: &Path| {
             std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -98,7 +98,7 @@ impl Files {
         self.loaded.iter().map(|loaded| (&loaded.pair, &loaded.certificate))
     }
 
-    /// What is not right with pairs that are served all the same.
+    /// Problems of pairs that are still served.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let unreadable = self.loaded.iter().filter_map(|loaded| {
@@ -143,7 +143,7 @@ impl Files {
         }
     }
 
-    /// Looks every few seconds, for ever; beside the thread that asks for it, for a file system may hang.
+    /// Checks every few seconds, for ever; on a separate thread, because a file system may hang.
     pub async fn watch(mut self, store: Arc<Store>) {
         if self.loaded.is_empty() {
             return;

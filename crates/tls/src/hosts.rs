@@ -7,7 +7,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Hosts {
     exact: HashMap<Box<str>, usize>,
-    /// What stands behind a `*.`.
+    /// The site of a domain after `*.`.
     below: HashMap<Box<str>, usize>,
     default: Option<usize>,
 }
@@ -23,7 +23,7 @@ impl Hosts {
         self.below.insert(name.into(), site);
     }
 
-    /// All names that nobody else has are.
+    /// Assigns all other names to a site.
     pub fn others(&mut self, site: usize) {
         self.default = Some(site);
     }

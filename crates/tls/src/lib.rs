@@ -1,9 +1,9 @@
-//! The server's side of TLS: certificates, which of them a client gets, and what is known of a connection afterwards.
+//! The server's side of TLS: certificates, their selection for a client, and the facts about a connection.
 //!
 //! Reading order: `certificate` (a chain and its key, loaded and checked together), `store` (name → certificate, read
-//! without locks), `resolver` (what a ClientHello gets out of the store), `server_config` (rustls' settings, in one place),
-//! `files` (certificates exchanged while the server runs), `acme` (certificates that the server gets itself), `local_ca`
-//! (those that it makes itself), `state_dir` (where both are kept), `session` (what PHP is told).
+//! without locks), `resolver` (selection for a ClientHello), `server_config` (rustls' settings, in one place), `files`
+//! (certificates exchanged while the server runs), `acme` (certificates that the server gets itself), `local_ca` (those
+//! that it makes itself), `state_dir` (where both are kept), `session` (variables for PHP).
 //!
 //! Private keys and the secrets of session tickets are in this process's memory and nowhere else: PHP runs in processes
 //! that were started as programs and share none of it.

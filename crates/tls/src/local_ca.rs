@@ -1,7 +1,7 @@
-//! An authority of the server's own, for names that no public one vouches for: `localhost`, `shop.test`, `10.0.0.5`. It is
-//! made on first use and kept in the state directory; whoever installs it (`howdah trust`) believes its certificates.
+//! The server's own authority, for names that no public one can verify: `localhost`, `shop.test`, `10.0.0.5`. It is
+//! made on first use and kept in the state directory; machines that install it (`howdah trust`) trust its certificates.
 //!
-//! It can sign nothing but private names: should its key get out, nobody can pretend to be a public site with it.
+//! It can sign nothing but private names: even a stolen key cannot be used to impersonate a public site.
 
 use crate::acme::{NameReport, Report};
 use crate::certificate::Certificate;
@@ -26,19 +26,19 @@ const KEY: &str = "ca.key";
 /// Where it lies in the state directory.
 const DIRECTORY: &str = "local-ca";
 const LOCK: &str = "lock";
-/// How long the authority lasts. Whoever has installed it should not have to do so again soon.
+/// Lifetime of the authority. It should not have to be installed again soon.
 const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 86400);
-/// What is left of that when another one is made.
+/// Remaining lifetime at which another one is created.
 const CA_LEFT: Duration = Duration::from_secs(90 * 86400);
-/// How long its certificates last. Some clients refuse more than 398 days; a few weeks are enough, since nothing is needed
-/// for another one.
+/// Lifetime of its certificates. Some clients refuse more than 398 days; a few weeks are enough, since a new one costs
+/// nothing.
 const LEAF_LIFE: Duration = Duration::from_secs(30 * 86400);
 /// Clocks differ.
 const BACKDATED: Duration = Duration::from_secs(3600);
-/// What the authority is called where it is installed.
+/// Name of the authority where it is installed.
 const COMMON_NAME: &str = "Howdah local CA";
 
-/// See above.
+/// The local authority.
 #[derive(Debug)]
 pub struct LocalCa {
     pem: String,
@@ -58,12 +58,12 @@ pub enum LocalCaError {
         /// Why.
         source: std::io::Error,
     },
-    /// What lies there is of no use.
+    /// The stored authority is invalid.
     #[error("the local CA in {} cannot be used: {why}; remove the directory, and `howdah trust` installs the new one", path.display())]
     Broken {
         /// The directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// Something could not be made.
@@ -182,10 +182,10 @@ fn private_names_only() -> NameConstraints {
     NameConstraints { permitted_subtrees: names.chain(networks).collect(), excluded_subtrees: Vec::new() }
 }
 
-/// Makes sure that a certificate is that of an authority which can vouch for private names only.
+/// Verifies that a certificate is that of an authority for private names only.
 ///
 /// # Errors
-/// What else it is.
+/// The reason why it is not.
 pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     let wrong = |why: String| Err(LocalCaError::Signing(why));
     let mut certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
@@ -208,7 +208,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
         }),
         _ => false,
     };
-    // What kind of name is not constrained at all is allowed (RFC 5280 section 4.2.1.10).
+    // A kind of name without constraints is allowed (RFC 5280 section 4.2.1.10).
     let has = |kind: fn(&GeneralName<'_>) -> bool| permitted.iter().any(|subtree| kind(&subtree.base));
     let both =
         has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
@@ -218,11 +218,11 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     }
 }
 
-/// Serves a certificate for these names, and with `is_default` to clients whose name nobody has, and makes the next one in time. Within a runtime,
-/// with which it ends.
+/// Serves a certificate for these names, and with `is_default` to clients with unknown names, and renews it in time.
+/// Within a runtime, with which it ends.
 ///
 /// # Errors
-/// There is no certificate to begin with.
+/// The first certificate cannot be created.
 pub fn serve(
     ca: LocalCa,
     names: Vec<String>,

@@ -18,12 +18,12 @@ pub const PRIVATE_NETWORKS: &[(IpAddr, u8)] = &[
     (IpAddr::V6(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
 ];
 
-/// Who can vouch for a name.
+/// Authority that can verify a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// A public authority.
     Public,
-    /// Nobody but the local CA.
+    /// Only the local CA.
     Private,
 }
 
@@ -39,7 +39,8 @@ pub fn of_client(name: &str) -> Option<String> {
     (is_host && name.parse::<IpAddr>().is_err()).then_some(name)
 }
 
-/// Whether a name in a certificate stands for a host: a wildcard for one label (RFC 6125 6.4.3). Both are in lower case.
+/// `true` if a name in a certificate covers a host: a wildcard stands for one label (RFC 6125 6.4.3). Both are in lower
+/// case.
 #[must_use]
 pub fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
@@ -48,7 +49,7 @@ pub fn covers(name: &str, host: &str) -> bool {
     }
 }
 
-/// Who can vouch for a normalized name.
+/// The authority that can verify a normalized name.
 #[must_use]
 pub fn reach(name: &str) -> Reach {
     let private = match name.parse::<IpAddr>() {

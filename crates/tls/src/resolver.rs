@@ -1,4 +1,4 @@
-//! What a ClientHello gets out of the store.
+//! Selects the certificate for a ClientHello.
 
 use crate::store::Store;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -22,7 +22,8 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// A certificate authority offers this protocol alone (RFC 8737 section 3). Whoever offers others too gets one of those.
+/// A certificate authority offers only this protocol (RFC 8737 section 3). Clients that offer others too get one of
+/// those.
 fn is_challenge(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else { return false };
     offered.next() == Some(ACME_TLS) && offered.next().is_none()

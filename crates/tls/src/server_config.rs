@@ -27,7 +27,7 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// See above.
+/// Configuration of the server's side.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The oldest version that is spoken.

@@ -1,4 +1,4 @@
-//! What is known of a connection once its handshake is over, in the words that PHP applications know from nginx and Apache.
+//! Facts about a connection after its handshake, by the names that PHP applications know from nginx and Apache.
 
 use crate::distinguished_name;
 use crate::provider::provider;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::SystemTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// See above.
+/// A TLS session.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// The name that the client asked for (SNI), in lower case.
@@ -114,7 +114,7 @@ fn sha256(bytes: &[u8]) -> Vec<u8> {
     hash.map(|hash| hash.hash(bytes).as_ref().to_vec()).unwrap_or_default()
 }
 
-/// What OpenSSL calls a cipher suite, and the bits of its key: those that rustls can agree on.
+/// OpenSSL's name of a cipher suite, and the bits of its key: those that rustls can agree on.
 fn cipher(suite: CipherSuite) -> (&'static str, &'static str) {
     match suite {
         CipherSuite::TLS13_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", "256"),

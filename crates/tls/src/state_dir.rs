@@ -82,8 +82,8 @@ impl StateDir {
         std::fs::metadata(self.path(path)).ok()?.modified().ok()
     }
 
-    /// Writes a file, in the place of the one that is there. Whoever reads meanwhile gets the old one or the new one; after a
-    /// crash it is one of the two as well.
+    /// Writes a file, replacing the existing one. A concurrent reader gets the old one or the new one; after a crash it
+    /// is one of the two as well.
     ///
     /// # Errors
     /// Those of the file system.
@@ -114,8 +114,8 @@ impl StateDir {
         let _ = std::fs::remove_file(self.path(path));
     }
 
-    /// Takes a lock (flock(2)) if nobody has it. It holds between processes, and on NFS between machines; the kernel ends it
-    /// with the process.
+    /// Takes a lock (flock(2)) if it is free. It holds between processes, and on NFS between machines; the kernel ends
+    /// it with the process.
     ///
     /// # Errors
     /// The file of the lock cannot be opened.
@@ -128,7 +128,7 @@ impl StateDir {
         }
     }
 
-    /// Takes a lock, and waits for whoever has it: only for what takes others a moment.
+    /// Takes a lock, and waits for its holder: only for short work.
     ///
     /// # Errors
     /// The file of the lock cannot be opened.

@@ -1,5 +1,5 @@
-//! The certificates of the server, by name. Handshakes on all I/O threads look in it and take no lock; a change makes a new
-//! table of the layer that it concerns and puts it in the place of the old one.
+//! The certificates of the server, by name. Handshakes on all I/O threads read it without a lock; a change makes a new
+//! table of its layer and swaps it in.
 
 use arc_swap::ArcSwap;
 use rustls::SignatureScheme;
@@ -11,21 +11,21 @@ use crate::certificate::Certificate;
 use crate::hosts::Hosts;
 use crate::names;
 
-/// Names are looked up in lower case; those of clients that are longer than a name of DNS can be are nobody's.
+/// Maximum length of a name in DNS; longer names of clients are unknown. Names are looked up in lower case.
 const LONGEST_NAME: usize = 253;
 
 /// Name → certificates, in the order in which they were given. `*.example.org` is a name like any other here.
 type Names = HashMap<Box<str>, Vec<Arc<CertifiedKey>>>;
 
-/// See above.
+/// The store.
 #[derive(Debug, Default)]
 pub struct Store {
     table: ArcSwap<Table>,
-    /// Held by whoever changes something.
+    /// Held during a change.
     changing: Mutex<()>,
 }
 
-/// What a handshake sees. Each layer is replaced for itself.
+/// A handshake's view. Each layer is replaced separately.
 #[derive(Debug, Default, Clone)]
 struct Table {
     /// Which site has which host.
@@ -34,13 +34,13 @@ struct Table {
     of_sites: Arc<Vec<Vec<Own>>>,
     /// Of the settings' files.
     files: Arc<Names>,
-    /// For those who send no name, or one that nobody has: the first of the settings' files.
+    /// For clients with no name or an unknown one: the first of the settings' files.
     first_file: Option<Arc<CertifiedKey>>,
     /// Made or obtained by the server itself.
     own: Arc<Names>,
-    /// The same as `first_file`, where there are no files.
+    /// The default without files.
     own_default: Option<Arc<CertifiedKey>>,
-    /// What proves to a certificate authority that a name is ours (RFC 8737).
+    /// Proofs for certificate authorities that a name is ours (RFC 8737).
     challenges: Arc<HashMap<Box<str>, Arc<CertifiedKey>>>,
 }
 
@@ -69,9 +69,9 @@ impl Store {
         self.change(|table| table.hosts = Arc::new(hosts));
     }
 
-    /// Puts the certificates of the settings' files in the place of those that were there, each with the number of the site
-    /// that has it for itself. The first one without is for clients whose name nobody has. Certificates of the same name are
-    /// tried in this order, by what the client can check.
+    /// Replaces the certificates of the settings' files, each with the number of its site, if it belongs to one. The
+    /// first one without is for clients with unknown names. Certificates of the same name are tried in this order, by
+    /// what the client can check.
     pub fn replace_all_files<'a>(&self, certificates: impl IntoIterator<Item = (Option<usize>, &'a Certificate)>) {
         let (mut files, mut first, mut of_sites) = (Names::new(), None, Vec::new());
         for (site, certificate) in certificates {
@@ -90,13 +90,13 @@ impl Store {
         });
     }
 
-    /// The same without sites.
+    /// Replaces them without sites.
     pub fn replace_files<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
         self.replace_all_files(certificates.into_iter().map(|certificate| (None, certificate)));
     }
 
-    /// Adds certificates that the server made or obtained itself, in the place of earlier ones of these names. Certificates
-    /// of the settings' files come before them.
+    /// Adds certificates that the server created or obtained, replacing earlier ones of these names. Certificates of
+    /// the settings' files come before them.
     pub fn insert<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
         self.change(|table| {
             let own = Arc::make_mut(&mut table.own);
@@ -119,12 +119,12 @@ impl Store {
         });
     }
 
-    /// Says which certificate is for clients whose name nobody has, where the settings name no files.
+    /// Sets the certificate for clients with unknown names, if the settings name no files.
     pub fn set_default(&self, certificate: Option<&Certificate>) {
         self.change(|table| table.own_default = certificate.map(|certificate| certificate.key.clone()));
     }
 
-    /// Serves `certificate` to whoever asks for `name` with the protocol `acme-tls/1`, and to nobody else.
+    /// Serves `certificate` only to clients that request `name` with the protocol `acme-tls/1`.
     pub fn insert_challenge(&self, name: &str, certificate: Arc<CertifiedKey>) {
         let name = name.to_ascii_lowercase().into();
         self.change(|table| drop(Arc::make_mut(&mut table.challenges).insert(name, certificate)));
@@ -143,7 +143,7 @@ impl Store {
         of_sites && table.first_file.is_none() && table.own.is_empty() && table.own_default.is_none()
     }
 
-    /// Whether there is a certificate for just this name, not one for everybody.
+    /// `true` if there is a certificate for exactly this name, not a default one.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let Some(name) = lookup_key(name, &mut [0; LONGEST_NAME]).map(str::to_owned) else { return false };
@@ -167,7 +167,7 @@ impl Store {
         first.or_else(|| table.default()).cloned()
     }
 
-    /// Whether whatever certificate a client gets that sends `name` is one for `host` too.
+    /// `true` if the certificate for a client that sends `name` covers `host` too.
     #[must_use]
     pub fn covers(&self, name: &str, host: &str) -> bool {
         let table = self.table.load();
@@ -195,7 +195,7 @@ impl Store {
 }
 
 impl Table {
-    /// What the site of a host has for itself. Without a name it is the site of all other hosts.
+    /// The certificates of a host's site. Without a name, those of the site of all other hosts.
     fn own(&self, name: Option<&str>) -> &[Own] {
         let site = self.hosts.find(name);
         site.and_then(|site| self.of_sites.get(site)).map_or(&[], Vec::as_slice)
@@ -212,7 +212,7 @@ impl Table {
         self.own(name).iter().map(|own| &own.key)
     }
 
-    /// For those whose name nobody has.
+    /// The certificate for unknown names.
     fn default(&self) -> Option<&Arc<CertifiedKey>> {
         let of_sites = || self.of_sites.iter().flatten().map(|own| &own.key).next();
         self.first_file.as_ref().or(self.own_default.as_ref()).or_else(of_sites)

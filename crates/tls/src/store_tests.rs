@@ -88,7 +88,7 @@ fn ten_thousand_certificates_are_added_at_once() {
     assert!(store.has("n9999.example"));
 }
 
-/// `shop` has a certificate of its own, `blog` and all other hosts have not.
+/// `shop` has its own certificate, `blog` and all other hosts have not.
 fn with_sites(own: &Certificate, general: &[&Certificate]) -> Arc<Store> {
     let store = Store::new();
     let mut hosts = Hosts::default();
@@ -133,7 +133,7 @@ fn a_host_is_covered_by_what_another_name_is_shown() {
     store.replace_files([&both, &one]);
     assert!(store.covers("a.example", "X.a.example") && store.covers("x.a.example", "a.example."));
     assert!(!store.covers("a.example", "b.example") && !store.covers("b.example", "a.example"));
-    // Nobody's name: what everybody gets.
+    // An unknown name gets the default certificate.
     assert!(store.covers("nobody.example", "a.example") && !store.covers("nobody.example", "b.example"));
     assert!(!store.covers("a.example", "x.y.a.example"));
 }

@@ -6,7 +6,7 @@ use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
-/// How many findings of a route are not folded.
+/// Number of findings of a route that are not folded.
 const SHOWN: usize = 5;
 
 const PAGE: &str = include_str!("page.html");
@@ -84,7 +84,7 @@ fn modes(report: &Report) -> String {
         };
         let safe = format!("safe for {} of {}", mode.safe_routes(), report.routes.len());
         let chosen = mode.mode == report.advice.mode;
-        // What pages cost that are none of the application's is no news.
+        // Costs of pages that are not the application's are no news.
         let cost = (mode.safe_routes() > 0).then(|| mean(&mode.costs));
         out.push_str(&card(&title, &safe, &about, cost, classic.0, chosen));
     }

@@ -6,9 +6,9 @@ use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
-/// How many findings of a route are told, and notes of a mode; the page and the JSON have all.
+/// Maximum number of findings of a route, and of notes of a mode; the page and the JSON have all.
 const SHOWN: usize = 6;
-/// Pages whose costs are told, and the letters of a page's name.
+/// Maximum number of pages with costs, and of letters of a page's name.
 const PAGES: usize = 20;
 const PAGE_WIDTH: usize = 33;
 
@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
         let (ms, cpu, memory) = mean(&mode.costs);
         let safe = format!("{} of {all}", mode.safe_routes());
         let leaks = mode.leaks().count();
-        // What pages cost that are none of the application's is no news.
+        // Costs of pages that are not the application's are no news.
         let time = |ms: f64| if mode.safe_routes() > 0 { format!("{ms:.1}") } else { "-".to_owned() };
         let (ms, cpu) = (time(ms), time(cpu));
         let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12}{cpu:>12}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
@@ -61,7 +61,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// What each page costs in each mode, the dearest first, and where it is not safe.
+/// Costs of each page in each mode, the most expensive first, with marks where it is not safe.
 fn by_page(report: &Report, out: &mut String) {
     let modes: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
     let mut pages: Vec<usize> = (0..report.routes.len()).collect();

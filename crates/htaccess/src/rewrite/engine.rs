@@ -14,7 +14,7 @@ use crate::rewrite::rule::{Condition, Rewrite, RuleParts, Test};
 use crate::rewrite::template::{Made, Template};
 use crate::scene::Scene;
 
-/// What comes of the rules.
+/// Result of the rules.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The request goes on as it is, perhaps with another query.
@@ -27,7 +27,7 @@ pub(crate) enum Outcome {
     Status(u16),
 }
 
-/// What a pass through the rules has done besides.
+/// Side effects of a pass through the rules.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub cookies: Vec<Cookie>,
@@ -256,7 +256,7 @@ impl Pass<'_, '_> {
         self.scene.query = (!query.is_empty()).then_some(query);
     }
 
-    /// Whether the conditions hold: then the groups of the last one that matched.
+    /// Checks the conditions; returns the groups of the last match if they hold.
     fn conditions(&mut self, conditions: &[Condition], rule: &Captures) -> Result<Option<Captures>, TooMuch> {
         let mut groups = Captures::default();
         let mut at = 0;
@@ -309,7 +309,7 @@ impl Pass<'_, '_> {
         Ok(holds != condition.negated)
     }
 
-    /// What becomes of the place that the rules have made.
+    /// Interprets the place that the rules have made.
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
         let scheme = has_scheme(&made).filter(|_| !self.passed);

@@ -71,7 +71,7 @@ pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// The same for an address: its scheme and host stay.
+/// Escapes an address: its scheme and host stay.
 pub(crate) fn escape_address(address: &[u8]) -> Vec<u8> {
     let Some(scheme) = has_scheme(address) else { return escape_path(address) };
     let host = address[scheme..].iter().position(|&b| b == b'/').map_or(address.len(), |at| scheme + at);

@@ -8,7 +8,7 @@ use crate::text::{raw, rewrite_words};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// What a file says of rewriting.
+/// A file's rewrite directives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rewrite {
     pub engine: Option<bool>,
@@ -224,7 +224,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// What a `?` at a substitution's end says of the query, and the substitution without what has done its job.
+    /// Interprets a `?` at a substitution's end, and removes it.
     fn settle_query<'a>(&mut self, substitution: &'a str) -> &'a str {
         match substitution.strip_suffix('?') {
             Some(_) if self.append_query => self.query_last = true,

@@ -17,7 +17,7 @@ enum Part {
     Variable(String),
 }
 
-/// How groups are written where they stand for a part of an address: `B` and its like.
+/// Encoding of groups in an address: `B` and the like.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Escaping {
     pub on: bool,
@@ -72,7 +72,7 @@ impl Template {
         Self(parts)
     }
 
-    /// Whether the text itself begins with `//`.
+    /// `true` if the text itself begins with `//`.
     pub(crate) fn begins_with_two_slashes(&self) -> bool {
         matches!(self.0.first(), Some(Part::Text(text)) if text.starts_with(b"//"))
     }
@@ -82,7 +82,7 @@ impl Template {
         self.make(scene, rule, condition, &Escaping::default(), false).text
     }
 
-    /// The same, of a substitution. `last`: the query begins behind the last `?` rather than the first one.
+    /// Makes a substitution. `last`: the query begins after the last `?` rather than the first one.
     pub(crate) fn make(
         &self,
         scene: &Scene<'_>,

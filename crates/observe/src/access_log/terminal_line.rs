@@ -1,4 +1,4 @@
-//! A request's line for whoever reads while working: status, method, time, memory and target, in columns.
+//! A request's line for a developer's terminal: status, method, time, memory and target, in columns.
 
 use super::AccessEntry;
 use crate::escape;

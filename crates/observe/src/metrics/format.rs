@@ -1,11 +1,11 @@
 //! The formats of metrics, and which of them a collector gets.
 
-/// How metrics are written.
+/// Format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format.
     Text,
-    /// OpenMetrics 1.0, which has exemplars: a trace beside a bucket.
+    /// OpenMetrics 1.0, with exemplars: traces of buckets.
     OpenMetrics,
     /// Prometheus' protobuf format, which has native histograms too.
     Protobuf,
@@ -26,7 +26,8 @@ impl Format {
         best.0
     }
 
-    /// How much a collector likes this format by one of the ranges it names, between 0 and 1; nothing if that is about another.
+    /// Weight of this format in a range of a collector's `Accept`, between 0 and 1; `None` if the range is about
+    /// another.
     fn liked(self, range: &str) -> Option<f32> {
         let mut parts = range.split(';').map(str::trim);
         let kind = parts.next()?;

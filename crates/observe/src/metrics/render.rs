@@ -145,7 +145,7 @@ impl Metrics {
                 Id::SiteDuration => page.durations(&of, &route.durations(), &route.exemplars()),
                 Id::SiteBytes => page.sample(&of, route.bytes()),
                 _ => {
-                    // What has never happened needs no line for each site.
+                    // Zero counts need no line for each site.
                     let seen = classes().map(|(front, class)| (front, class, route.answered(front, class)));
                     for (front, class, count) in seen.filter(|(.., count)| *count > 0) {
                         page.sample(&[of[0], of[1], front.label(), CLASSES[class]], count);

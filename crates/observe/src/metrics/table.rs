@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What kind of number a metric is.
+/// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
     /// Only grows.
@@ -34,7 +34,7 @@ pub struct Metric {
     pub name: &'static str,
     pub kind: MetricKind,
     pub labels: &'static [&'static str],
-    /// What it counts.
+    /// Its meaning.
     pub help: &'static str,
 }
 

@@ -29,7 +29,7 @@ impl FileSink {
         Self::stream(io::stderr())
     }
 
-    /// A standard stream by a descriptor of its own: a write that hangs must not hold the lock that `eprintln!` takes.
+    /// A standard stream by a separate descriptor: a write that hangs must not hold the lock that `eprintln!` takes.
     fn stream(stream: impl AsFd) -> io::Result<Self> {
         Ok(Self { file: File::from(stream.as_fd().try_clone_to_owned()?), torn: false, path: None })
     }
@@ -41,7 +41,7 @@ impl FileSink {
 
     /// Writes whole lines in one go where the system allows.
     pub(crate) fn write(&mut self, mut lines: &[u8]) -> Result<(), Lost> {
-        // What is left of a line that had no room is not to be the beginning of another.
+        // The rest of a line that had no room must not become the beginning of another.
         if self.torn {
             self.put(&mut &b"\n"[..]).map_err(|error| Lost::all(lines, error))?;
             self.torn = false;
@@ -60,7 +60,7 @@ impl FileSink {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => *lines = &lines[n..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Whoever started us may have left the stream in non-blocking mode.
+                // The parent process may have left the stream in non-blocking mode.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], None)?;
                 }

@@ -36,10 +36,10 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// A service, for which this log has a name of its own.
+    /// A service, to which this log has its own name.
     ///
     /// # Errors
-    /// When a daemon of this machine cannot be reached. One elsewhere may come later.
+    /// When a local daemon cannot be reached. A remote one may come later.
     pub(crate) fn service(service: &LogService, name: &'static str) -> io::Result<Self> {
         let opened = match service {
             LogService::Journald(path) => Journald::open(path, name).map(Self::Journald),

@@ -19,7 +19,7 @@ const LONGEST_DATAGRAM: usize = 60_000;
 /// Where even that is too long: what every receiver should take (RFC 5424 6.1).
 const SHORT_DATAGRAM: usize = 2048;
 
-/// How long a server by TCP may take to answer, and to take an entry.
+/// Maximum time for a TCP server to accept a connection, and to take an entry.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A server that could not be reached is not tried again before.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ impl Syslog {
         let was_there = self.socket.is_some();
         let sent = self.send_once(&entry);
         match sent {
-            // What was there has gone since the last entry: once more, over a new one.
+            // The connection has broken since the last entry: once more, over a new one.
             Err(error) if was_there && self.socket.is_none() => self.send_once(&entry).map_err(|_| error),
             sent => sent,
         }
@@ -145,7 +145,7 @@ fn cut(entry: &str, longest: usize) -> &[u8] {
     &entry.as_bytes()[..end]
 }
 
-/// Whether the other side still reads. The kernel would take an entry for one that has gone.
+/// `true` if the other side still reads. The kernel would accept an entry for a closed connection.
 fn is_open(stream: &TcpStream) -> io::Result<()> {
     let mut byte = [0; 1];
     match recv(stream, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {

@@ -1,6 +1,6 @@
-//! Whether a name that nobody listed may have a certificate. Whoever can point a name to this machine can ask for it, so
-//! every step is bounded: how many names one client has asked about, how many allowed names are ordered in a minute, how many
-//! refusals are remembered. What a client wants in vain takes nothing from the others.
+//! Decides whether an unlisted name may have a certificate. Anyone who can point a name to this machine can request it,
+//! so every step is bounded: how many names one client has asked about, how many allowed names are ordered in a minute,
+//! how many refusals are remembered. A client's refused names take nothing from the others.
 
 use crate::acme::OnDemand;
 use crate::acme::http_client::Client;
@@ -8,9 +8,9 @@ use http::Uri;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a refusal is remembered.
+/// Time for which a refusal is remembered.
 const REFUSED: Duration = Duration::from_secs(300);
-/// The same if nobody could be asked.
+/// Time for which a failed check is remembered.
 const UNREACHED: Duration = Duration::from_secs(10);
 /// Refusals that are remembered.
 const MOST_REFUSALS: usize = 10_000;
@@ -21,7 +21,7 @@ const ASKED_A_MINUTE: u32 = 30;
 const MOST_CLIENTS: usize = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What was found out about a name.
+/// Result of the check of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,
@@ -81,7 +81,7 @@ struct Asker {
     rate: Rate,
 }
 
-/// What bounds names on demand.
+/// Limits on names on demand.
 #[derive(Debug)]
 pub(super) struct Bounds {
     limit: u32,
@@ -100,7 +100,7 @@ impl Bounds {
         self.orders.take(self.limit, now)
     }
 
-    /// Whether a client may have one more name asked about; `asked` is due then.
+    /// `true` if one more name of a client may be checked; `asked` is due then.
     pub(super) fn may_ask(&mut self, client: u128, now: Instant) -> bool {
         let limit = self.limit.max(ASKED_A_MINUTE);
         if self.clients.len() >= MOST_CLIENTS && !self.clients.contains_key(&client) {
@@ -125,7 +125,7 @@ impl Bounds {
         }
     }
 
-    /// Whether a name was refused a moment ago.
+    /// `true` if a name was refused recently.
     pub(super) fn is_refused(&self, name: &str, now: Instant) -> bool {
         self.refused.get(name).is_some_and(|until| *until > now)
     }

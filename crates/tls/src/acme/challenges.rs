@@ -1,4 +1,4 @@
-//! How an authority sees that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
+//! Proofs that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
 //! certificate that only it gets (TLS-ALPN-01, RFC 8737).
 
 use crate::acme::storage::Storage;
@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 
 /// Tokens are some forty characters of base64url.
 const LONGEST_TOKEN: usize = 128;
-/// How often the announced tokens are read at most, whatever clients ask for: it is one call each time.
+/// Minimum interval between reads of the announced tokens, whatever clients request: each is one call.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A token that a server has left behind when it was killed.
 const STALE: Duration = Duration::from_secs(24 * 3600);
@@ -42,14 +42,14 @@ impl Challenges {
         Arc::new(Self { tokens: RwLock::default(), shared, announced: tokio::sync::Mutex::default() })
     }
 
-    /// What the authority wants to see under a token.
+    /// The response to a token.
     #[must_use]
     pub fn lookup(&self, token: &str) -> Option<Bytes> {
         self.tokens.read().get(token).cloned()
     }
 
-    /// The same, and if it is not ours that of another server with the same storage. One look at the storage tells all who ask
-    /// at that moment whether their tokens are announced, so made-up ones keep no authority from its own.
+    /// The response to a token, also to another server's with the same storage. One read of the storage tells all
+    /// current requests whether their tokens are announced, so made-up ones do not delay real ones.
     pub async fn find(&self, token: &str) -> Option<Bytes> {
         if !is_token(token) {
             return None;
@@ -94,7 +94,7 @@ impl Challenges {
 
     /// Removes what was left behind.
     pub(super) fn sweep(&self) {
-        // A Redis does that by itself.
+        // Redis expires them.
         let Storage::Directory(dir) = &self.shared else { return };
         let now = SystemTime::now();
         for token in std::fs::read_dir(dir.path("")).into_iter().flatten().flatten() {
@@ -112,7 +112,7 @@ fn is_token(token: &str) -> bool {
     (1..=LONGEST_TOKEN).contains(&token.len()) && token.bytes().all(fits)
 }
 
-/// What an authority can see until this goes.
+/// A proof that is visible until this is dropped.
 pub(super) enum Published {
     Token(Arc<Challenges>, String),
     Certificate(Arc<Store>, String),
@@ -151,7 +151,7 @@ fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::
     let key = KeyPair::generate()?;
     let chain = vec![params.self_signed(&key)?.der().clone()];
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    // Not checked as other certificates are: it has an extension that whoever does not know it must refuse.
+    // Not checked like other certificates: it has a critical extension that clients must refuse if they do not know it.
     Ok(CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?))
 }
 

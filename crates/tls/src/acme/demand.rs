@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Handshakes that wait for the manager.
 const MOST_WAITING: usize = 1024;
 
-/// See above.
+/// Requests certificates for handshakes.
 #[derive(Debug, Clone)]
 pub struct Demand {
     to: mpsc::Sender<Wanted>,
@@ -28,14 +28,14 @@ impl Demand {
         (Self { to, store }, wanted)
     }
 
-    /// Whether there is nothing for this name.
+    /// `true` if there is nothing for this name.
     #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         !self.store.has(name)
     }
 
-    /// Sees to it that the store has a certificate for this name, if that can be; true if it has one now. Takes as long as an
-    /// order takes: whoever calls bounds that. `client` tells clients apart: each has a bound of its own.
+    /// Obtains a certificate for this name if possible; returns `true` if the store has one now. Takes as long as an
+    /// order: the caller must limit that. `client` identifies a client: each has a separate limit.
     pub async fn wanted(&self, name: &str, client: u128) -> bool {
         let Some(name) = names::of_client(name) else { return false };
         let (found, response) = oneshot::channel();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 /// Problems (RFC 8555 section 6.7) have this before their kind.
 const PREFIX: &str = "urn:ietf:params:acme:error:";
-/// How long nothing is ordered after the authority has said that it was too much, without saying for how long.
+/// Pause of orders after the authority has reported a rate limit without a duration.
 const RATE_LIMITED: Duration = Duration::from_secs(15 * 60);
 /// The longest pause that the authority is granted.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 86400);
@@ -13,15 +13,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 86400);
 /// An attempt that failed.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
-    /// What happened, and what to do.
+    /// The failure, and the remedy.
     pub(super) message: String,
-    /// Whom it concerns.
+    /// The affected party.
     pub(super) whose: Whose,
     /// Not before then.
     pub(super) not_before: Option<SystemTime>,
 }
 
-/// Whom a failure concerns.
+/// The party that a failure affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     /// The name: others may succeed.
@@ -41,7 +41,7 @@ impl Failure {
         Self { message: message.into(), whose: Whose::Authority, not_before: None }
     }
 
-    /// What the protocol's library says; `retry_after` is what the authority's last refusal said.
+    /// Converts an error of the protocol's library; `retry_after` is from the authority's last refusal.
     pub(super) fn of(doing: &str, error: &Error, retry_after: Option<SystemTime>) -> Self {
         let kind = kind(error);
         let whose = match (error, kind) {
@@ -71,7 +71,7 @@ impl Failure {
     }
 }
 
-/// What an order does while the authority looks at the name: a problem here concerns that name.
+/// The state of an order while the authority checks the name: a problem here concerns that name.
 pub(super) const CHECKING: &str = "the authority could not check the name";
 
 /// The kind of a problem, without what all have in common.

@@ -1,5 +1,6 @@
-//! HTTP requests to an authority, and to whoever is asked about names on demand. One connection for each: an order has some
-//! ten, and what is not kept open cannot have been closed in between. Time and length of everything are bounded.
+//! HTTP requests to an authority, and to the application that decides about names on demand. One connection for each:
+//! an order has some ten, and and a connection that is not kept open cannot have been closed in between. Time and
+//! length of everything are bounded.
 
 use crate::acme::failure::chain;
 use crate::provider::provider;
@@ -27,11 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest response: a chain of certificates has some kilobytes.
 const LONGEST_BODY: usize = 256 * 1024;
 
-/// See above. Clones are one client.
+/// An HTTP client. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Client {
     tls: TlsConnector,
-    /// What the last refusal said about when to come again: the protocol's library drops that.
+    /// `Retry-After` of the last refusal, which the protocol's library drops.
     retry_after: Arc<Mutex<Option<SystemTime>>>,
 }
 
@@ -107,7 +108,7 @@ impl Client {
     }
 }
 
-/// Sends a request over a connection of its own.
+/// Sends a request over a new connection.
 async fn over<S>(stream: S, mut request: Request<BodyWrapper<Bytes>>) -> Result<Response<Bytes>, Failed>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

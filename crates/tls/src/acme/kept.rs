@@ -1,5 +1,5 @@
-//! What lies in the storage for each name: the certificate with its key, in one file so that nobody ever sees the one
-//! without the other; what its last attempts came to; and a lock for whoever makes the next one.
+//! Stored data of each name: the certificate with its key, in one file so that they always match; the results of its
+//! last attempts; and a lock for the next one.
 
 use crate::acme::storage::{Lock, Storage, Version};
 use crate::certificate::Certificate;
@@ -165,7 +165,7 @@ impl Kept {
         Ok(changed)
     }
 
-    /// What earlier attempts came to.
+    /// Results of earlier attempts.
     pub(super) fn attempts(&self, name: &str) -> Option<Attempts> {
         serde_json::from_slice(&self.storage.read(&Self::attempts_file(name)).ok()??).ok()
     }
@@ -177,7 +177,7 @@ impl Kept {
         }
     }
 
-    /// The lock of whoever orders for this name.
+    /// The lock for an order of this name.
     pub(super) fn try_lock(&self, name: &str) -> std::io::Result<Option<Lock>> {
         self.storage.try_lock(&format!("{name}/lock"))
     }

@@ -1,5 +1,6 @@
-//! The one task that knows every name: what it has, when it is due, who waits for it. Work on names runs beside it
-//! (`work`), a few at a time; certificates that lie in the directory are served at once, whatever the authority does.
+//! The one task that knows every name: its certificate, its next renewal, its waiting clients. Work on names runs
+//! separately (`work`), a few at a time; certificates that lie in the directory are served at once, whatever the
+//! authority does.
 
 use crate::acme::allow::{Bounds, Verdict};
 use crate::acme::challenges::Challenges;
@@ -22,9 +23,9 @@ use tokio::task::{Id, JoinSet, spawn_blocking};
 
 /// Names that are worked on at once.
 const AT_ONCE: usize = 4;
-/// How often the directory is looked at for what other servers have got: one call.
+/// Interval at which the directory is checked for certificates of other servers: one call.
 const LOOK: Duration = Duration::from_secs(3);
-/// Certificates that are loaded before the store is told.
+/// Number of certificates that are loaded before the store is updated.
 const CHUNK: usize = 256;
 /// Handshakes that wait for one name.
 const MOST_WAITING_FOR_ONE: usize = 128;
@@ -32,13 +33,13 @@ const MOST_WAITING_FOR_ONE: usize = 128;
 const MOST_DEMANDED: usize = 64;
 /// The longest pause after the authority could not be reached.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
-/// How long another server's order is waited for before the next look.
+/// Time to wait for another server's order before the next check.
 const BUSY: Duration = Duration::from_secs(2);
 /// When the authority is first asked about a certificate that was loaded: this for each name, up to so much.
 const ASK_EACH: Duration = Duration::from_secs(1);
 const ASK_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
-/// What is there to talk to the task. It ends with the runtime.
+/// Handle of the task. It ends with the runtime.
 #[derive(Debug)]
 pub struct Manager {
     demand: Demand,
@@ -46,7 +47,7 @@ pub struct Manager {
     report: Arc<Report>,
 }
 
-/// What lies in the directory for a name.
+/// Stored data of a name.
 struct Loaded {
     name: String,
     found: Option<Found>,
@@ -54,7 +55,7 @@ struct Loaded {
 }
 
 impl Manager {
-    /// Starts the task; within a runtime. Nothing is waited for: names are loaded and ordered beside what comes.
+    /// Starts the task; within a runtime. It does not wait: names are loaded and ordered in the background.
     ///
     /// # Errors
     /// The directory cannot be used.
@@ -90,7 +91,7 @@ impl Manager {
         self.demand.clone()
     }
 
-    /// What is known of each name.
+    /// State of each name.
     #[must_use]
     pub fn report(&self) -> &Arc<Report> {
         &self.report
@@ -134,7 +135,7 @@ impl Entry {
         Self { certificate, next, working: false, failures: 0, error, on_demand, asker, waiting: Vec::new() }
     }
 
-    /// Whether a handshake has brought it into work. Names whose orders fail wait for their next attempt and count no more.
+    /// `true` if a handshake has requested it. Names whose orders fail wait for their next attempt and count no more.
     const fn is_demanded(&self) -> bool {
         self.on_demand && self.working && self.certificate.is_none()
     }
@@ -208,7 +209,7 @@ impl Keeper {
         }
     }
 
-    /// How long there is nothing to do. Clocks are set and machines sleep: never long.
+    /// Time until there is something to do. Bounded, because clocks are set and machines sleep.
     fn until_due(&self) -> Duration {
         if self.is_full() {
             return LOOK;

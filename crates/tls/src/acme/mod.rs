@@ -1,9 +1,9 @@
 //! Certificates from an authority that speaks ACME (RFC 8555): ordered, kept in a directory, renewed in time.
 //!
-//! Reading order: `manager` (the one task that knows every name and when it is due), `order` (one order from its beginning
-//! to a certificate), `challenges` (how the authority sees that a name is ours), `account`, `kept` (what lies in
-//! the storage for a name), `storage` (a directory, or a Redis by `redis`), `work` (what is done for one name), `plan` (when), `allow` (whether a name that nobody listed may have a certificate), `http_client`, `report`
-//! (what is told to people).
+//! Reading order: `manager` (the one task that knows every name and when it is due), `order` (one order from its
+//! beginning to a certificate), `challenges` (proofs that a name is ours), `account`, `kept` (stored data of a name),
+//! `storage` (a directory, or a Redis by `redis`), `work` (work on one name), `plan` (its time), `allow` (checks of
+//! unlisted names), `http_client`, `report` (status for people).
 //!
 //! Everything runs on the main thread's runtime. I/O threads only look up: certificates in the store, tokens in a table.
 
@@ -33,7 +33,7 @@ pub use report::{NameReport, Report};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How certificates are obtained.
+/// Settings of orders.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The address of the authority's directory.
@@ -44,9 +44,9 @@ pub struct Options {
     pub email: Option<String>,
     /// External account binding: the key's identifier, and the key as the authority gave it (base64url).
     pub external_account: Option<(String, String)>,
-    /// What the authority calls the kind of certificate that is wanted.
+    /// The authority's name for the kind of certificate to request.
     pub profile: Option<String>,
-    /// How names are proven, the first one first.
+    /// Challenges, in order of preference.
     pub kinds: Vec<Kind>,
     /// The names.
     pub names: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Options {
     pub retry_most: Duration,
 }
 
-/// Which names get a certificate although nobody listed them.
+/// Conditions for certificates of unlisted names.
 #[derive(Debug, Clone)]
 pub struct OnDemand {
     /// Asked with `?domain=NAME`; a status of 2xx allows it.

@@ -14,15 +14,15 @@ use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the authority may take to look at the name, and to make the certificate.
+/// Maximum time for the authority to check the name, and to issue the certificate.
 const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
 /// For all of an order.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often a step is repeated whose nonce was refused, beside what the library repeats.
+/// Maximum number of repetitions of a step whose nonce was refused, besides the library's.
 const NONCES: usize = 8;
 
-/// How a name is proven.
+/// Kind of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file on port 80.
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// What an order needs.
+/// Inputs of an order.
 pub(super) struct Needs<'a> {
     pub(super) account: &'a Account,
     pub(super) client: &'a Client,
@@ -56,8 +56,8 @@ pub(super) struct Needs<'a> {
     pub(super) challenges: &'a Arc<Challenges>,
 }
 
-/// A step, again if its nonce was refused: whoever shares a nonce server with many is refused now and then (RFC 8555
-/// section 6.5).
+/// Repeats a step whose nonce was refused: clients that share a nonce server with many others are refused now and then
+/// (RFC 8555 section 6.5).
 macro_rules! patiently {
     ($step:expr) => {{
         let mut left = NONCES;
@@ -91,7 +91,7 @@ impl Needs<'_> {
 
     async fn run(&self, name: &str, replaced: Option<&CertificateDer<'_>>, failures: u32) -> Result<String, Failure> {
         let mut order = self.begin(name, replaced).await?;
-        // What was published is taken back when this goes, whatever happens.
+        // The proof is withdrawn when this is dropped, whatever happens.
         let _published = self.prove(&mut order, failures).await?;
         let status = patiently!(order.poll_ready(&PATIENCE));
         let status = match status {
@@ -182,7 +182,7 @@ impl Needs<'_> {
         }
     }
 
-    /// What the authority found when it looked: the order itself says little.
+    /// The authority's finding: the order itself contains little.
     async fn why_refused(&self, order: &mut Order) -> Option<Failure> {
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut authorization)) = authorizations.next().await {

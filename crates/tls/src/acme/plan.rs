@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 /// The share of its life after which a certificate is renewed where the authority has no opinion, as Let's Encrypt advises.
 /// Lives become shorter every year, so a number of days would be wrong for most.
 const RENEW_AT: f64 = 2.0 / 3.0;
-/// The same for a short life: a third of it would be too little for somebody to notice and to put right what is wrong.
+/// Renewal point of a short life: a third of it would leave too little time to notice and fix a problem.
 const RENEW_SHORT_AT: f64 = 0.5;
 const SHORT: Duration = Duration::from_secs(10 * 86400);
 /// By how much of its life that is moved at most.
@@ -14,7 +14,7 @@ const SPREAD: f64 = 0.03;
 /// The share of its life that is left for a renewal whatever the authority says: for several attempts, of which each may
 /// have to wait for another server's or for the authority.
 const LEFT: f64 = 0.2;
-/// How far the growth of pauses is counted.
+/// Maximum number of doublings of pauses.
 const MOST_DOUBLINGS: u32 = 20;
 
 /// When to renew a certificate that is valid from then until then.

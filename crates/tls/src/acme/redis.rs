@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// For a command with all that it takes: the connection, its encryption, the password. Only the system's search for the
-/// host's address has limits of its own.
+/// Time limit of a command with all its steps: the connection, its encryption, the password. Only the system's name
+/// resolution has separate limits.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// After a Redis could not be reached, all commands fail at once for that time: who waits for the connection must not wait
 /// once for each one before.
@@ -95,7 +95,7 @@ fn percent(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What it says to a command.
+/// Redis' reply to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Nothing,
@@ -104,7 +104,7 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// See above.
+/// A connection to Redis.
 #[derive(Debug)]
 pub(super) struct Redis {
     address: RedisAddress,
@@ -140,7 +140,7 @@ impl Redis {
         state.paused = None;
         let said = self.exchange(&mut state.connection, words);
         match said {
-            // What Redis refuses, it would refuse over another connection too.
+            // A refusal of Redis would be repeated over another connection.
             Ok(said) => said.map_err(|why| io::Error::other(format!("{}: it refuses: {why}", self.place()))),
             Err(error) => {
                 let why = format!("{}: {error}", self.place());
@@ -191,7 +191,7 @@ impl Bounded {
     }
 }
 
-/// What the kernel says of a socket's time limit is "try again".
+/// The kernel reports a socket's timeout as "try again".
 fn too_slow() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, format!("it did not respond within {} s", PATIENCE.as_secs()))
 }
@@ -389,7 +389,7 @@ mod tests {
         );
     }
 
-    /// Somebody has to be told soon, whatever comes by and by.
+    /// A failure must be reported soon, whatever arrives slowly.
     #[test]
     fn a_redis_that_does_not_get_to_an_end_is_given_up() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! What is known of each name, for `howdah status` and the metrics.
+//! State of each name, for `howdah status` and the metrics.
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 pub struct NameReport {
     /// The name.
     pub name: String,
-    /// Who vouches for it: `acme` or `local`.
+    /// Its authority: `acme` or `local`.
     pub source: &'static str,
     /// Until when its certificate is valid, in seconds since the epoch; none if there is none.
     pub until: Option<u64>,
@@ -23,7 +23,7 @@ pub struct NameReport {
     pub last_error: Option<String>,
 }
 
-/// All names. The manager writes, whoever is asked reads.
+/// All names. The manager writes it, `howdah status` reads it.
 #[derive(Debug, Default)]
 pub struct Report {
     names: Mutex<BTreeMap<String, NameReport>>,
@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What is known of each name, in their order.
+    /// State of each name, in order.
     #[must_use]
     pub fn names(&self) -> Vec<NameReport> {
         self.names.lock().values().cloned().collect()

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime};
 
-/// A lock in a Redis ends by itself after that time, so that a server which dies keeps nobody else from renewing; who has it
-/// extends it several times within.
+/// Lifetime of a lock in Redis, so that a server which dies does not keep others from renewing; the holder extends it
+/// several times within.
 const LOCK_LIFE: Duration = Duration::from_secs(30);
 const EXTEND: Duration = Duration::from_secs(8);
-/// What a server puts there for a while (challenges), should it never take it away.
+/// Lifetime of temporary data (challenges) in Redis, in case a server never removes it.
 const PASSING: Duration = Duration::from_secs(3600);
 
 /// Both only for the one who took the lock. `EVAL` is one step for Redis.
@@ -35,11 +35,11 @@ const REMOVE_PASSING: &[u8] = b"local names = redis.call('get', KEYS[2]) or ' ' 
     if from then redis.call('set', KEYS[2], string.sub(names, 1, from) .. string.sub(names, to + 1), 'PX', ARGV[2]) end \
     return redis.call('del', KEYS[1])";
 
-/// See above.
+/// The storage of certificates.
 #[derive(Debug, Clone)]
 pub(super) enum Storage {
     Directory(StateDir),
-    /// Keys begin with a text of their own. What is read also lies in a directory, for when Redis cannot be reached.
+    /// Keys have a common prefix. Data that was read is also kept in a directory, for when Redis cannot be reached.
     Redis {
         redis: Arc<Redis>,
         prefix: String,
@@ -91,7 +91,7 @@ impl Storage {
         }
     }
 
-    /// What is there; `None` if nothing is.
+    /// The stored data; `None` if there is none.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Directory(dir) => dir.read(name),
@@ -111,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// What is there, and where Redis cannot be reached what was read last. A Redis that has lost it gets the copy back.
+    /// The stored data, or the copy if Redis cannot be reached. A Redis that has lost it gets the copy back.
     pub(super) fn read_kept(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let read = self.read(name);
         let Self::Redis { redis, prefix, .. } = self else { return read };
@@ -132,7 +132,7 @@ impl Storage {
         }
     }
 
-    /// What was kept of it in the directory beside a Redis.
+    /// The copy in the directory of a Redis storage.
     pub(super) fn copy(&self, name: &str) -> Option<Vec<u8>> {
         self.copies()?.read(name).ok().flatten()
     }
@@ -223,7 +223,7 @@ impl Storage {
         }
     }
 
-    /// Takes a lock if nobody has it.
+    /// Takes a lock if it is free.
     pub(super) fn try_lock(&self, name: &str) -> io::Result<Option<Lock>> {
         match self {
             Self::Directory(dir) => Ok(dir.try_lock(name)?.map(Lock::Directory)),
@@ -265,14 +265,14 @@ fn try_lock(redis: &Arc<Redis>, key: String) -> io::Result<Option<Lock>> {
                 return;
             }
         }
-        // Otherwise it ends by itself.
+        // Otherwise it expires.
         let _ = redis.run(&[b"EVAL", REMOVE_OWN, b"1", key.as_bytes(), own.as_bytes()]);
     };
     std::thread::Builder::new().name("acme-lock".to_owned()).spawn(keep)?;
     Ok(Some(Lock::Redis(held)))
 }
 
-/// Whether it is ours now.
+/// `true` if it is ours now.
 fn take_lock(redis: &Redis, key: &str, own: &str) -> io::Result<bool> {
     let life = LOCK_LIFE.as_millis().to_string();
     let took = redis.run(&[b"SET", key.as_bytes(), own.as_bytes(), b"NX", b"PX", life.as_bytes()])?;
@@ -280,8 +280,8 @@ fn take_lock(redis: &Redis, key: &str, own: &str) -> io::Result<bool> {
     Ok(took != Value::Nothing || redis.run(&[b"GET", key.as_bytes()])? == Value::Bytes(own.into()))
 }
 
-/// False if another server has it. A Redis that cannot be reached gives it to nobody, and one that was away for longer than
-/// the lock's life gives it back to whoever comes first.
+/// `false` if another server has it. An unreachable Redis gives it to no one, and one that was away for longer than the
+/// lock's life gives it to the first that asks.
 fn extend_lock(redis: &Redis, key: &str, own: &str) -> bool {
     let life = LOCK_LIFE.as_millis().to_string();
     match redis.run(&[b"EVAL", EXTEND_OWN, b"1", key.as_bytes(), own.as_bytes(), life.as_bytes()]) {

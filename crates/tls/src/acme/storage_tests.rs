@@ -1,4 +1,4 @@
-//! What servers share, in a real Redis: whose a lock is, when it ends, and what becomes of what Redis has lost.
+//! State that servers share in a real Redis: owners and ends of locks, and recovery of lost data.
 
 use super::*;
 use howdah_skip::skip;
@@ -72,7 +72,7 @@ fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
     let held = one.try_lock("l").unwrap().unwrap();
     assert!(two.try_lock("l").unwrap().is_none() && one.try_lock("l").unwrap().is_none());
     assert!(two.try_lock("other").unwrap().is_some());
-    // Should this server be killed now, it would end by itself.
+    // If this server were killed now, it would expire.
     let Value::Number(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
     assert!(left > 0 && left <= LOCK_LIFE.as_millis() as i64, "{left}");
     drop(held);
@@ -91,7 +91,7 @@ fn a_lock_that_another_server_has_taken_over_is_left_alone() {
     let Storage::Redis { redis, .. } = server.storage(dirs[1].path()) else { panic!("no Redis") };
     assert!(take_lock(&redis, KEY, "own").unwrap() && extend_lock(&redis, KEY, "own"));
     assert!(!take_lock(&redis, KEY, "other").unwrap());
-    // It had ended, and nobody has it: it is ours again.
+    // It had expired and is free: it is ours again.
     server.says(&["DEL", KEY]);
     assert!(extend_lock(&redis, KEY, "own"));
     assert_eq!(server.says(&["GET", KEY]), Value::Bytes(b"own".to_vec()));
@@ -115,7 +115,7 @@ fn what_a_redis_has_lost_comes_back_and_what_it_has_is_newer_than_a_copy() {
     server.says(&["FLUSHALL"]);
     assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
     assert_eq!(two.read("a").unwrap().unwrap(), b"second");
-    // What was removed on purpose does not come back from here.
+    // Data removed on purpose does not come back from here.
     one.remove("a");
     assert_eq!(one.read_kept("a").unwrap(), None);
     drop(server);

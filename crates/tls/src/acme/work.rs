@@ -1,4 +1,4 @@
-//! What is done for one name at a time, beside all others: load, order, ask the authority when to renew.
+//! Work on one name at a time, concurrently with others: load, order, ask the authority for its renewal time.
 
 use crate::acme::allow::{self, Verdict};
 use crate::acme::blocking::blocking;
@@ -20,10 +20,10 @@ use tokio::task::spawn_blocking;
 
 /// The authority is asked again about a certificate after what it says, within these.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
-/// The same after it could not be asked.
+/// Pause after a failed question.
 const ASK_LATER: Duration = Duration::from_secs(3600);
 
-/// What all work shares.
+/// State shared by all work.
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) store: Arc<Store>,
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) client: Mutex<Option<Client>>,
 }
 
-/// What is to be done for a name.
+/// Work on a name.
 pub(super) enum Task {
     /// Get a certificate, or the one that another server has got.
     Order {
@@ -47,13 +47,13 @@ pub(super) enum Task {
         replaced: Option<CertificateDer<'static>>,
         failures: u32,
     },
-    /// Ask whether a name that nobody listed may have one.
+    /// Check whether an unlisted name may have one.
     Ask,
     /// Ask the authority when this one should be renewed (ARI, RFC 9773).
     Inquire(CertificateDer<'static>),
 }
 
-/// What came of it.
+/// Result of work.
 pub(super) enum Outcome {
     /// A certificate; `ordered` says that it is new.
     Have { found: Found, ordered: bool },
@@ -63,7 +63,7 @@ pub(super) enum Outcome {
     Failed(Failure),
     /// It may have one.
     Allowed,
-    /// Nobody allows it.
+    /// It is not allowed.
     Refused(Verdict),
     /// When to renew, and when to ask about that again.
     Window { renew_at: SystemTime, ask_at: SystemTime },
@@ -99,7 +99,7 @@ impl Shared {
     ) -> Result<Outcome, Failure> {
         let (kept, owned) = (self.kept.clone(), name.to_owned());
         let locked = blocking(move || match kept.try_lock(&owned) {
-            // Who waited for the lock, or has not looked for a while, may find that it is done.
+            // A server that waited for the lock, or has not checked for a while, may find that it is done.
             Ok(Some(_))
                 if kept.version(&owned).is_ok_and(|version| version != known)
                     && let Some(found) = kept.load(&owned) =>
