@@ -120,10 +120,10 @@ impl Upstream {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
-    /// A `[[route]]` that hands all below `/p/` on to it, for `Setup::setting`.
+    /// A `[[rule]]` that hands all below `/p/` on to it, for `Setup::setting`.
     #[must_use]
     pub fn route(&self) -> String {
-        format!("[{{ match = \"/p/*\", proxy = \"{}\" }}]", self.url())
+        format!("[{{ path = \"/p/*\", proxy = \"{}\" }}]", self.url())
     }
 
     /// Connections so far.

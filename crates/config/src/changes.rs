@@ -92,7 +92,6 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let said = |name: &str| Change { what: name.to_owned(), how: "changed".to_owned(), waits: false };
     if settings.sites.is_empty() || old.sites.is_empty() {
         changes.extend((old.rules != settings.rules).then(|| said("rules")));
-        changes.extend((old.routes != settings.routes).then(|| said("routes")));
     }
     let addresses = |settings: &Settings| settings.listen.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     let (before, after) = (addresses(old), addresses(settings));
@@ -255,9 +254,6 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     let mut said = |name: &str| all.push(Differs { name: name.to_owned(), how: "changed".to_owned() });
     if old.rules != new.rules {
         said("rules");
-    }
-    if old.routes != new.routes {
-        said("routes");
     }
     all.extend(differing("http", old.http.shown(), new.http.shown()));
     all.extend(differing("static", old.static_files.shown(), new.static_files.shown()));

@@ -1,44 +1,12 @@
 //! Checks of proxies: names that match, and values that could not work.
 
-use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::settings_proxy::ProxySettings;
-use crate::settings_route::Route;
 use crate::source::Source;
-use crate::strict::nearest;
 
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
-    let names: Vec<&str> = settings.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
-    routes("route", &settings.routes, &names, source);
-    for site in &settings.sites {
-        let section = format!("site.{}.route", site.name);
-        // Else it has those of the top level.
-        if source.origins.of(&format!("{section}[0].match")) != Origin::Default {
-            routes(&section, &site.routes, &names, source);
-        }
-    }
     for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
         self::proxy(proxy, source);
-    }
-}
-
-fn routes(section: &str, routes: &[Route], names: &[&str], source: &mut Source<'_>) {
-    for (at, route) in routes.iter().enumerate() {
-        let Some(proxy) = route.proxy.as_deref() else { continue };
-        let name = format!("{section}[{at}].proxy");
-        if !names.contains(&proxy) {
-            let advice = nearest(proxy, names).map_or_else(
-                || "; an address is written \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/PATH\"".to_owned(),
-                |near| format!("; did you mean \"{near}\"?"),
-            );
-            source.object(&name, format!("there is no section [proxy.{proxy}]{advice}"));
-        }
-        if source.origins.of(&format!("{section}[{at}].pool")) != Origin::Default {
-            source.object(&name, "a route has a `pool` or a `proxy`, not both".to_owned());
-        }
-        if route.workers > 0 || route.weight > 1 {
-            source.object(&name, "`workers` and `weight` are about pools; leave them out".to_owned());
-        }
     }
 }
 

@@ -113,15 +113,13 @@ fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
 
 fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     let names: Vec<&str> = settings.pools.iter().map(|pool| pool.name.as_str()).collect();
-    let routed = site.routes.iter().enumerate().map(|(at, route)| (format!("route[{at}].pool"), route.pool.as_str()));
-    for (key, pool) in routed.chain([("pool".to_owned(), site.pool.as_str())]) {
-        if !names.contains(&pool) {
-            let advice = match nearest(pool, &names) {
-                Some(near) => format!("; did you mean \"{near}\"?"),
-                None => format!("; there is {}", names.join(", ")),
-            };
-            site.object(&key, format!("there is no pool \"{pool}\"{advice}"), source);
-        }
+    let pool = site.pool.as_str();
+    if !names.contains(&pool) {
+        let advice = match nearest(pool, &names) {
+            Some(near) => format!("; did you mean \"{near}\"?"),
+            None => format!("; there is {}", names.join(", ")),
+        };
+        site.object("pool", format!("there is no pool \"{pool}\"{advice}"), source);
     }
 }
 

@@ -35,8 +35,6 @@ pub enum Kind {
     Workers,
     /// Permissions of a file, in octal.
     Mode,
-    /// A pattern of request paths.
-    Pattern,
     /// A pattern of file names.
     NamePattern,
     /// A host, or a pattern of hosts.
@@ -78,7 +76,6 @@ impl Kind {
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Workers => "a number of workers (4) or a range (\"2-8\"), at most 4096".to_owned(),
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
-            Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
             Self::Host => "a host without a port (\"example.org\", \"*.example.org\", \"192.0.2.1\", \"[2001:db8::1]\") or \"default\""
                 .to_owned(),

@@ -10,11 +10,10 @@ use crate::check_users;
 use crate::choice::RootLinks;
 use crate::cli::ServeFlags;
 use crate::detected;
-use crate::document::Tree;
 use crate::file::File;
 use crate::load_proxies;
-use crate::load_rules;
-use crate::load_sites::{self, Gathered, make_absolute, sites_of};
+use crate::load_rules::{self, Gathered};
+use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::recipe;
@@ -27,7 +26,7 @@ use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
-use crate::source::{Source, Surroundings, absolute, find};
+use crate::source::{Source, Surroundings, absolute};
 use crate::strict;
 use crate::{check_acme, check_telemetry};
 use howdah_budget::machine;
@@ -130,14 +129,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
     let mut pools = vec![default];
     pools.extend(load_sites::read_pools(source, &files, &sites));
     let mut gathered = Gathered { proxies: load_proxies::read(source), shares: 0 };
-    let list = find(source.section(""), "route").map(|entry| &entry.node.tree);
-    let routes = match (main, list) {
-        (Some(file), Some(Tree::List(items))) => load_sites::read_routes(source, file, items, "route", &mut gathered),
-        _ => Vec::new(),
-    };
     let mut settings = Settings {
         pools,
-        routes,
         http: HttpSettings::read(source),
         tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
@@ -153,8 +146,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         detected::take(found, &mut settings, source);
     }
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
-    settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered.proxies)
-        .unwrap_or_default();
+    settings.rules =
+        load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered).unwrap_or_default();
     settings.sites = load_sites::read_sites(source, &sites, &settings, &mut gathered);
     settings.proxies = gathered.proxies;
     settings

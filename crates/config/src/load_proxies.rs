@@ -1,4 +1,4 @@
-//! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a route.
+//! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a rule.
 
 use crate::document::Tree;
 use crate::settings_proxy::ProxySettings;
@@ -17,7 +17,7 @@ pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
     proxies
 }
 
-/// The name of a route's proxy: an address instead of a name makes one, shared by all routes with that address.
+/// The name of a rule's proxy: an address instead of a name makes one, shared by all rules with that address.
 pub(crate) fn named(text: String, proxies: &mut Vec<ProxySettings>) -> String {
     let Ok(address) = text.parse() else { return text };
     let proxy = ProxySettings::to(address);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use howdah_rules::{Action, Problem, Rule, Rules, Value};
+use howdah_rules::{Action, Problem, Route, Rule, Rules, Share, Value};
 
 use crate::document::{self, Entry, Node, Tree, quoted};
 use crate::file::File;
@@ -24,13 +24,32 @@ pub(crate) struct Written<'a> {
     pub(crate) section: &'a str,
 }
 
+/// What the rules of all sites have one list of.
+pub(crate) struct Gathered {
+    /// The sections, and the addresses that stand in a rule.
+    pub(crate) proxies: Vec<ProxySettings>,
+    /// How many routes have a share.
+    pub(crate) shares: u16,
+}
+
+impl Gathered {
+    /// Numbers a route's share among those of all sites.
+    fn number(&mut self, route: &mut Arc<Route>) {
+        if let Some(share) = route.share {
+            let share = Share { number: self.shares, ..share };
+            *route = Arc::new(Route { share: Some(share), ..(**route).clone() });
+            self.shares = self.shares.saturating_add(1);
+        }
+    }
+}
+
 /// Reads the rules of the top level or a site: those of its application first. None: it says nothing.
 pub(crate) fn read(
     source: &mut Source<'_>,
     written: Written<'_>,
     app: Option<&str>,
     pools: &[PoolSettings],
-    proxies: &mut Vec<ProxySettings>,
+    gathered: &mut Gathered,
 ) -> Option<SiteRules> {
     let Written { file, own, section } = written;
     let list = find(own, "rule");
@@ -69,9 +88,12 @@ pub(crate) fn read(
     }
     for rule in &mut rules {
         for action in &mut rule.actions {
+            if let Action::Route(route) = action {
+                gathered.number(route);
+            }
             let Action::Proxy(named) = action else { continue };
-            *named = load_proxies::named(named.to_string(), proxies).into();
-            if !proxies.iter().any(|known| *known.name == **named) {
+            *named = load_proxies::named(named.to_string(), &mut gathered.proxies).into();
+            if !gathered.proxies.iter().any(|known| *known.name == **named) {
                 let message =
                     format!("there is no proxy \"{named}\"; make one with [proxy.{named}], or write an address");
                 source.error(at(rule.line), &format!("{section}rule.proxy"), message);
@@ -94,7 +116,23 @@ pub(crate) fn read(
 }
 
 impl SiteRules {
-    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not checked.
+    /// These rules, with other names for pools.
+    #[must_use]
+    pub(crate) fn with_pools(&self, name: impl Fn(&str) -> String) -> Self {
+        if self.pools().all(|pool| name(pool) == pool) {
+            return self.clone();
+        }
+        let mut rules = self.rules().to_vec();
+        for action in rules.iter_mut().flat_map(|rule| &mut rule.actions) {
+            if let Action::Pool(pool) = action {
+                *pool = name(pool).into();
+            }
+        }
+        // They were compiled before, so nothing is wrong with them.
+        Self { compiled: Arc::new(Rules::new(rules).unwrap_or_default()), written: self.written.clone() }
+    }
+
+    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not looked for.
     ///
     /// # Errors
     /// Mistakes in the others.

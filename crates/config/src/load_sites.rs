@@ -1,4 +1,4 @@
-//! Reads sites, from `howdah.toml` and from site files, with their pools and routes.
+//! Reads sites, from `howdah.toml` and from site files, with their pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,13 +7,10 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
-use crate::load_proxies;
-use crate::load_rules;
+use crate::load_rules::{self, Gathered};
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
-use crate::settings_proxy::ProxySettings;
-use crate::settings_route::{Route, RouteKeys};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
 use crate::settings_tls::TlsSettings;
@@ -220,7 +217,7 @@ fn read_site<'a>(
     });
     let app = find(site.entries, "app").and(found.app.clone());
     let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
-    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools, &mut gathered.proxies) {
+    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools, gathered) {
         found.rules = rules;
     }
     let part = |key: &str| (format!("{section}.{key}"), site.section(key));
@@ -238,60 +235,5 @@ fn read_site<'a>(
     // Those of the top level are for all sites, by the names in them.
     let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
     found.tls = source.with_own(file, name, own, |source| TlsSettings::read_over(&base, source));
-    if let Some(Entry { node: Node { tree: Tree::List(items), .. }, .. }) = find(site.entries, "route") {
-        found.routes = read_routes(source, file, items, &format!("{section}.route"), gathered);
-    }
     found
-}
-
-/// Lists shared by the routes of all sites.
-pub(crate) struct Gathered {
-    /// The sections, and the addresses that stand in a route.
-    pub(crate) proxies: Vec<ProxySettings>,
-    /// Number of routes with a share.
-    pub(crate) shares: usize,
-}
-
-/// Reads routes. One that is not complete is reported, and kept so that the others keep their numbers.
-pub(crate) fn read_routes<'a>(
-    source: &mut Source<'a>,
-    file: &'a File,
-    items: &'a [Node],
-    section: &str,
-    gathered: &mut Gathered,
-) -> Vec<Route> {
-    let mut routes = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let name = format!("{section}[{at}]");
-        let own = entries(item);
-        let keys = source.alone(file, name.clone(), own, RouteKeys::read);
-        let pattern = keys.pattern.unwrap_or_default();
-        let mut route = Route {
-            name: keys.name.unwrap_or_else(|| pattern.as_str().to_owned()),
-            pattern,
-            pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
-            workers: keys.workers,
-            weight: keys.weight,
-            slow_log_after: keys.slow_log_after,
-            proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
-            share: None,
-        };
-        if route.has_share() {
-            route.share = u16::try_from(gathered.shares).ok();
-            gathered.shares += 1;
-        }
-        routes.push(route);
-        let is_there = |key: &str| {
-            find(own, key).is_some_and(|entry| !matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
-        };
-        let missing = |row: &&crate::row::Row| {
-            let required = row.key == "match" || (row.key == "pool" && !is_there("proxy"));
-            required && !is_there(row.key)
-        };
-        for row in RouteKeys::ROWS.iter().filter(missing) {
-            let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);
-            source.error(Some(file.line(item.line)), &format!("{name}.{}", row.key), message);
-        }
-    }
-    routes
 }

@@ -14,7 +14,6 @@ use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PoolSettings, Settings};
 use crate::settings_proxy::ProxySettings;
-use crate::settings_route::RouteKeys;
 use crate::settings_site::SiteKeys;
 use crate::strict::SECTIONS;
 
@@ -125,8 +124,7 @@ fn settings_page() -> String {
     for (name, rows) in SECTIONS {
         part(&mut page, &format!("[{name}]"), "", rows);
     }
-    part(&mut page, "[[route]]", "Which request paths go to which pool; the first match wins.", RouteKeys::ROWS);
-    part(&mut page, "[proxy.NAME]", "Servers that a route hands requests on to.", ProxySettings::ROWS);
+    part(&mut page, "[proxy.NAME]", "Servers that a rule hands requests on to.", ProxySettings::ROWS);
     part(&mut page, "[[site]]", "A site for some hosts.", SiteKeys::ROWS);
     section(&mut page, "[[rule]]");
     text(&mut page, "What is done with which requests: all of a rule's conditions must hold.");

@@ -11,7 +11,6 @@ use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_proxy::ProxySettings;
-use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::sites::own_row;
@@ -54,16 +53,11 @@ pub fn settings_page() -> String {
     );
     rows(&mut page, PoolSettings::ROWS);
     page.push_str(
-        "## `[[route]]`\n\nWhich request paths go to which pool; the first match wins, and what matches none goes to the \
-         pool `default`.\n\n```toml\n[pool.api]\nmode = \"worker\"\nscript = \"api.php\"\n\n[[route]]\nmatch = \"/api/*\"\n\
-         pool = \"api\"\n```\n\n",
-    );
-    rows(&mut page, RouteKeys::ROWS);
-    page.push_str(
-        "## `[[rule]]`\n\nWhat is done with which requests, in the order written: all of a rule's conditions must hold, and a \
-         rewrite is seen by the rules behind it. The guide (`docs/guide/rules.md`) explains them. A site may have its own as \
+        "## `[[rule]]`\n\nWhat is done with which requests, and which pool or server gets them. Rules are followed in the order \
+         written: all of a rule's conditions must hold, what a later rule says counts more, and a rewrite is seen by the \
+         rules behind it. The guide (`docs/guide/rules.md`) explains them. A site may have its own as \
          `[[site.rule]]`; then those of the top level are not its.\n\n```toml\n[[rule]]\npath = \"/uploads/*\"\nphp = \
-         false\n```\n\n",
+         false\n\n[[rule]]\npath = \"/api/*\"\npool = \"api\"\n```\n\n",
     );
     for (part, title) in [(Part::Condition, "Conditions"), (Part::Action, "Actions"), (Part::Rule, "The rule itself")] {
         let _ = writeln!(page, "**{title}**\n");
@@ -73,15 +67,15 @@ pub fn settings_page() -> String {
         page.push('\n');
     }
     page.push_str(
-        "## `[proxy.NAME]`\n\nServers that a `[[route]]` hands requests on to, by this name; see the guide \
-         [docs/guide/proxy.md](../guide/proxy.md). A route may also name an address in its place: then all of these have \
+        "## `[proxy.NAME]`\n\nServers that a `[[rule]]` hands requests on to, by this name; see the guide \
+         [docs/guide/proxy.md](../guide/proxy.md). A rule may also name an address in its place: then all of these have \
          their defaults.\n\n```toml\n[proxy.app]\nto = [\"http://10.0.0.1:3000\", \"http://10.0.0.2:3000\"]\n\n\
-         [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n```\n\n",
+         [[rule]]\npath = \"/app/*\"\nproxy = \"app\"\n```\n\n",
     );
     rows(&mut page, ProxySettings::ROWS);
     page.push_str(
         "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
-         `server_name`, `app`, `htaccess`, `htaccess_unknown` and `root_links`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
+         `server_name`, `app`, `htaccess`, `htaccess_unknown` and `root_links`, its own `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
          `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
          and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
          level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
@@ -215,8 +209,8 @@ pub fn example_file() -> String {
     }
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
-         #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there; the first match wins\n\
-         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in files of their own (see `sites`):\n\
+         #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there\n\
+         #[[rule]]\n#path = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in files of their own (see `sites`):\n\
          # [[site]]\n# hosts = [\"shop.example\", \"*.shop.example\"]\n# root = \"/srv/shop/public\"\n# [site.pool]\n# user = \"shop\"\n",
     );
     page
@@ -269,10 +263,6 @@ pub fn schema() -> String {
         json!({ "type": "object", "propertyNames": names, "additionalProperties": proxy, "description": "Servers that requests are handed on to, by name." }),
     );
     top.insert(
-        "route".to_owned(),
-        json!({ "type": "array", "items": route(), "description": "Which paths go to which pool." }),
-    );
-    top.insert(
         "rule".to_owned(),
         json!({ "type": "array", "items": rule(), "description": "What is done with which requests." }),
     );
@@ -319,14 +309,6 @@ fn pools() -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": pool(), "description": "Further pools, by name." })
 }
 
-/// A `[[route]]`.
-fn route() -> Json {
-    let mut route = object(properties(&[RouteKeys::ROWS]));
-    route["required"] = json!(["match"]);
-    route["anyOf"] = json!([{ "required": ["pool"] }, { "required": ["proxy"] }]);
-    route
-}
-
 /// A `[[rule]]`. What its values look like is checked by the server alone.
 fn rule() -> Json {
     let keys = KEYS
@@ -345,7 +327,6 @@ fn site() -> Json {
     }
     let name = json!({ "type": "string" });
     keys.insert("pool".to_owned(), json!({ "anyOf": [name, pool()] }));
-    keys.insert("route".to_owned(), json!({ "type": "array", "items": route() }));
     keys.insert("rule".to_owned(), json!({ "type": "array", "items": rule() }));
     let mut site = object(keys);
     site["required"] = json!(["hosts"]);
@@ -400,7 +381,6 @@ fn kind(kind: Kind) -> Json {
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 0 }),
         Kind::NamePattern => json!({ "type": "string", "pattern": "^!?[^/]+$" }),
-        Kind::Pattern => json!({ "type": "string", "pattern": "^/" }),
         Kind::List(of) => {
             let item = self::kind(*of);
             json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })

@@ -42,10 +42,10 @@ impl Row {
         (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
     }
 
-    /// `true` if it belongs to a repeatable section (`[[route]]`, `[proxy.NAME]`).
+    /// `true` if it belongs to a repeatable section (`[[site]]`, `[proxy.NAME]`).
     #[must_use]
     pub fn is_of_list(&self) -> bool {
-        matches!(self.section, "route" | "site" | "proxy")
+        matches!(self.section, "site" | "proxy")
     }
 
     /// The setting's full name: section and key.

@@ -1,4 +1,4 @@
-//! The settings that the program uses: the server as a whole, pools, routes. Final: everything is resolved and checked
+//! The settings that the program uses: the server as a whole, pools. Final: everything is resolved and checked
 //! before anyone reads it.
 
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use howdah_budget::machine;
+use howdah_rules::Share;
 
 use crate::address::ListenAddr;
 use crate::booted::Booted;
@@ -19,7 +20,6 @@ use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
-use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
@@ -142,9 +142,7 @@ settings! {
         sites: Vec<SiteSettings> = Vec::new();
         /// The files with sites that were read.
         site_files: Vec<PathBuf> = Vec::new();
-        /// Which paths go to which pool; the first match wins.
-        routes: Vec<Route> = Vec::new();
-        /// Rules, in the order written.
+        /// What is done with which requests, in the order written.
         rules: SiteRules = SiteRules::default();
         /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
         proxies: Vec<ProxySettings> = Vec::new();
@@ -338,22 +336,16 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// `true` if some requests of a pool are recorded in its slow log.
+    /// The shares of the routes of all sites, each at the position that its `number` says.
     #[must_use]
-    pub fn has_slow_log(&self, pool: &PoolSettings) -> bool {
-        let noted = |route: &&Route| route.pool == pool.name && route.proxy.is_none() && route.slow_log_after.is_some();
-        pool.slow_log_after.is_some() || self.shares().iter().any(noted)
-    }
-
-    /// The routes of all sites that have a share, each at the position that its `share` says.
-    #[must_use]
-    pub fn shares(&self) -> Vec<&Route> {
-        let sites = self.sites.iter().flat_map(|site| &site.routes);
-        let mut routes: Vec<&Route> = self.routes.iter().chain(sites).filter(|route| route.share.is_some()).collect();
-        routes.sort_by_key(|route| route.share);
-        // A site without routes has those of the top level.
-        routes.dedup_by_key(|route| route.share);
-        routes
+    pub fn shares(&self) -> Vec<Share> {
+        let routes = |rules: &SiteRules| rules.routes().iter().filter_map(|route| route.share).collect::<Vec<_>>();
+        let sites = self.sites.iter().flat_map(|site| routes(&site.rules));
+        let mut shares: Vec<Share> = routes(&self.rules).into_iter().chain(sites).collect();
+        shares.sort_by_key(|share| share.number);
+        // A site without rules has those of the top level.
+        shares.dedup_by_key(|share| share.number);
+        shares
     }
 }
 

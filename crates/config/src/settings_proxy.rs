@@ -8,7 +8,7 @@ use crate::table::settings;
 use crate::upstream_address::UpstreamAddr;
 
 settings! {
-    /// Other HTTP servers, all alike, to which routes hand requests on.
+    /// Other HTTP servers, all alike, to which rules hand requests on.
     pub struct ProxySettings at "proxy" {
         /// Upstream servers: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`. Required.
         ///

@@ -9,7 +9,6 @@ use crate::origin::Origin;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
-use crate::settings_route::Route;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -96,9 +95,7 @@ pub struct SiteSettings {
     pub htaccess: bool,
     /// Treatment of one with an unknown directive.
     pub htaccess_unknown: UnknownDirective,
-    /// Which paths go to which pool: its own routes, or those of the top level if it has none.
-    pub routes: Vec<Route>,
-    /// Rules: its own, or those of the top level if it has none.
+    /// What is done with which requests: its own rules, or those of the top level if it has none.
     pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.
     pub http: HttpSettings,
@@ -126,13 +123,6 @@ impl SiteSettings {
     /// `true` if some of its scripts run in this pool.
     #[must_use]
     pub fn uses(&self, pool: &str) -> bool {
-        self.pool == pool || self.routes.iter().any(|route| route.proxy.is_none() && route.pool == pool)
-    }
-
-    /// The name of the pool for a request path, and the position of its share in `Settings::shares`.
-    #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> (&str, Option<u16>) {
-        let route = self.routes.iter().find(|route| route.pattern.matches(path));
-        route.map_or((&self.pool, None), |route| (&route.pool, route.share))
+        self.pool == pool || self.rules.pools().any(|named| named == pool)
     }
 }

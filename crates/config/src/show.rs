@@ -10,7 +10,6 @@ use crate::origin::{Origin, Origins};
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings::{DEFAULT_POOL, PoolSettings};
-use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
 use crate::value::Value;
 
@@ -58,11 +57,10 @@ impl Loaded {
             page.section_of(&header, &format!("pool.{}", pool.name), rows);
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
-        // Those that are an address and nothing else are written out in their routes.
+        // Those that are an address and nothing else are written out in their rules.
         for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
             page.section(&format!("proxy.{}", proxy.name), proxy.shown());
         }
-        page.routes("route", &settings.routes);
         page.rules("rule", &settings.rules);
         for site in &settings.sites {
             page.site(site);
@@ -99,23 +97,6 @@ impl Page<'_> {
         self.rows(name, rows);
     }
 
-    fn routes(&mut self, section: &str, routes: &[Route]) {
-        for (at, route) in routes.iter().enumerate() {
-            let header = if section == "route" { "route" } else { "site.route" };
-            let _ = writeln!(self.text, "\n[[{header}]]");
-            let keys = RouteKeys {
-                pattern: Some(route.pattern.clone()),
-                name: Some(route.name.clone()).filter(|name| *name != route.pattern.as_str()),
-                pool: route.proxy.is_none().then(|| route.pool.clone()),
-                proxy: route.proxy.clone(),
-                workers: route.workers,
-                weight: route.weight,
-                slow_log_after: route.slow_log_after,
-            };
-            self.rows(&format!("{section}[{at}]"), keys.shown());
-        }
-    }
-
     /// Rules as they are written, and then in words, with those of an application among them.
     fn rules(&mut self, header: &str, rules: &SiteRules) {
         for rule in &rules.written {
@@ -125,7 +106,7 @@ impl Page<'_> {
             let _ = writeln!(self.text, "\n# The rules in their order, and what they do:");
         }
         for rule in rules.rules() {
-            let mut actions: Vec<String> = rule.actions.iter().map(howdah_rules::Action::describe).collect();
+            let mut actions: Vec<String> = rule.describe_actions();
             if rule.last {
                 actions.push("no further rule".to_owned());
             }
@@ -172,10 +153,6 @@ impl Page<'_> {
             if !own.is_empty() {
                 self.section_of(&format!("site.{name}"), &section, own);
             }
-        }
-        if site.routes.first().is_some_and(|_| self.origins.of(&format!("{section}.route[0].match")) != Origin::Default)
-        {
-            self.routes(&format!("{section}.route"), &site.routes);
         }
         if site.rules != *self.top_rules {
             self.rules("site.rule", &site.rules);

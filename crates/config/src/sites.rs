@@ -9,7 +9,6 @@ use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
-use crate::settings_route::Route;
 use crate::settings_site::SiteSettings;
 
 /// The row of a key of the top level that sites may say too.
@@ -36,7 +35,6 @@ impl Settings {
             root_links: self.root_links,
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
-            routes: self.routes.clone(),
             htaccess: self.htaccess,
             htaccess_unknown: self.htaccess_unknown,
             rules: self.rules.clone(),
@@ -98,7 +96,6 @@ impl Settings {
             })
             .collect();
         pools.sort_by_key(|pool| pool.name != DEFAULT_POOL);
-        let route = |route: &Route| Route { pool: renamed(&route.pool), ..route.clone() };
         let host = site.hosts.iter().find_map(|host| match host {
             HostPattern::Exact(name) => Some(name.clone()),
             HostPattern::Below(_) | HostPattern::Any => None,
@@ -117,8 +114,7 @@ impl Settings {
             server_name: site.server_name.clone().or(host),
             htaccess: site.htaccess,
             htaccess_unknown: site.htaccess_unknown,
-            routes: site.routes.iter().map(route).collect(),
-            rules: site.rules.clone(),
+            rules: site.rules.with_pools(renamed),
             http: site.http.clone(),
             static_files: site.static_files.clone(),
             compression: site.compression.clone(),

@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         result
     }
 
-    /// Reads a section of the file that has no other sources, as a `[[route]]`.
+    /// Reads a section of the file that has no other sources, as a `[[site]]`.
     pub(crate) fn alone<T>(
         &mut self,
         file: &'a File,

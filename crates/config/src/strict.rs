@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::document::{Entry, Node, Tree};
+use crate::document::{Entry, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
@@ -13,7 +13,6 @@ use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
-use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::settings_telemetry::TelemetrySettings;
@@ -44,13 +43,12 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
-    top.extend(["pool", "proxy", "route", "rule", "site"]);
+    top.extend(["pool", "proxy", "rule", "site"]);
     found.keys("", entries(&file.root), &top);
     for entry in entries(&file.root) {
         match entry.key.as_str() {
             "pool" => found.pools(entry),
             "proxy" => found.proxies(entry),
-            "route" => found.routes("", entry),
             "site" => found.sites(entry),
             key => {
                 if let Some((name, rows)) = SECTIONS.iter().find(|(name, _)| *name == key) {
@@ -192,11 +190,10 @@ impl Finder<'_> {
         let mut known = keys(&[SiteKeys::ROWS]);
         known.extend(OWN_KEYS);
         known.extend(SITE_SECTIONS.iter().map(|(name, ..)| *name));
-        known.extend(["route", "rule", OWN_POOL]);
+        known.extend(["rule", OWN_POOL]);
         self.keys(&section, entries, &known);
         for entry in entries {
             match entry.key.as_str() {
-                "route" => self.routes(&format!("{section}."), entry),
                 OWN_POOL => self.pool(&format!("{section}.pool"), entry, &pool_keys()),
                 key => {
                     if let Some((name, rows, allowed)) = SITE_SECTIONS.iter().find(|(name, ..)| *name == key) {
@@ -223,23 +220,6 @@ impl Finder<'_> {
                 self.error(proxy.line, format!("[{name}]"), message.to_owned());
             }
             self.section(&name, proxy, &known);
-        }
-    }
-
-    fn routes(&mut self, section: &str, entry: &Entry) {
-        let known = keys(&[RouteKeys::ROWS]);
-        let items: &[Node] = if let Tree::List(items) = &entry.node.tree { items } else { &[] };
-        if !matches!(entry.node.tree, Tree::List(_)) {
-            let message = "expected sections [[route]], each with match and pool or proxy (two brackets)";
-            self.error(entry.line, format!("{section}route"), message.to_owned());
-        }
-        for item in items {
-            match &item.tree {
-                Tree::Table(entries) => self.keys(&format!("[{section}route]"), entries, &known),
-                _ => {
-                    self.error(item.line, "route".to_owned(), format!("expected [[route]], found {}", item.describe()))
-                }
-            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::choice::{
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
-use crate::pattern::{NamePattern, PathPattern};
+use crate::pattern::NamePattern;
 use crate::secret::{HIDDEN, Secret, without_password};
 use crate::upstream_address::UpstreamAddr;
 
@@ -165,7 +165,7 @@ macro_rules! optional {
 
             fn from_node(node: &Node) -> Option<Self> {
                 if matches!(&node.tree, Tree::Text(text) if text.is_empty()) {
-                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode).then_some(None);
+                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Mode).then_some(None);
                 }
                 let value = <$ty as Value>::from_node(node)?;
                 Some(if $is_none(&value) { None } else { Some(value) })
@@ -195,7 +195,6 @@ optional! {
     String: "\"\"", String::is_empty;
     PathBuf: "\"\"", |_: &PathBuf| false;
     Secret: "\"\"", Secret::is_none;
-    PathPattern: "\"\"", |_: &PathPattern| false;
 }
 
 /// Enums written as words.
@@ -273,18 +272,6 @@ impl Value for UpstreamAddr {
 
     fn show(&self) -> String {
         quoted(&self.to_string())
-    }
-}
-
-impl Value for PathPattern {
-    const KIND: Kind = Kind::Pattern;
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::new(text)
-    }
-
-    fn show(&self) -> String {
-        quoted(self.as_str())
     }
 }
 

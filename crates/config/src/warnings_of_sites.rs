@@ -72,7 +72,7 @@ impl Loaded {
         self.closed_root(site).or_else(|| {
             let pool = self.settings.pool(&site.pool)?;
             // They may serve what is not in the root.
-            let is_elsewhere = !site.rules.is_empty() || !site.routes.is_empty() || site.htaccess;
+            let is_elsewhere = !site.rules.is_empty() || site.htaccess;
             if is_elsewhere || pool.script.is_some() || pool.boot.is_some() {
                 return None;
             }

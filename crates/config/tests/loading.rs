@@ -116,12 +116,9 @@ level = "info"
 mode = "worker"
 scrpt = "a.php"
 
-[[route]]
-match = "/api/*"
+[[rule]]
+path = "/api/*"
 pool = "apo"
-
-[[route]]
-match = "x"
 "#,
     );
     let expected = [
@@ -139,9 +136,7 @@ match = "x"
         "howdah.toml:15: logs: unknown key; did you mean log?",
         "howdah.toml:19: [pool.api] mode: mode \"worker\" needs a script; for example: script = \"worker.php\"",
         "howdah.toml:20: [pool.api] scrpt: unknown key; did you mean script?",
-        "howdah.toml:24: [route[0]] pool: there is no pool \"apo\"; did you mean \"api\"?",
-        "howdah.toml:26: [route[1]] pool: is required in each [[route]]; for example: pool = \"api\"",
-        "howdah.toml:27: [route[1]] match: expected a path pattern that starts with \"/\", found \"x\"; for example: match = \"/api/*\"",
+        "howdah.toml:22: [rule] pool: there is no pool \"apo\"; make one with [pool.apo]",
     ];
     assert_eq!(site.errors(), expected);
 }
@@ -253,11 +248,11 @@ workers = 5
 ini = { memory_limit = "256M" }
 [pool.slow-jobs]
 deadline = "10m"
-[[route]]
-match = "/api/*"
+[[rule]]
+path = "/api/*"
 pool = "api"
-[[route]]
-match = "/*/jobs"
+[[rule]]
+path = "/*/jobs"
 pool = "slow-jobs"
 "#,
     );
@@ -271,9 +266,7 @@ pool = "slow-jobs"
     let slow = settings.pool("slow-jobs").unwrap();
     assert_eq!((slow.mode, slow.workers.max, slow.deadline), (Mode::Classic, 3, Some(Duration::from_secs(600))));
     assert_eq!(settings.pools[0].php.ini["memory_limit"], "64M");
-    let site = settings.top_level_site();
-    let pool_for = |path: &str| site.pool_for(path.as_bytes()).0;
-    assert_eq!((pool_for("/api/x"), pool_for("/a/jobs"), pool_for("/api")), ("api", "slow-jobs", "default"));
+    assert_eq!(settings.rules.pools().collect::<Vec<_>>(), ["api", "slow-jobs"]);
     assert_eq!(origins.of("pool.api.workers").to_string(), "howdah.toml:10");
     assert_eq!(origins.of("pool.slow-jobs.workers").to_string(), "howdah.toml:2");
     assert_eq!(origins.of("pool.slow-jobs.mode"), Origin::Default);
@@ -384,7 +377,7 @@ fn each_pool_names_its_version_of_php() {
 #[test]
 fn what_check_prints_says_the_same_again() {
     let mut site = Site::new(
-        "queue = 9\n[php.ini]\na = \"x\\\"y\"\n[pool.api]\nworkers = 5\nini = { \"b.c\" = 2 }\n[[route]]\nmatch = \"/api/*\"\npool = \"api\"\n",
+        "queue = 9\n[php.ini]\na = \"x\\\"y\"\n[pool.api]\nworkers = 5\nini = { \"b.c\" = 2 }\n[[rule]]\npath = \"/api/*\"\npool = \"api\"\n",
     );
     site.flags.set("grace", "90");
     let loaded = site.load().unwrap();
@@ -468,22 +461,21 @@ fn limits_that_cannot_be_are_reported() {
 fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     let site = Site::new(
         "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nmax_fails = 1\n\
-         [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n\
-         [[route]]\nmatch = \"/x/*\"\nproxy = \"http://c:2\"\n[[route]]\nmatch = \"/y/*\"\nproxy = \"http://c:2\"\n",
+         [[rule]]\npath = \"/app/*\"\nproxy = \"app\"\n\
+         [[rule]]\npath = \"/x/*\"\nproxy = \"http://c:2\"\n[[rule]]\npath = \"/y/*\"\nproxy = \"http://c:2\"\n",
     );
     let settings = site.load().unwrap().settings;
     let named: Vec<_> = settings.proxies.iter().map(|proxy| (proxy.name.as_str(), proxy.to.len())).collect();
     assert_eq!(named, [("app", 2), ("http://c:2", 1)]);
-    let found: Vec<_> = settings.routes.iter().map(|route| route.proxy.as_deref().unwrap_or_default()).collect();
-    assert_eq!(found, ["app", "http://c:2", "http://c:2"]);
+    let found: Vec<_> = settings.rules.routes().iter().map(|route| &*route.name).collect();
+    assert_eq!(found, ["/app/*", "/x/*", "/y/*"]);
     assert_eq!(settings.proxies[0].max_fails, 1);
 
     let site = Site::new(
         "[proxy.app]\nidle_timeout = 0\nhealth = \"x\"\nca = \"none.pem\"\nupgrade = \"a b\"\n\
          [proxy.\"a b\"]\nto = \"ftp://a\"\nnone = 1\n\
-         [[route]]\nmatch = \"/1/*\"\nproxy = \"ap\"\n\
-         [[route]]\nmatch = \"/2/*\"\nproxy = \"127.0.0.1:3000\"\nworkers = 1\n\
-         [[route]]\nmatch = \"/3/*\"\nproxy = \"app\"\npool = \"default\"\n[[route]]\nmatch = \"/4/*\"\n",
+         [[rule]]\npath = \"/1/*\"\nproxy = \"ap\"\n\
+         [[rule]]\npath = \"/2/*\"\nproxy = \"127.0.0.1:3000\"\n",
     );
     let errors = site.errors();
     for expected in [
@@ -495,11 +487,7 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
         "a proxy's name is made of letters",
         "expected a server",
         "unknown key",
-        "there is no section [proxy.ap]; did you mean \"app\"?",
-        "there is no section [proxy.127.0.0.1:3000]; an address is written",
-        "`workers` and `weight` are about pools",
-        "a route has a `pool` or a `proxy`, not both",
-        "pool: is required in each [[route]]",
+        "there is no proxy \"ap\"; make one with [proxy.ap], or write an address",
     ] {
         assert!(errors.iter().any(|error| error.contains(expected)), "{expected} is not in\n{}", errors.join("\n"));
     }
@@ -515,6 +503,8 @@ fn names_of_other_servers_and_slips_have_an_answer() {
         ("[lgo]\nlevel = \"info\"\n", "lgo: unknown key; did you mean log?"),
         ("workers = 5000\n", "at most 4096, found 5000"),
         ("listen = 99999\n", "listen: expected an address"),
+        ("[[route]]\nmatch = \"/x\"\n", "route: unknown key; here it is [[rule]] with `path` for `match`"),
+        ("[[rule]]\nmatch = \"/x\"\nweight = 2\n", "is not a key of a rule, did you mean `path`?"),
         ("[[rule]]\npath = \"/x\"\nreturn = 404\n", "is not a key of a rule, did you mean `status` or `redirect`?"),
         ("[[rule]]\npath = \"/x\"\nlocation = \"/y\"\n", "is not a key of a rule, did you mean `path`?"),
     ] {

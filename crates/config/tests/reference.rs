@@ -89,11 +89,11 @@ fn the_example_file_says_the_defaults() {
     loaded.settings.http.max_connections = defaults.http.max_connections;
     let api = loaded.settings.pool("api").unwrap();
     assert_eq!((api.workers.max, api.php.ini["memory_limit"].as_str()), (2, "64M"));
-    assert_eq!(loaded.settings.routes[0].pool, "api");
+    assert_eq!(loaded.settings.rules.pools().collect::<Vec<_>>(), ["api"]);
     assert_eq!(
         Settings {
             pools: loaded.settings.pools[..1].to_vec(),
-            routes: Vec::new(),
+            rules: Default::default(),
             config_file: None,
             ..loaded.settings
         },

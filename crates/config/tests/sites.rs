@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use howdah_config::{ByteSize, ConfigErrors, HostPattern, Loaded, ServeFlags, Settings, Surroundings, load_in};
+use howdah_config::{
+    ByteSize, ConfigErrors, HostPattern, Loaded, ServeFlags, Settings, SiteSettings, Surroundings, load_in,
+};
 
 /// A directory with these files and a directory for each root, to load settings in.
 struct Files(tempfile::TempDir);
@@ -65,8 +67,8 @@ dotfiles = true
 x_accel_redirect = { "/one/" = "/usr" }
 [pool.api]
 workers = 2
-[[route]]
-match = "/api/*"
+[[rule]]
+path = "/api/*"
 pool = "api"
 weight = 3
 
@@ -81,8 +83,8 @@ x_accel_redirect = { "/two/" = "/etc" }
 max_body = "64M"
 [site.log]
 access = "shop.log"
-[[site.route]]
-match = "/x/*"
+[[site.rule]]
+path = "/x/*"
 pool = "api"
 workers = 1
 
@@ -104,11 +106,14 @@ pool = "api"
     assert!(shop.static_files.dotfiles);
     assert_eq!(shop.static_files.x_accel_redirect.len(), 2);
     assert_eq!(rest.static_files.x_accel_redirect.len(), 1);
-    assert_eq!((shop.routes.len(), shop.routes[0].pattern.as_str()), (1, "/x/*"));
-    assert_eq!(rest.routes, settings.routes);
-    let shares: Vec<_> = settings.shares().iter().map(|route| (route.workers, route.weight)).collect();
+    assert_eq!((shop.rules.routes().len(), &*shop.rules.routes()[0].name), (1, "/x/*"));
+    assert_eq!(rest.rules, settings.rules);
+    let shares: Vec<_> = settings.shares().iter().map(|share| (share.workers, share.weight)).collect();
     assert_eq!(shares, [(0, 3), (1, 1)]);
-    assert_eq!((rest.routes[0].share, shop.routes[0].share), (Some(0), Some(1)));
+    let share = |site: &SiteSettings| site.rules.routes()[0].share.map(|share| share.number);
+    assert_eq!((share(rest), share(shop)), (Some(0), Some(1)));
+    let alone = settings.of_one_site(rest);
+    assert_eq!(alone.rules.pools().collect::<Vec<_>>(), ["default"], "its own pool is the default one there");
     let api = settings.pool("api").unwrap();
     assert_eq!(settings.site_of(api).unwrap().name, "rest");
     assert_eq!(settings.root_of(&settings.pools[0]), files.path().join("a"));
@@ -159,7 +164,7 @@ fn every_mistake_is_told_with_its_file_and_line() {
         ("conf.d/d.toml", "hosts = \"d\nroot = 3"),
         (
             "conf.d/e.toml",
-            "name = \"two\"\nhosts = \"e\"\nroot = \"../a\"\n[pool]\nworkerz = 3\n[[route]]\nmatch = \"/x\"\n",
+            "name = \"two\"\nhosts = \"e\"\nroot = \"../a\"\n[pool]\nworkerz = 3\n[[rule]]\npath = \"/x\"\n",
         ),
     ]);
     let errors = files.errors();
@@ -179,7 +184,7 @@ fn every_mistake_is_told_with_its_file_and_line() {
         "conf.d/d.toml:1: ",
         "conf.d/e.toml:1: site: the site at ",
         "conf.d/e.toml:5: [site.two.pool] workerz: unknown key; did you mean workers?",
-        "conf.d/e.toml:6: [site.two (6).route[0]] pool: is required",
+        "conf.d/e.toml:6: [site.two (6)] rule: the rule does nothing",
     ] {
         assert!(errors.iter().any(|error| error.starts_with(expected)), "{expected}\n{errors:#?}");
     }
@@ -190,7 +195,7 @@ fn what_is_shown_says_the_same() {
     let files = Files::new(&[
         (
             "howdah.toml",
-            "[static]\ndotfiles = true\n[[site]]\nhosts = [\"default\"]\nroot = \"a\"\n[site.static]\ndotfiles = false\n[[site.route]]\nmatch = \"/x\"\npool = \"b.example\"\n",
+            "[static]\ndotfiles = true\n[[site]]\nhosts = [\"default\"]\nroot = \"a\"\n[site.static]\ndotfiles = false\n[[site.rule]]\npath = \"/x\"\npool = \"b.example\"\n",
         ),
         (
             "conf.d/b.toml",

@@ -133,7 +133,7 @@ fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<
         text.push_str("[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n");
     }
     for route in classic_routes {
-        let _ = write!(text, "\n[[route]]\nmatch = {}\npool = \"classic\"\n", quoted(route));
+        let _ = write!(text, "\n[[rule]]\npath = {}\npool = \"classic\"\n", quoted(route));
     }
     text
 }
@@ -178,7 +178,7 @@ mod tests {
     fn a_path_stays_in_classic_mode_if_one_of_its_pages_is_not_safe() {
         let advice = advised([true, false, true, true], 1.0);
         assert_eq!((advice.mode, advice.classic_routes), (Mode::Worker, vec!["/a".to_owned()]));
-        assert!(advice.settings.contains("match = \"/a\"\npool = \"classic\""), "{}", advice.settings);
+        assert!(advice.settings.contains("path = \"/a\"\npool = \"classic\""), "{}", advice.settings);
         assert!((advice.faster - 40.0 / 22.0).abs() < 0.01);
     }
 

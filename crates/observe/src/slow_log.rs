@@ -136,7 +136,7 @@ impl SlowLogs {
     /// When a file cannot be opened or a thread cannot be started; says which.
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         let logs = Self::default();
-        for pool in settings.pools.iter().filter(|pool| settings.has_slow_log(pool)) {
+        for pool in settings.pools.iter().filter(|pool| pool.slow_log_after.is_some()) {
             logs.opened(pool, settings.log.format, metrics)?;
         }
         Ok(logs)
@@ -145,7 +145,7 @@ impl SlowLogs {
     /// The log of the pool with this name, if it has one and it can be opened; else the error log says why not.
     #[must_use]
     pub fn of_pool(&self, settings: &Settings, name: &str, metrics: &Arc<Metrics>) -> Option<Arc<SlowLog>> {
-        let pool = settings.pool(name).filter(|pool| settings.has_slow_log(pool))?;
+        let pool = settings.pool(name).filter(|pool| pool.slow_log_after.is_some())?;
         match self.opened(pool, settings.log.format, metrics) {
             Ok(log) => Some(log),
             Err(error) => {

@@ -14,8 +14,6 @@ pub struct RouteShare {
     pub workers: usize,
     /// While requests wait, how much of the workers' time it gets, where all other requests of a client have 1.
     pub weight: u32,
-    /// When its requests are noted in the slow log; `None`: when the pool says.
-    pub slow_log_after: Option<Duration>,
 }
 
 impl RouteShare {
@@ -100,17 +98,6 @@ impl PoolConfig {
     /// Settings of its workers.
     pub(crate) const fn worker(&self) -> &WorkerSpec {
         &self.boot.worker
-    }
-
-    /// True if some requests are noted in the slow log.
-    pub(crate) fn has_slow_log(&self) -> bool {
-        self.slow_log_after.is_some() || self.routes.iter().any(|route| route.slow_log_after.is_some())
-    }
-
-    /// When a request of a route is noted in the slow log.
-    pub(crate) fn slow_log_after_of(&self, route: Option<u16>) -> Option<Duration> {
-        let own = route.and_then(|route| self.routes.get(usize::from(route))?.slow_log_after);
-        own.or(self.slow_log_after)
     }
 
     /// True if it has no worker while there is no work.

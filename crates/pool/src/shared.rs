@@ -97,7 +97,7 @@ impl Shared {
         before: Option<&Self>,
     ) -> Arc<Self> {
         let waiting = waiting::Limits { requests: config.queue, patience: config.queue_timeout, target: QUEUE_TARGET };
-        let has_slow_log = config.has_slow_log();
+        let has_slow_log = config.slow_log_after.is_some();
         let shares = Shares::new(config.routes.clone());
         let mut precedence = Precedence::new(SLOW_NICE);
         precedence.measures_all = has_slow_log;

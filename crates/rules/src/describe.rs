@@ -1,9 +1,15 @@
 //! Rules in words, for `howdah check` and `howdah explain`.
 
-use crate::rule::{Action, Rule, Try};
+use crate::rule::{Action, Rule, Share, Try};
 
 impl Rule {
-    /// `true` if an action uses captures of the path's pattern.
+    /// What it does, in words, one text for each action.
+    #[must_use]
+    pub fn describe_actions(&self) -> Vec<String> {
+        self.actions.iter().map(Action::describe).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Whether an action names what the path's pattern stands for.
     pub(crate) fn wants_captures(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Rewrite(template, _) | Action::Redirect(template, _, _) => template.wants_captures(),
@@ -62,6 +68,12 @@ impl Action {
             Self::Listing(listing) => format!("listing {}", on(listing)),
             Self::Links(to) => {
                 format!("follow links to {}", to.iter().map(|to| to.to_string_lossy()).collect::<Vec<_>>().join(" "))
+            }
+            Self::Route(route) => {
+                let share = route.share.unwrap_or(Share { number: 0, workers: 0, weight: 1 });
+                let workers = (share.workers > 0).then(|| format!("at most {} workers", share.workers));
+                let weight = (share.weight > 1).then(|| format!("weight {}", share.weight));
+                workers.into_iter().chain(weight).collect::<Vec<_>>().join(", ")
             }
             Self::Pool(pool) => format!("pool {pool}"),
             Self::Ini(ini) => {

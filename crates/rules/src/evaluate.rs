@@ -7,12 +7,13 @@ use crate::outcome::Outcome;
 use crate::pattern::PathPattern;
 use crate::regex::TooManySteps;
 use crate::request::{Files, Request};
-use crate::rule::{Action, Rule, Try};
+use crate::rule::{Action, Route, Rule, Try};
 use crate::run::Run;
 use crate::template::Template;
 use crate::trace::{Trace, Verdict};
 use crate::tree::Problem;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Maximum number of restarts of the rules for one request.
 const MOST_RESTARTS: usize = 10;
@@ -26,6 +27,8 @@ pub struct Rules {
     index: Index,
     /// Those that protect, for the names of what is served.
     protecting: Protecting,
+    /// The routes that rules are, by number less 1.
+    routes: Vec<Arc<Route>>,
 }
 
 impl Rules {
@@ -44,7 +47,20 @@ impl Rules {
         let index = Index::new(&rules);
         let present = rules.iter().map(|rule| (rule.conditions.present(), rule.not.present())).collect();
         let protecting = Protecting::new(&rules);
-        Ok(Self { rules, present, index, protecting })
+        let routes = number_routes(&mut rules);
+        Ok(Self { rules, present, index, protecting, routes })
+    }
+
+    /// The routes that rules are, each at its number less 1.
+    #[must_use]
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
+    }
+
+    /// The pools that rules name.
+    pub fn pools(&self) -> impl Iterator<Item = &str> {
+        let actions = self.rules.iter().flat_map(|rule| &rule.actions);
+        actions.filter_map(|action| if let Action::Pool(pool) = action { Some(&**pool) } else { None })
     }
 
     /// The rules, in their order.
@@ -123,7 +139,7 @@ impl Rules {
                 Ok(None) => {}
             }
             if T::ON {
-                let actions: Vec<String> = rule.actions.iter().map(Action::describe).collect();
+                let actions = rule.describe_actions();
                 trace.rule(at, &rule.name, Verdict::Matched(&actions));
             }
             if self.protecting.has(at) {
@@ -155,6 +171,18 @@ impl Rules {
     fn next<T: Trace>(&self, candidates: &Candidates, from: usize) -> Option<usize> {
         if T::ON { (from < self.rules.len()).then_some(from) } else { candidates.next(from) }
     }
+}
+
+/// Numbers the routes, from 1.
+fn number_routes(rules: &mut [Rule]) -> Vec<Arc<Route>> {
+    let mut routes = Vec::new();
+    for action in rules.iter_mut().flat_map(|rule| &mut rule.actions) {
+        if let Action::Route(route) = action {
+            *route = Arc::new(Route { number: routes.len() + 1, ..(**route).clone() });
+            routes.push(route.clone());
+        }
+    }
+    routes
 }
 
 /// Settles what the templates of a rule name.

@@ -1,6 +1,7 @@
 //! Rules as they are written, and their results for requests.
 
-use crate::testing::{outcome, problems, rules};
+use crate::testing::{SomeFiles, outcome, problems, rules, with_request};
+use crate::trace::NoTrace;
 use std::fmt::Write as _;
 
 /// Rules, and requests with their results.
@@ -314,7 +315,7 @@ fn many_rules_of_every_kind_are_found_by_the_index() {
 fn a_trace_says_why_rules_match_or_not() {
     use crate::trace::Lines;
     let rules = rules("[[rule]]\nname = 'a'\npath = '/x'\nphp = false\n[[rule]]\nnot = { host = 'h' }\ndeny = true\n[[rule]]\npath = '/y'\ndeny = true\n[[rule]]\nphp = true").unwrap();
-    let lines = crate::testing::with_request("GET h/y", |request| {
+    let lines = with_request("GET h/y", |request| {
         let mut lines = Lines::default();
         rules.evaluate(request, &crate::NoFiles, &mut lines);
         lines.0
@@ -328,4 +329,37 @@ fn a_trace_says_why_rules_match_or_not() {
             "rule[3]: not looked at",
         ]
     );
+}
+
+#[test]
+fn a_later_rule_says_which_pool_it_is_and_a_share_stays_until_another_rule_has_one() {
+    let rules = rules(
+        "[[rule]]\npool = \"all\"\n\
+         [[rule]]\nname = \"api\"\npath = \"/api/*\"\npool = \"api\"\nworkers = 2\n\
+         [[rule]]\npath = \"/api/old/*\"\npool = \"old\"\nlast = true\n\
+         [[rule]]\npath = \"*.html\"\npool = \"pages\"\nweight = 3\n",
+    )
+    .unwrap();
+    let numbers: Vec<_> = rules.routes().iter().map(|route| (&*route.name, route.number)).collect();
+    assert_eq!(numbers, [("rule[0]", 1), ("api", 2), ("/api/old/*", 3), ("*.html", 4)]);
+    assert_eq!(rules.pools().collect::<Vec<_>>(), ["all", "api", "old", "pages"]);
+    for (path, pool, route, shared) in [
+        ("/", "all", 1, false),
+        ("/api/x", "api", 2, true),
+        ("/api/x.html", "pages", 4, true),
+        ("/api/old/x.html", "old", 3, true),
+    ] {
+        with_request(&format!("GET a{path}"), |request| {
+            let outcome = rules.evaluate(request, &SomeFiles, &mut NoTrace).unwrap();
+            let found = (outcome.pool.as_deref(), outcome.route.as_ref().map(|route| route.number));
+            assert_eq!((found, outcome.share.is_some()), ((Some(pool), Some(route)), shared), "{path}");
+        });
+    }
+}
+
+#[test]
+fn what_says_nothing_of_a_proxy_is_refused() {
+    let said = problems("[[rule]]\nproxy = \"a\"\npool = \"b\"\nworkers = 1\n");
+    assert!(said.contains("pool: does not go with `proxy`") && said.contains("workers: does not go"), "{said}");
+    assert!(problems("[[rule]]\nweight = 0\n").contains("weight: must be from 1 to 1000"));
 }

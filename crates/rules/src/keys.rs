@@ -32,7 +32,7 @@ macro_rules! keys {
 }
 
 keys! {
-    Rule "name" "What the rule is called in logs and by `howdah explain`; else its place, `rule[0]` being the first." r#""no-uploads""#;
+    Rule "name" "What the rule is called in logs and by `howdah explain`, and in metrics if it has a `pool`, `proxy`, `workers` or `weight`; else its place, `rule[0]` being the first, and in metrics its first path." r#""no-uploads""#;
     Rule "last" "Whether no further rule is looked at once this one has matched." "true";
     Rule "restart" "Whether a `rewrite` begins again with the first rule, at most ten times." "true";
     Condition "host" "The host that was asked for, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
@@ -53,6 +53,8 @@ keys! {
     Action "try_files" "Paths that are tried in turn (one that ends in a slash is a directory); the last is taken in any case, and may be a status." r#"["$path", "$path/", "=404"]"#;
     Action "php" "Whether scripts are run. Where they are not they are refused; source is never sent." "false";
     Action "pool" "The pool that runs scripts." r#""admin""#;
+    Action "workers" "How many of the pool's workers may run these requests at once; further ones wait, so that a slow page leaves workers for the rest." "2";
+    Action "weight" "While requests wait: how much of the workers' time these get, where a client's other requests have 1." "4";
     Action "deadline" "How long requests may run in PHP, in the place of the pool's `deadline`; `0` for no limit." r#""2m""#;
     Action "cpu_deadline" "How much processor time they may use, in the place of the pool's `cpu_deadline`; `0` for no limit." r#""5s""#;
     Action "queue_timeout" "How long they may wait for a worker, in the place of the pool's `queue_timeout`." r#""500ms""#;

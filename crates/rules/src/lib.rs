@@ -41,5 +41,5 @@ pub use names::Name;
 pub use outcome::{Access, Attempt, Failure, Numbers, Outcome, Stop};
 pub use read::read;
 pub use request::{Files, NoFiles, Request};
-pub use rule::{Action, Conditions, Kind, Place, Rule, Times};
+pub use rule::{Action, Conditions, Kind, Place, Route, Rule, Share, Times};
 pub use tree::{Entry, Node, Problem, Value};

@@ -125,7 +125,7 @@ impl Protecting {
             let known = first.is_some_and(|first| first.judged.has(number)) || (self.general[at] && !name.elsewhere);
             if !known && !rule.actions.is_empty() {
                 if T::ON {
-                    let actions: Vec<String> = rule.actions.iter().map(Action::describe).collect();
+                    let actions = rule.describe_actions();
                     trace.rule(usize::from(number), &rule.name, Verdict::Matched(&actions));
                 }
                 run.judged.add(number);

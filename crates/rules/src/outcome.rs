@@ -7,7 +7,7 @@
 use crate::auth::Auth;
 use crate::limit::Limit;
 use crate::response::ResponseChange;
-use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place, Times};
+use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place, Route, Times};
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
@@ -46,6 +46,10 @@ pub struct Outcome {
     pub listing: Option<bool>,
     /// The pool that runs scripts.
     pub pool: Option<Arc<str>>,
+    /// The route that metrics and traces name.
+    pub route: Option<Arc<Route>>,
+    /// The position of its share of the workers among those of all sites.
+    pub share: Option<u16>,
     /// Settings of PHP for this request; a later one counts more.
     pub ini: Vec<Arc<Ini>>,
     /// Time limits of the request.

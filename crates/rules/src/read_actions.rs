@@ -7,7 +7,7 @@ use crate::pattern::{Glob, PathPattern};
 use crate::quantity;
 use crate::read::{Reader, below, network};
 use crate::rule::{
-    Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Statuses, Times, Try,
+    Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Route, Share, Statuses, Times, Try,
 };
 use crate::template::Template;
 use crate::tree::{Entry, Node, Value};
@@ -29,15 +29,43 @@ impl<'a> Keys<'a> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn actions(&mut self, entries: &[Entry], conditions: &Conditions) -> Vec<Action> {
+    pub(crate) fn actions(&mut self, entries: &[Entry], conditions: &Conditions, actions: &mut Vec<Action>) {
         let keys = Keys(entries);
-        let mut actions = Vec::new();
-        self.files(keys, conditions, &mut actions);
-        self.php(keys, &mut actions);
-        self.response(keys, &mut actions);
-        self.access(keys, &mut actions);
-        self.ends(keys, &mut actions);
-        actions
+        self.files(keys, conditions, actions);
+        self.php(keys, actions);
+        self.response(keys, actions);
+        self.access(keys, actions);
+        self.ends(keys, actions);
+    }
+
+    /// The route that a rule is which says where requests go, or how many of them run at once.
+    pub(crate) fn route(&mut self, entries: &[Entry], place: &str, path: Option<String>, actions: &mut Vec<Action>) {
+        let keys = Keys(entries);
+        let has = |key: &str| keys.get(key).is_some();
+        if has("proxy") {
+            for key in ["pool", "workers", "weight"] {
+                if let Some(node) = keys.get(key) {
+                    self.problem(node, key, "does not go with `proxy`: it is about PHP's workers");
+                }
+            }
+        }
+        if !["pool", "proxy", "workers", "weight"].iter().any(|key| has(key)) {
+            return;
+        }
+        let workers = self.number("workers", keys.get("workers"), 0).unwrap_or_default() as usize;
+        let weight = self.number("weight", keys.get("weight"), 1).unwrap_or(1);
+        for (key, is_right, range) in [
+            ("workers", workers <= 100_000, "must be from 0 to 100000"),
+            ("weight", (1..=1000).contains(&weight), "must be from 1 to 1000"),
+        ] {
+            if let Some(node) = keys.get(key).filter(|_| !is_right) {
+                self.problem(node, key, range);
+            }
+        }
+        let share = (workers > 0 || weight > 1).then_some(Share { number: 0, workers, weight });
+        let name = if has("name") { place } else { path.as_deref().unwrap_or(place) };
+        let (name, path) = (name.into(), path.as_deref().map(Arc::from));
+        actions.push(Action::Route(Arc::new(Route { name, path, number: 0, share })));
     }
 
     /// Where files lie, and which is taken.

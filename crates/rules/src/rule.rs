@@ -107,6 +107,8 @@ pub enum Action {
     Listing(bool),
     /// Directories, from the root, into which symbolic links are followed: not a request's, but all the site's.
     Links(Vec<PathBuf>),
+    /// The name that metrics and traces have for these requests, and their share of the workers.
+    Route(Arc<Route>),
     /// The pool that runs scripts.
     Pool(Arc<str>),
     /// Settings of PHP for this request.
@@ -129,7 +131,31 @@ pub enum Action {
     Proxy(Arc<str>),
 }
 
-/// Time limits of requests; `None` if unset, zero for no limit.
+/// Requests that a rule sends to a pool or another server, as metrics, traces and queues tell them apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Its name in metrics: the rule's name, else its first path, else its place.
+    pub name: Arc<str>,
+    /// The rule's first path, for traces.
+    pub path: Option<Arc<str>>,
+    /// Its number among the routes of these rules, from 1.
+    pub number: usize,
+    /// Its share of the workers, where it differs from that of other requests.
+    pub share: Option<Share>,
+}
+
+/// A route's share of a pool's workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Its position among the shares of all sites, set where all of them are known.
+    pub number: u16,
+    /// Maximum number of its requests that run at once; 0 for no limit.
+    pub workers: usize,
+    /// Its weight while requests wait, where a client's other requests have 1.
+    pub weight: u32,
+}
+
+/// How long requests may take; `None` where nothing is said, zero for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     /// In PHP.

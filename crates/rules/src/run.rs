@@ -247,6 +247,10 @@ impl Outcome {
             Action::ErrorPages(pages) => push_once(&mut self.error_pages, pages),
             Action::Listing(on) => self.listing = Some(*on),
             Action::Pool(pool) => self.pool = Some(pool.clone()),
+            Action::Route(route) => {
+                self.route = Some(route.clone());
+                self.share = route.share.map(|share| share.number).or(self.share);
+            }
             Action::Ini(ini) => push_once(&mut self.ini, ini),
             Action::Times(times) => {
                 let known = self.times;

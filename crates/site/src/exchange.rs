@@ -43,7 +43,7 @@ pub struct Exchange {
     pub ruled: Option<Box<Ruled>>,
     /// The status that an error page is made for.
     pub error_status: Option<u16>,
-    /// The number of the route that took it, from 1; 0 for none.
+    /// The number of the rule that sent it to a pool or a proxy, among the routes of its site; 0 for none.
     pub route: usize,
     /// The responder.
     pub front: Front,
@@ -187,6 +187,12 @@ impl Exchange {
 }
 
 impl Exchange {
+    /// Counts the request for the rule that sends it to a pool or a proxy.
+    pub(crate) fn count_by_rule(&mut self) {
+        let route = self.ruled.as_ref().and_then(|ruled| ruled.outcome.route.as_ref());
+        self.route = route.map_or(0, |route| route.number);
+    }
+
     /// The host that the client asked for, with its port if it named one.
     #[must_use]
     pub fn host(&self) -> Option<&[u8]> {

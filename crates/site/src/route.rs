@@ -1,8 +1,7 @@
 //! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. Paths of a proxy go there. All others are decided by what exists, in this
-//! order:
+//! no encoding can make a path mean two things. What exists decides, in this order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -25,7 +24,7 @@ use crate::notes::Notes;
 use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, script_end};
 use crate::request_path::{decode, encode, normalise};
 use crate::ruled::{Lookup, join};
-use crate::site::{ProxyRoute, Site};
+use crate::site::Site;
 use crate::static_files::{is_out_of_descriptors, real_path_of};
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::borrow::Cow;
@@ -55,8 +54,6 @@ pub enum Route {
     AddSlash(String),
     /// A directory whose content is to be shown, and where it is.
     Listing(PathBuf),
-    /// Another server.
-    Proxy(ProxyRoute),
     /// Nothing.
     NotFound,
     /// There was no descriptor left to find out.
@@ -78,10 +75,6 @@ pub struct Script {
     pub path_info: Vec<u8>,
     /// The pool's position in the settings.
     pub pool: usize,
-    /// The position in the settings of the route whose share of the pool's workers it uses.
-    pub share: Option<u16>,
-    /// The number of its route, from 1; 0 for none (`Site::requests`).
-    pub route: usize,
     /// `DOCUMENT_ROOT`, where a rule says another than the site's.
     pub root: Option<PathBuf>,
     /// The path of the file that links lead to, where that is another one below the root.
@@ -180,13 +173,9 @@ pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Note
 }
 
 /// The route of a path (decoded and normalized) that rules have settled: an existing file, no front controller. `php`
-/// overrides whether it is run, and `listing` allows the list of a directory.
-pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, listing: bool) -> Route {
-    if let Some(proxy) = site.proxy_for(path) {
-        return Route::Proxy(proxy);
-    }
-    let lookup = Lookup::default();
-    let finder = Finder::new(site, path, &lookup, None);
+/// overrides whether it is run, and `lookup` names the pool and allows the list of a directory.
+pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, lookup: &Lookup<'_>) -> Route {
+    let finder = Finder::new(site, lookup, None);
     if let Some(script) = finder.resident_script(path) {
         return finder.plain_file(path).unwrap_or(Route::Script(script));
     }
@@ -196,7 +185,7 @@ pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, listi
     let route = match finder.look(path) {
         Ok(Kind::File) if php == Some(true) && !misspells_script(path) => finder.script(path, b""),
         Ok(Kind::File) => finder.file(path),
-        Ok(Kind::Directory) if listing && path.ends_with(b"/") => match finder.reach(path) {
+        Ok(Kind::Directory) if lookup.listing && path.ends_with(b"/") => match finder.reach(path) {
             Reach::At(..) => Some(Route::Listing(finder.full(path))),
             Reach::Unknown => Some(Route::Unknown),
             Reach::Refused | Reach::Gone => None,
@@ -225,11 +214,7 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
         },
     };
     let path = &*path;
-    if let Some(proxy) = site.proxy_for(path) {
-        note(notes, || "a route hands it on to another server".to_owned());
-        return (Route::Proxy(proxy), None);
-    }
-    let finder = Finder::new(site, path, lookup, notes);
+    let finder = Finder::new(site, lookup, notes);
     if let Some(script) = finder.resident_script(path) {
         if lookup.no_php {
             return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
@@ -309,16 +294,12 @@ struct Finder<'a> {
     site: &'a Site,
     lookup: &'a Lookup<'a>,
     pool: usize,
-    share: Option<u16>,
-    route: usize,
     notes: Option<&'a Notes>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>, notes: Option<&'a Notes>) -> Self {
-        let (pool, share, route) = site.pool_for(path);
-        let (pool, share) = lookup.pool.map_or((pool, share), |pool| (pool, None));
-        Self { site, lookup, pool, share, route, notes }
+    fn new(site: &'a Site, lookup: &'a Lookup<'a>, notes: Option<&'a Notes>) -> Self {
+        Self { site, lookup, pool: lookup.pool.unwrap_or(site.pool), notes }
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
@@ -482,8 +463,6 @@ impl<'a> Finder<'a> {
             filename,
             path_info: path_info.to_vec(),
             pool: self.pool,
-            share: self.share,
-            route: self.route,
             root: self.root(),
             real,
         }))
@@ -510,8 +489,6 @@ impl<'a> Finder<'a> {
             path_info: path_info.to_vec(),
             name,
             pool: self.pool,
-            share: self.share,
-            route: self.route,
             root: self.root(),
             real: None,
         })

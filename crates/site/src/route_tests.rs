@@ -94,7 +94,6 @@ impl Tree {
             }
             Route::AddSlash(to) => format!("slash {to}"),
             Route::Listing(path) => format!("listing {}", path.display()),
-            Route::Proxy(to) => format!("proxy {} by route {}", to.proxy, to.route),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
             Route::Unknown => "503".to_owned(),
@@ -177,7 +176,9 @@ fn no_name_behind_a_script_is_judged() {
     let tree = tree();
     for (path, expected) in &cases {
         let path = decode(path.as_bytes()).unwrap();
-        let Route::Script(script) = resolve_settled(&tree.site, &path, None, false) else { panic!("{path:?}") };
+        let Route::Script(script) = resolve_settled(&tree.site, &path, None, &Lookup::default()) else {
+            panic!("{path:?}")
+        };
         assert_eq!(format!("script /s.php+{}", String::from_utf8_lossy(&script.path_info)), *expected);
     }
     // Before a script they hide what is below them, and a path as a whole is decoded and normalised.
@@ -196,10 +197,14 @@ fn other_spellings_of_a_scripts_ending_are_neither_run_nor_sent() {
     let tree = tree();
     for path in ["/UP.PHP", "/dot.php.", "/space.php ", "/tilde.php~"] {
         for php in [None, Some(true), Some(false)] {
-            assert_eq!(resolve_settled(&tree.site, path.as_bytes(), php, false), Route::Forbidden, "{path} {php:?}");
+            assert_eq!(
+                resolve_settled(&tree.site, path.as_bytes(), php, &Lookup::default()),
+                Route::Forbidden,
+                "{path} {php:?}"
+            );
         }
     }
-    assert!(matches!(resolve_settled(&tree.site, b"/t.phtml", Some(true), false), Route::Script(_)));
+    assert!(matches!(resolve_settled(&tree.site, b"/t.phtml", Some(true), &Lookup::default()), Route::Script(_)));
 }
 
 #[test]
@@ -388,40 +393,6 @@ fn a_redirect_stays_on_this_server() {
         ("/evil.example//a%20b", "slash /evil.example/a%20b/"),
     ]);
     assert_eq!(encode("/\\é\"<?#%".as_bytes()), "/%5C%C3%A9%22%3C%3F%23%25");
-}
-
-#[test]
-fn the_pool_is_chosen_by_the_decoded_path() {
-    let tree = tree_with(|settings| {
-        let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
-        settings.pools = vec![pool("default"), pool("sub")];
-        let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
-        let route = |pool: &str, pattern, proxy| howdah_config::Route {
-            name: String::new(),
-            pattern,
-            pool: pool.to_owned(),
-            proxy,
-            workers: 0,
-            weight: 1,
-            slow_log_after: None,
-            share: None,
-        };
-        let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();
-        let proxy = howdah_config::ProxySettings::to("http://127.0.0.1:1".parse().unwrap());
-        settings.routes = vec![route("sub", pattern, None), route("default", handed_on, Some(proxy.name.clone()))];
-        settings.proxies = vec![proxy];
-    });
-    let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), &Lookup::default(), None).0 {
-        Route::Script(script) => script.pool,
-        other => panic!("{path}: {other:?}"),
-    };
-    assert_eq!((pool("/s.php"), pool("/sub/"), pool("/%73ub/index.php")), (0, 1, 1));
-    // Whatever a path is spelled like, it goes where its plain form goes.
-    for path in ["/on/", "/on/s.php", "/%6fn/x", "/s.php/../on/x", "//on//x"] {
-        assert_eq!(tree.route(path), "proxy 0 by route 2", "{path}");
-    }
-    assert_ne!(tree.route("/on/../s.php"), "proxy 0 by route 2");
-    assert_ne!(tree.route("/on%2f..%2fs.php"), "proxy 0 by route 2");
 }
 
 #[test]

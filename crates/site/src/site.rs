@@ -60,19 +60,15 @@ pub struct Site {
     /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
-    pool: usize,
-    /// The recipe's pool for one script, tried before the site's.
+    pub(crate) pool: usize,
+    /// What goes ahead of that pool for one script.
     pub(crate) ahead: Option<Ahead>,
     /// Paths that the server answers itself about pools of this site, with the pool's position.
     pool_pages: Vec<(String, PoolPage, usize)>,
-    /// The pool of each of its routes.
-    route_pools: Vec<usize>,
-    /// `.htaccess` files below the root, if they are followed.
+    /// What `.htaccess` files below the root say, if they are followed.
     pub htaccess: Option<Htaccess>,
     /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
     pub environment: BTreeMap<OsString, OsString>,
-    /// The position in the settings of the proxy that each of its routes hands its requests to.
-    route_proxies: Vec<Option<usize>>,
     /// Limits on requests.
     pub limits: Limits,
     /// Where clients without TLS are sent.
@@ -98,15 +94,6 @@ pub struct Site {
     pub server_header: Option<HeaderValue>,
     /// The header that tells clients the request's id.
     pub request_id_header: Option<HeaderName>,
-}
-
-/// The other server that a route hands its requests to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProxyRoute {
-    /// The position among the proxies of the settings.
-    pub proxy: usize,
-    /// The number of the route, from 1 (`Site::requests`).
-    pub route: usize,
 }
 
 impl Site {
@@ -166,7 +153,6 @@ impl Site {
         let pools = &server.settings.pools;
         // Names were checked when the settings were loaded.
         let position = |name: &str| pools.iter().position(|pool| pool.name == name).unwrap_or(0);
-        let proxy = |name: &str| server.settings.proxies.iter().position(|proxy| proxy.name == name);
         Ok(Self {
             number,
             release: 0,
@@ -176,12 +162,10 @@ impl Site {
             pool: position(&settings.pool),
             ahead: Ahead::of(&settings, pools, position(&settings.pool)),
             pool_pages: pool_pages(pools, &settings),
-            route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
             htaccess: settings
                 .htaccess
                 .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
             environment: if settings.htaccess { environment(&server.settings, &settings) } else { BTreeMap::new() },
-            route_proxies: settings.routes.iter().map(|route| proxy(route.proxy.as_deref()?)).collect(),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
             static_files: StaticFiles::with_links(
@@ -199,7 +183,7 @@ impl Site {
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
             requests: [""]
                 .into_iter()
-                .chain(settings.routes.iter().map(|route| &*route.name))
+                .chain(settings.rules.routes().iter().map(|route| &*route.name))
                 .map(|route| server.metrics.requests.of(&settings.name, route))
                 .collect(),
             access_log,
@@ -227,29 +211,6 @@ impl Site {
     pub fn pool_page(&self, path: &[u8]) -> Option<(PoolPage, usize)> {
         let found = self.pool_pages.iter().find(|(own, ..)| own.as_bytes() == path);
         found.map(|(_, page, pool)| (*page, *pool))
-    }
-
-    /// The proxy that takes a request path, if one does.
-    #[must_use]
-    pub fn proxy_for(&self, path: &[u8]) -> Option<ProxyRoute> {
-        let at = self.settings.routes.iter().position(|route| route.pattern.matches(path))?;
-        let proxy = *self.route_proxies.get(at)?;
-        proxy.map(|proxy| ProxyRoute { proxy, route: at + 1 })
-    }
-
-    /// The position of the pool for a request path, that of the share of its workers (`Settings::shares`), and the number
-    /// of the route that says so.
-    #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>, usize) {
-        let number = self.route_number(path);
-        let found = number.checked_sub(1).and_then(|at| self.settings.routes.get(at).zip(self.route_pools.get(at)));
-        found.map_or((self.pool, None, 0), |(route, pool)| (*pool, route.share, number))
-    }
-
-    /// The number of the route of a request path, from 1; 0 for none.
-    #[must_use]
-    pub fn route_number(&self, path: &[u8]) -> usize {
-        self.settings.routes.iter().position(|route| route.pattern.matches(path)).map_or(0, |at| at + 1)
     }
 }
 

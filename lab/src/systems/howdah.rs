@@ -298,7 +298,7 @@ impl Howdah {
             settings.push_str(&format!("[log]\naccess = \"{}/access.log\"\n", site.dir.display()));
         }
         if let Some(upstream) = site.upstream {
-            settings.push_str(&format!("[[route]]\nmatch = \"/*\"\nproxy = \"http://{upstream}\"\n"));
+            settings.push_str(&format!("[[rule]]\npath = \"/*\"\nproxy = \"http://{upstream}\"\n"));
         }
         if !settings.is_empty() {
             let config = site.write("howdah.toml", &settings)?;

@@ -14,8 +14,8 @@ use howdah_tests::{Mode, Request, Setup};
 const BOOT: &str = include_str!("php/wordpress_snapshot/boot.php");
 
 /// What visitors read runs on the snapshot, the rest in a classic pool, as the recipes say.
-const ROUTES: &str = r#"[{ match = "/wp-admin/*", pool = "classic" }, { match = "/wp-login.php", pool = "classic" },
-    { match = "/wp-comments-post.php", pool = "classic" }, { match = "/xmlrpc.php", pool = "classic" }]"#;
+const ROUTES: &str = r#"[{ path = "/wp-admin/*", pool = "classic" }, { path = "/wp-login.php", pool = "classic" },
+    { path = "/wp-comments-post.php", pool = "classic" }, { path = "/xmlrpc.php", pool = "classic" }]"#;
 
 /// What a plugin may read while WordPress boots: an option, rows of a table, a transient; and what it may add for good.
 const PLUGIN: &str = include_str!("php/wordpress_snapshot/plugin.php");
@@ -36,7 +36,7 @@ fn in_snapshot_mode(recipe: &str) -> Setup {
         .boot("../boot.php")
         .setting("pool.classic.mode", "\"classic\"")
         .setting("pool.classic.workers", "2")
-        .setting("route", &ROUTES.replace('\n', ""))
+        .setting("rule", &ROUTES.replace('\n', ""))
 }
 
 fn install_additions(side: &mut Side) {

@@ -281,7 +281,7 @@ fn what_is_advised_can_be_used() {
     let report = report(top.path(), &dir, &["--modes", "worker", "--loop", "howdah-loop.php"]);
     let advised = report["advice"]["settings"].as_str().unwrap();
     // Whichever mode is the fastest on this machine: the part with the routes is tried in any case.
-    let routes = "\n[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n[[route]]\nmatch = \"/leak/array.php\"\npool = \"classic\"\n";
+    let routes = "\n[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n[[rule]]\npath = \"/leak/array.php\"\npool = \"classic\"\n";
     let script = top.path().join("howdah-loop.php").display().to_string();
     for settings in [advised.to_owned(), format!("mode = \"worker\"\nscript = \"{script}\"\n{routes}")] {
         fs::write(dir.join("howdah.toml"), format!("root = \"public\"\n{settings}")).unwrap();

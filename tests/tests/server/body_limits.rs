@@ -48,7 +48,7 @@ scenario!(
         .setting("pool.any.workers", "1")
         .setting("pool.any.ini.post_max_size", "0")
         .setting("http.spool", "\"128M\"")
-        .setting("route", "[{ match = \"/large/*\", pool = \"large\" }, { match = \"/any/*\", pool = \"any\" }]")
+        .setting("rule", "[{ path = \"/large/*\", pool = \"large\" }, { path = \"/any/*\", pool = \"any\" }]")
         .file("ruled/.htaccess", "php_value post_max_size 16M\n")
         .file("few/.htaccess", "LimitRequestBody 1000\n")
         .file("own/.user.ini", "post_max_size = 16M\n")

@@ -85,7 +85,7 @@ fn limited_group(setup: Setup, group: &Path, limits: &str) -> Setup {
 fn pool_b(setup: Setup) -> Setup {
     setup
         .setting("pool.b.workers", "1")
-        .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+        .setting("rule", "[{ path = \"/b/*\", pool = \"b\" }]")
         .php("free.php", "echo 'free';")
         .php("b/held.php", "echo 'held';")
         .php("b/bomb.php", php!("control_groups/bomb.php"))

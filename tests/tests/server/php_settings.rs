@@ -260,7 +260,7 @@ script_scenario!(
         .setting("php.admin_ini", "{ precision = 7 }")
         .setting("pool.own.workers", "1")
         .setting("pool.own.admin_ini", "{ serialize_precision = 5 }")
-        .setting("route", r#"[{ match = "/own/*", pool = "own" }]"#)
+        .setting("rule", r#"[{ path = "/own/*", pool = "own" }]"#)
         .php("a.php", "echo json_encode([ini_set('precision', 3), ini_set('serialize_precision', 4) !== false]);")
         .php("own/a.php", "echo json_encode([ini_set('precision', 3), ini_set('serialize_precision', 4) !== false]);"),
     |site| {

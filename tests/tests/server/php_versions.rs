@@ -165,7 +165,7 @@ fn status_shows_the_version_of_each_pool() {
         setup
             .setting("pool.second.php", &second)
             .setting("pool.second.workers", "1")
-            .setting("route", "[{ match = \"/second/*\", pool = \"second\" }]")
+            .setting("rule", "[{ path = \"/second/*\", pool = \"second\" }]")
             .more_processes(2)
             .php("second/which.php", php!("php_versions/which.php"))
     };
@@ -202,7 +202,7 @@ fn two_versions_serve_at_once_and_one_does_not_notice_the_others_crashes() {
         setup
             .setting("pool.second.php", &binary)
             .setting("pool.second.workers", "2")
-            .setting("route", "[{ match = \"/second/*\", pool = \"second\" }]")
+            .setting("rule", "[{ path = \"/second/*\", pool = \"second\" }]")
             .more_processes(3)
             .expect_log("worker_died")
             .php("which.php", php!("php_versions/which.php"))

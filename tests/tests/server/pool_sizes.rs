@@ -188,7 +188,7 @@ scenario!(
         .setting("pool.fixed.workers", "2")
         .setting("pool.calm.workers", "\"0-2\"")
         .setting("pool.calm.shrink_after", "\"1h\"")
-        .setting("route", "[{ match = \"/fixed/*\", pool = \"fixed\" }, { match = \"/calm/*\", pool = \"calm\" }]")
+        .setting("rule", "[{ path = \"/fixed/*\", pool = \"fixed\" }, { path = \"/calm/*\", pool = \"calm\" }]")
         .php("pid.php", PID)
         .php("fixed/pid.php", PID)
         .php("calm/pid.php", PID),

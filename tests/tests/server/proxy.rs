@@ -12,7 +12,7 @@ const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-leng
 /// Runs with all below `/p/` handed on to a server.
 pub(super) fn behind(upstream: &Upstream, body: impl FnOnce(&mut Site)) {
     let route = upstream.route();
-    let set = |s: Setup| s.workers(1).setting("route", &route).file("here.txt", "mine");
+    let set = |s: Setup| s.workers(1).setting("rule", &route).file("here.txt", "mine");
     run(Mode::Classic, set, |site| {
         body(site);
         upstream.cut();
@@ -190,7 +190,7 @@ fn large_bodies_pass_through_in_little_memory_whoever_is_slow() {
         }
     });
     let route = upstream.route();
-    let set = |s: Setup| s.workers(1).measures_memory().setting("route", &route).setting("http.max_body", "\"1G\"");
+    let set = |s: Setup| s.workers(1).measures_memory().setting("rule", &route).setting("http.max_body", "\"1G\"");
     run(Mode::Classic, set, |site| {
         let peak = || {
             let status = std::fs::read_to_string(format!("/proc/{}/status", site.howdah().pid())).unwrap();
@@ -350,7 +350,7 @@ fn a_trusted_proxy_is_believed_and_its_own_address_added() {
     let route = upstream.route();
     let set = |s: Setup| {
         s.workers(1)
-            .setting("route", &route)
+            .setting("rule", &route)
             .setting("http.trusted_proxies", "[\"127.0.0.1\"]")
             .setting("http.trusted_headers", "[\"X-Forwarded-For\", \"X-Forwarded-Proto\", \"X-Forwarded-Host\"]")
     };
@@ -376,9 +376,8 @@ fn a_trusted_proxy_is_believed_and_its_own_address_added() {
 fn settings_say_what_the_server_hears_of_the_client() {
     let upstream = Upstream::saying(HELLO);
     let proxy = format!("{{ to = \"{}\", host = \"upstream\", forwarded = \"forwarded\" }}", upstream.url());
-    let set = |s: Setup| {
-        s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
-    };
+    let set =
+        |s: Setup| s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]");
     run(Mode::Classic, set, |site| {
         let _ = site
             .send(&Request::get("/p/").header("X-Forwarded-For", "6.6.6.6").header("X-Real-IP", "6.6.6.6"))
@@ -459,11 +458,11 @@ fn old_servers_are_understood() {
 #[test]
 fn a_request_that_goes_in_a_circle_comes_to_an_end() {
     let upstream = Upstream::absent();
-    let route = format!("[{{ match = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", upstream.port());
+    let route = format!("[{{ path = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", upstream.port());
     let mut upstream = upstream;
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route),
+        |s| s.workers(1).setting("rule", &route),
         |site| {
             // What comes there goes to where it came from.
             let back = site.target().clone();
@@ -489,7 +488,7 @@ fn a_unix_socket_can_be_the_other_side() {
         s.workers(1)
             .unix_listener()
             .setting("proxy.app", "{ to = \"unix:@TOP@/run/http.sock\", keep_alive_timeout = \"1s\" }")
-            .setting("route", "[{ match = \"/q/*\", proxy = \"app\" }]")
+            .setting("rule", "[{ path = \"/q/*\", proxy = \"app\" }]")
     };
     // It is the server's own socket, so the request goes round until that is noticed.
     run(Mode::Classic, set, |site| {
@@ -504,11 +503,11 @@ fn each_site_has_routes_to_servers_of_its_own() {
     let shop = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nshop");
     let blog = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nblog");
     let both = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nboth");
-    let route = |proxy: &str| format!("match = \"/p/*\"\nproxy = \"{proxy}\"\n");
-    let of_shop = format!("hosts = \"shop.example\"\nroot = \"../../root\"\n[[route]]\n{}", route(&shop.url()));
+    let route = |proxy: &str| format!("path = \"/p/*\"\nproxy = \"{proxy}\"\n");
+    let of_shop = format!("hosts = \"shop.example\"\nroot = \"../../root\"\n[[rule]]\n{}", route(&shop.url()));
     let rest = format!(
-        "[[site]]\nhosts = \"blog.example\"\nroot = \"../../root\"\n[[site.route]]\n{}\
-         [[site.route]]\nmatch = \"/q/*\"\nproxy = \"both\"\n\
+        "[[site]]\nhosts = \"blog.example\"\nroot = \"../../root\"\n[[site.rule]]\n{}\
+         [[site.rule]]\npath = \"/q/*\"\nproxy = \"both\"\n\
          [[site]]\nhosts = \"localhost\"\nroot = \"../../root\"\n",
         route(&blog.url())
     );
@@ -517,7 +516,7 @@ fn each_site_has_routes_to_servers_of_its_own() {
             .file("../run/conf.d/10-shop.toml", &of_shop)
             .file("../run/conf.d/20-rest.toml", &rest)
             .setting("proxy.both", &format!("{{ to = \"{}\" }}", both.url()))
-            .setting("route", "[{ match = \"/p/*\", proxy = \"both\" }]")
+            .setting("rule", "[{ path = \"/p/*\", proxy = \"both\" }]")
     };
     run(Mode::Classic, set, |site| {
         let get = |host: &str, path: &str| {
@@ -532,7 +531,7 @@ fn each_site_has_routes_to_servers_of_its_own() {
                 ("shop.example", "/p/x", "shop"),
                 ("blog.example", "/p/x", "blog"),
                 ("blog.example", "/q/x", "both"),
-                // It has no routes, so those of the top level hold.
+                // It has no rules, so those of the top level hold.
                 ("localhost", "/p/x", "both"),
             ] {
                 assert_eq!(get(host, path), (200, text.to_owned()), "{host}{path}");

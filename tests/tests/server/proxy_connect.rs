@@ -19,8 +19,8 @@ fn behind(upstream: &Upstream, set: impl FnOnce(Setup) -> Setup, body: impl FnOn
 }
 
 fn behind_proxy(proxy: &str, set: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
-    let routes = "[{ match = \"/p/*\", proxy = \"app\" }]";
-    run(Mode::Classic, |s| set(client(s).setting("proxy.app", proxy).setting("route", routes)), body);
+    let routes = "[{ path = \"/p/*\", proxy = \"app\" }]";
+    run(Mode::Classic, |s| set(client(s).setting("proxy.app", proxy).setting("rule", routes)), body);
 }
 
 /// The same without anything behind.

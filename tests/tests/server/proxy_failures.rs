@@ -12,9 +12,8 @@ const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 fn several(servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) {
     let urls: Vec<String> = servers.iter().map(|server| format!("\"{}\"", server.url())).collect();
     let proxy = format!("{{ to = [{}]{settings} }}", urls.join(", "));
-    let set = |s: Setup| {
-        s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
-    };
+    let set =
+        |s: Setup| s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]");
     run(Mode::Classic, set, |site| {
         body(site);
         servers.iter().for_each(|server| server.cut());
@@ -39,7 +38,7 @@ fn a_server_comes_back_and_is_used_again() {
     let route = upstream.route();
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route),
+        |s| s.workers(1).setting("rule", &route),
         |site| {
             for _ in 0..5 {
                 assert_eq!(site.get("/p/").status, 502);
@@ -175,7 +174,7 @@ fn a_body_that_is_too_large_or_breaks_off_is_the_clients_fault() {
     let route = upstream.route();
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route).setting("http.max_body", "1000"),
+        |s| s.workers(1).setting("rule", &route).setting("http.max_body", "1000"),
         |site| {
             let chunk = [b'x'; 700];
             assert_eq!(site.send(&Request::new("POST", "/p/").chunks(&[&chunk, &chunk])).status, 413);
@@ -239,9 +238,8 @@ fn a_server_that_is_out_is_tried_again_by_one_request() {
     let (mut gone, works) = (Upstream::absent(), Upstream::saying(OK));
     let urls = [gone.url(), works.url()].map(|url| format!("\"{url}\"")).join(", ");
     let proxy = format!("{{ to = [{urls}], max_fails = 1, fail_timeout = \"100ms\" }}");
-    let set = |s: Setup| {
-        s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
-    };
+    let set =
+        |s: Setup| s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]");
     run(Mode::Classic, set, |site| {
         for _ in 0..4 {
             assert_eq!(site.get_ok("/p/"), "ok");

@@ -59,7 +59,7 @@ fn nginx_behind_in_the_clear_and_with_tls() {
         (format!("{{ keep_alive_timeout = \"1s\", to = \"https://127.0.0.1:{tls}\", verify = false }}"), "https "),
     ] {
         let set = |s: Setup| {
-            s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
+            s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
         };
         run(Mode::Classic, set, |site| {
             let mut conn = site.conn();
@@ -91,7 +91,7 @@ fn a_certificate_that_nobody_trusts_or_of_another_name_is_502() {
         ),
     ] {
         let set = |s: Setup| {
-            s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
+            s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
         };
         run(Mode::Classic, set, |site| {
             assert_eq!(site.get("/p/f.txt").status, 502);
@@ -114,10 +114,10 @@ fn phps_own_server_behind() {
     command.args(["--pdeathsig", "KILL", "--", "php", "-S"]).arg(format!("127.0.0.1:{}", port.number)).arg("-t");
     let mut process = command.arg(directory.path()).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     assert!(eventually(PATIENCE, || TcpStream::connect(("127.0.0.1", port.number)).is_ok()));
-    let route = format!("[{{ match = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", port.number);
+    let route = format!("[{{ path = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", port.number);
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route),
+        |s| s.workers(1).setting("rule", &route),
         |site| {
             assert_eq!(site.get_ok("/p/echo.php?b=2"), "GET 127.0.0.1 - 2");
             assert_eq!(site.send(&Request::form("/p/echo.php", "a=1")).expect(200).text(), "POST 127.0.0.1 1 -");

@@ -69,10 +69,10 @@ fn talk(set: impl FnOnce(Setup) -> Setup, url: impl FnOnce(&Site) -> String) {
         skip!("python3-websockets", "the other side of a WebSocket");
     }
     let echo = Echo::start();
-    let route = format!("[{{ match = \"/ws/*\", proxy = \"http://127.0.0.1:{}\" }}]", echo.port.number);
+    let route = format!("[{{ path = \"/ws/*\", proxy = \"http://127.0.0.1:{}\" }}]", echo.port.number);
     run(
         Mode::Classic,
-        |s| set(s.workers(1).setting("route", &route)),
+        |s| set(s.workers(1).setting("rule", &route)),
         |site| {
             let mut command = Command::new(PYTHON);
             command.arg(script("talk.py")).arg(url(site)).arg(site.place().top.join("site.pem"));
@@ -156,7 +156,7 @@ fn what_a_slow_client_has_not_taken_is_not_left_lying_in_tls() {
     let route = upstream.route();
     run(
         Mode::Classic,
-        |s| s.workers(1).https().setting("route", &route),
+        |s| s.workers(1).https().setting("rule", &route),
         |site| {
             let mut conn = site.conn();
             conn.shrink_receive_buffer();
@@ -234,7 +234,7 @@ fn a_stop_ends_upgraded_connections_without_waiting_for_the_grace_time() {
     let route = upstream.route();
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route).setting("grace", "\"1h\""),
+        |s| s.workers(1).setting("rule", &route).setting("grace", "\"1h\""),
         |site| {
             let mut conn = site.conn();
             conn.send(ASK);
@@ -252,10 +252,10 @@ fn a_stop_ends_upgraded_connections_without_waiting_for_the_grace_time() {
 fn an_upgraded_connection_that_is_silent_for_too_long_is_ended() {
     let upstream = lines();
     let proxy = format!("{{ to = \"{}\", idle_timeout = \"200ms\" }}", upstream.url());
-    let route = "[{ match = \"/p/*\", proxy = \"app\" }]";
+    let route = "[{ path = \"/p/*\", proxy = \"app\" }]";
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("proxy.app", &proxy).setting("route", route),
+        |s| s.workers(1).setting("proxy.app", &proxy).setting("rule", route),
         |site| {
             let mut conn = site.conn();
             conn.send(ASK);

@@ -40,7 +40,7 @@ scenario!(
     howdah_only = "shares of routes are Howdah's own",
     |s| s
         .workers(3)
-        .setting("route", r#"[{ match = "/report*", pool = "default", workers = 1 }]"#)
+        .setting("rule", r#"[{ path = "/report*", pool = "default", workers = 1 }]"#)
         .php("report.php", HOLD)
         .php("ok.php", "echo 'ok';"),
     |site| {

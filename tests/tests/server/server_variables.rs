@@ -22,8 +22,8 @@ fn dump_in_loops() -> Setup {
         .setting("pool.index.script", "\"../root/index.php\"")
         .setting("pool.index.workers", "1")
         .setting(
-            "route",
-            r#"[{ match = "/dump.php*", pool = "dump" }, { match = "/gate.php", pool = "default" }, { match = "/*", pool = "index" }]"#,
+            "rule",
+            r#"[{ pool = "index" }, { path = "/dump.php*", pool = "dump" }, { path = "/gate.php", pool = "default" }]"#,
         )
         .file("dump.php", &script)
         .file("index.php", &script)

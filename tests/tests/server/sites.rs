@@ -38,8 +38,8 @@ root = "../../blog"
 front_controller = ""
 pool = "blogs"
 
-[[site.route]]
-match = "/old/*"
+[[site.rule]]
+path = "/old/*"
 pool = "default"
 
 [pool.blogs]

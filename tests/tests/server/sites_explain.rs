@@ -98,10 +98,7 @@ scenario!(the_steps_say_why, howdah_only = "sites of its own", two_sites, |site|
     ] {
         assert!(said.contains(expected), "{expected}\n{said}");
     }
-    assert!(
-        steps(&["http://blog.example/old/who.php"])
-            .contains("pool: \"default\", mode \"classic\", by the route for \"/old/*\"")
-    );
+    assert!(steps(&["http://blog.example/old/who.php"]).contains("pool: \"default\", mode \"classic\", by a rule"));
     assert!(
         steps(&["/a.txt", "--header", "Host: blog.example"])
             .contains("site: \"blog\", whose hosts have \"blog.example\"")

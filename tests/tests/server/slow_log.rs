@@ -138,14 +138,15 @@ fn a_query_that_a_request_waits_for_is_told_async() {
 }
 
 scenario!(
-    a_route_has_a_limit_of_its_own_and_no_other_request_is_noted,
+    a_pool_has_a_limit_of_its_own_and_no_other_request_is_noted,
     howdah_only = "the reference has a slow log of its own",
     |s| s
         .workers(2)
         .php("held.php", HELD)
         .php("other.php", HELD)
         .setting("slow_log", "\"@TOP@/run/slow.log\"")
-        .setting("route", "[{ match = \"/held.php\", pool = \"default\", slow_log_after = \"100ms\" }]"),
+        .setting("pool.noted.slow_log_after", "\"100ms\"")
+        .setting("rule", "[{ path = \"/held.php\", pool = \"noted\" }]"),
     |site| {
         let gate = site.gate("slow_log");
         std::thread::scope(|scope| {

@@ -172,7 +172,7 @@ fn a_request_that_is_handed_on_takes_its_trace_along() {
     with(
         &collector,
         "",
-        |s| s.setting("route", &route),
+        |s| s.setting("rule", &route),
         |site| {
             let request = Request::get("/p/x").header("traceparent", PARENT).header("tracestate", "a=1");
             assert_eq!(site.send(&request).expect(200).text(), "ok");

@@ -42,7 +42,7 @@ fn three_users(setup: Setup) -> Setup {
         .setting("php.user", "\"www-data\"")
         .setting("pool.b.user", "\"daemon\"")
         .setting("pool.b.workers", "1")
-        .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+        .setting("rule", "[{ path = \"/b/*\", pool = \"b\" }]")
         .more_processes(2)
 }
 

@@ -28,7 +28,7 @@ fn routes_lead_to_several_worker_scripts_and_all_else_runs_classic() {
                 .setting("pool.shop.mode", "\"worker\"")
                 .setting("pool.shop.script", "\"../root/shop.php\"")
                 .setting("pool.shop.workers", "1")
-                .setting("route", r#"[{ match = "/api/*", pool = "api" }, { match = "/shop*", pool = "shop" }]"#)
+                .setting("rule", r#"[{ path = "/api/*", pool = "api" }, { path = "/shop*", pool = "shop" }]"#)
                 .php("hidden/x.php", "")
                 .php("../run/api.php", api)
                 .php("shop.php", &answering("shop"))
@@ -296,7 +296,7 @@ fn one_pool_that_does_not_boot_leaves_the_others_alone() {
             s.workers(2)
                 .setting("pool.api.mode", "\"worker\"")
                 .setting("pool.api.script", "\"../apps/api.php\"")
-                .setting("route", r#"[{ match = "/api/*", pool = "api" }]"#)
+                .setting("rule", r#"[{ path = "/api/*", pool = "api" }]"#)
                 .php("../apps/api.php", "throw new Exception('no database');")
                 .expect_log("ended before it called frankenphp_handle_request()")
                 .expect_log("no database")
@@ -370,7 +370,7 @@ fn a_pool_of_workers_grows_while_requests_wait_and_shrinks_when_idle() {
                 .setting("pool.app.mode", "\"worker\"")
                 .setting("pool.app.script", "\"../root/app.php\"")
                 .setting("pool.app.workers", "\"1-3\"")
-                .setting("route", r#"[{ match = "/app*", pool = "app" }]"#)
+                .setting("rule", r#"[{ path = "/app*", pool = "app" }]"#)
                 .php("app.php", code)
         },
         |site| {

@@ -84,7 +84,7 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
 fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     let mut files: Vec<(String, &Path)> = Vec::new();
     let mut services: Vec<(String, &LogService)> = Vec::new();
-    let noted = settings.pools.iter().filter(|pool| settings.has_slow_log(pool));
+    let noted = settings.pools.iter().filter(|pool| pool.slow_log_after.is_some());
     let of_pools = noted.map(|pool| (format!("pool {}: slow_log", pool.name), &pool.slow_log));
     for (name, target) in of_pools.chain([("log.error".to_owned(), &settings.log.error)]) {
         match target {

@@ -4,7 +4,7 @@ use crate::server::comparison::Comparison;
 use crate::server::fpm_status;
 use crate::server::identity;
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
+use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::process::launcher::Launcher;
 use howdah_pool::{
@@ -294,13 +294,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     })
 }
 
-/// A pool's settings for a route; a pool gets all routes, so that their numbers are the same everywhere.
-fn route_share(route: &Route, pool: &PoolSettings) -> RouteShare {
-    let slow_log_after = route.slow_log_after.filter(|_| route.pool == pool.name && route.proxy.is_none());
-    RouteShare { workers: route.workers, weight: route.weight, slow_log_after }
-}
-
-/// Number of workers at a pool's start. A snapshot pool boots its application in one, even if it is on demand.
+/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
 fn started_workers(pool: &PoolSettings) -> usize {
     let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
     let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);
@@ -337,7 +331,12 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
-        routes: settings.shares().into_iter().map(|route| route_share(route, pool)).collect(),
+        // Those of all sites, so that their numbers are the same in every pool.
+        routes: settings
+            .shares()
+            .into_iter()
+            .map(|share| RouteShare { workers: share.workers, weight: share.weight })
+            .collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,
@@ -352,8 +351,8 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
 #[cfg(test)]
 mod tests {
     use howdah_config::{
-        AcmeSettings, CompressionSettings, HttpSettings, LogSettings, PoolSettings, ProxySettings, RouteKeys,
-        SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
+        AcmeSettings, CompressionSettings, HttpSettings, LogSettings, PoolSettings, ProxySettings, SandboxSettings,
+        Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
     };
     use howdah_pool::process::environment;
 
@@ -366,7 +365,6 @@ mod tests {
             LogSettings::ROWS,
             PoolSettings::ROWS,
             ProxySettings::ROWS,
-            RouteKeys::ROWS,
             SandboxSettings::ROWS,
             Settings::ROWS,
             SiteKeys::ROWS,

@@ -58,7 +58,7 @@ metrics! {
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its response.";
     SiteRequests "howdah_site_requests_total" Counter ["site", "route", "front", "status"]
-        "Responses by site and route: the `name` of a `[[route]]`, or its pattern; empty without a route.";
+        "Responses by site and route: the `name` of a `[[rule]]` with `pool` or `proxy`, or its path; else empty.";
     SiteDuration "howdah_site_request_duration_seconds" Histogram ["site", "route"]
         "Request duration by site and route.";
     SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "Bytes of response bodies sent, by site and route.";

@@ -4,9 +4,9 @@
 use crate::exchange::Exchange;
 use crate::explanation::{Explaining, ScriptRun};
 use crate::phase::rules::served::{self, Served};
-use crate::phase::{php, proxy, rules};
+use crate::phase::{php, rules};
 use crate::refusal::Refusal;
-use crate::request_path::{decode, normalise, redirect_to};
+use crate::request_path::{decode, redirect_to};
 use crate::responder::{Context, Responder};
 use crate::route::{self, ResolvedFile, Route};
 use crate::ruled::Lookup;
@@ -42,6 +42,7 @@ impl Responder for Destination {
         if !may_be_served(site, exchange, &route, explaining) {
             return;
         }
+        let why_there = if lookup.pool.is_some() { ", by a rule" } else { ", the site's own" };
         let status = match route {
             Route::Script(script) => {
                 let pools = &site.server.settings.pools;
@@ -53,9 +54,7 @@ impl Responder for Destination {
                         explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
                         pool = booted;
                     }
-                    None => {
-                        explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_there(site, path)))
-                    }
+                    None => explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{why_there}")),
                 }
                 explaining.notes.add("response", "what the script prints");
                 explaining.found.script = Some(ScriptRun {
@@ -75,14 +74,6 @@ impl Responder for Destination {
                     Ok(None) => StatusCode::NOT_FOUND,
                     Err(refusal) => refusal.status(),
                 }
-            }
-            Route::Proxy(to) => {
-                let proxy =
-                    site.server.settings.proxies.get(to.proxy).map(|proxy| proxy.name.clone()).unwrap_or_default();
-                explaining.notes.add("proxy", format!("\"{proxy}\"{}", why_there(site, path)));
-                explaining.notes.add("response", "what that server says");
-                explaining.found.proxy = Some(proxy);
-                return;
             }
             Route::AddSlash(path) => {
                 explaining.found.location = Some(redirect_to(&path, head.target.query()));
@@ -131,11 +122,6 @@ pub(crate) async fn serve<U: Upstream>(
     let (method, target) = (&exchange.head.method, &exchange.head.target);
     match &*route {
         Route::Script(script) => php::run(&*context.upstream, exchange, script, body).await,
-        Route::Proxy(found) => {
-            exchange.route = found.route;
-            let target = rules::target(exchange);
-            Box::pin(proxy::run(&*context.upstream, exchange, found.proxy, target, body)).await
-        }
         Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
         Route::Listing(directory) => {
             exchange.front = Front::Static;
@@ -196,12 +182,12 @@ async fn judged(
         let ruled = exchange.ruled.as_ref();
         let path = page.or_else(|| ruled.and_then(|ruled| ruled.outcome.path.as_deref()));
         let stands_in = page.is_some() || ruled.is_some_and(|ruled| ruled.tried);
-        served::judge(site, exchange, Served { path, stands_in, route }, &mut NoTrace)
+        served::judge(site, exchange, Served { path, stands_in, route: Some(route) }, &mut NoTrace)
     };
     match outcome {
         None => Ok(None),
         Some(_) if page.is_some() => Err(Refusal::new(StatusCode::FORBIDDEN)),
-        Some(outcome) => Box::pin(served::act(site, exchange, outcome, route)).await,
+        Some(outcome) => Box::pin(served::act(site, exchange, outcome, Some(route))).await,
     }
 }
 
@@ -237,7 +223,7 @@ fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &m
     let ruled = exchange.ruled.as_ref();
     let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());
     let stands_in = ruled.is_some_and(|ruled| ruled.tried);
-    let judged = served::judge(site, exchange, Served { path, stands_in, route }, &mut lines);
+    let judged = served::judge(site, exchange, Served { path, stands_in, route: Some(route) }, &mut lines);
     for line in lines.0 {
         explaining.notes.add("rule", format!("for what is served: {line}"));
     }
@@ -248,14 +234,4 @@ fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &m
         explaining.respond(StatusCode::FORBIDDEN, "403: a rule runs no PHP there");
     }
     !explaining.is_settled()
-}
-
-/// Why a path goes to its pool or proxy.
-fn why_there(site: &Site, path: &[u8]) -> String {
-    let path = decode(path).and_then(|plain| normalise(&plain));
-    let path = path.unwrap_or_default();
-    match site.settings.routes.iter().find(|route| route.pattern.matches(&path)) {
-        Some(route) => format!(", by the route for \"{}\"", route.pattern.as_str()),
-        None => ", the site's own".to_owned(),
-    }
 }

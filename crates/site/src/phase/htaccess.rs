@@ -4,11 +4,12 @@
 use crate::exchange::{Changes, Exchange, Purpose};
 use crate::forwarded::split_port;
 use crate::phase::rules::served::{self, Served};
-use crate::phase::{php, proxy, rules};
+use crate::phase::{php, rules};
 use crate::refusal::Refusal;
-use crate::request_path::{encode, encode_query, plain_path};
+use crate::request_path::plain_path;
 use crate::responder::{Context, Responder};
 use crate::route::{Route, resolve_settled};
+use crate::ruled::Lookup;
 use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;
@@ -200,14 +201,16 @@ async fn target<U: Upstream>(
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
     let php = if forbidden { Some(false) } else { decision.outcome.php };
     let path = decision.response.path();
-    let route = resolve_settled(&site, path, php, decision.outcome.listing == Some(true));
+    let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(&site, &ruled.outcome).pool);
+    let listing = decision.outcome.listing == Some(true);
+    let route = resolve_settled(&site, path, php, &Lookup { pool, listing, ..Lookup::default() });
     // Nor may a file lead around any other rule that protects what it leads to.
-    let served = Served { path: Some(path), stands_in: as_page, route: &route };
+    let served = Served { path: Some(path), stands_in: as_page, route: Some(&route) };
     if let Some(outcome) = served::judge(&site, exchange, served, &mut NoTrace) {
         if as_page {
             return Err(Refusal::new(StatusCode::FORBIDDEN));
         }
-        if let Some(response) = served::act(&site, exchange, outcome, &route).await? {
+        if let Some(response) = served::act(&site, exchange, outcome, Some(&route)).await? {
             return Ok((response, Maker::Server));
         }
     }
@@ -227,11 +230,6 @@ async fn target<U: Upstream>(
             }
             Ok((found, maker))
         }
-        Route::Proxy(found) => {
-            exchange.route = found.route;
-            let target = proxied(exchange, path);
-            Ok((proxy::run(upstream, exchange, found.proxy, target, body).await?, Maker::Script))
-        }
         Route::Unknown => Err(Refusal::over_budget()),
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
         Route::Listing(directory) => {
@@ -245,16 +243,6 @@ async fn target<U: Upstream>(
         Route::NotFound | Route::AddSlash(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
     }
-}
-
-/// The target for an upstream server: the path and query as the files have left them.
-fn proxied(exchange: &Exchange, path: &[u8]) -> Bytes {
-    let own = &exchange.head.target;
-    if plain_path(own.path()).is_ok_and(|own| *own == *path) && exchange.query() == own.query() {
-        return Bytes::copy_from_slice(own.as_bytes());
-    }
-    let query = exchange.query().map(encode_query);
-    Bytes::from(query.map_or_else(|| encode(path), |query| format!("{}?{query}", encode(path))))
 }
 
 /// Tells PHP what the rules have changed.

@@ -14,7 +14,7 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
     let (head, peer, site) = (&exchange.head, &exchange.connection.peer, &exchange.site);
     let (name, port) = split_port(exchange.host_text());
     let port = port.unwrap_or_else(|| exchange.client.server_port(peer)).parse().ok();
-    let route = exchange.route.checked_sub(1).and_then(|at| site.settings.routes.get(at));
+    let route = exchange.route.checked_sub(1).and_then(|at| site.settings.rules.routes().get(at));
     let inner = exchange.ran.stats().map(|stats| Inner {
         pool: &stats.pool,
         worker: stats.worker,
@@ -37,7 +37,7 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
             peer: peer.addr,
             user_agent: head.headers.get(header::USER_AGENT).map(http::HeaderValue::as_bytes),
             request_id: &exchange.id.to_string(),
-            route: route.map(|route| route.pattern.as_str()),
+            route: route.and_then(|route| route.path.as_deref()),
             site: (!exchange.misdirected).then_some(&site.settings.name),
             front: exchange.front.label(),
             time: exchange.time,

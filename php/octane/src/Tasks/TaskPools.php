@@ -52,8 +52,8 @@ final class TaskPools
             warmup = []
             deadline = 0
 
-            [[route]]
-            match = $path
+            [[rule]]
+            path = $path
             pool = "octane-tasks"
 
             # From addresses nobody reaches it: only through the socket of the tasks, whose peers have none.

@@ -78,7 +78,7 @@ fn pools_have_sandboxes_of_their_own() {
                 .more_processes(2)
                 .php("free/shell.php", SHELL)
                 .setting("sandbox", "\"app\"")
-                .setting("route", "[{ match = \"/free/*\", pool = \"free\" }]")
+                .setting("rule", "[{ path = \"/free/*\", pool = \"free\" }]")
                 .setting("pool.free.sandbox", "\"off\"")
                 .setting("pool.free.workers", "1")
         },

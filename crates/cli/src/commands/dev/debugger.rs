@@ -4,7 +4,7 @@
 use crate::server::pools;
 use howdah_budget::Budgets;
 use howdah_config::{
-    DEFAULT_POOL, Mode, PoolSettings, Route, SandboxProfile, Settings, SiteSettings, SpareWorkers, WorkerRange,
+    DEFAULT_POOL, Mode, PoolSettings, SandboxProfile, Settings, SiteSettings, SpareWorkers, WorkerRange,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,11 +68,11 @@ pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
         }
     }
     if let Some(pool) = debugging.get(DEFAULT_POOL) {
-        settings.rules = settings.rules.between(&chooses(pool, &settings.routes, DEFAULT_POOL), &frees())?;
+        settings.rules = settings.rules.between(&chooses(pool), &frees())?;
     }
     for site in &mut settings.sites {
         if let Some(pool) = debugging.get(&site.pool) {
-            site.rules = site.rules.between(&chooses(pool, &site.routes, &site.pool), &frees())?;
+            site.rules = site.rules.between(&chooses(pool), &frees())?;
         }
     }
     Ok(())
@@ -180,15 +180,9 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
     pool
 }
 
-/// Rules that send a site's requests to the pool. Those that a route or a later rule sends elsewhere go there.
-fn chooses(pool: &str, routes: &[Route], own: &str) -> String {
-    let elsewhere = routes.iter().filter(|route| route.pool != own && route.proxy.is_none());
-    let elsewhere: Vec<String> = elsewhere.map(|route| quoted(route.pattern.as_str())).collect();
-    let not = match elsewhere.is_empty() {
-        true => String::new(),
-        false => format!("not = {{ path = [{}] }}\n", elsewhere.join(", ")),
-    };
-    rules(&format!("{not}pool = {}\n", quoted(pool)))
+/// Rules that send a site's requests to the pool. Those that a later rule sends elsewhere go there.
+fn chooses(pool: &str) -> String {
+    rules(&format!("pool = {}\n", quoted(pool)))
 }
 
 /// Rules that take back what rules before them say of the time that these requests may take.
@@ -208,7 +202,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use howdah_config::PathPattern;
 
     fn base() -> PoolSettings {
         let mut base = PoolSettings { deadline: Some(Duration::from_secs(1)), replay: 2, ..PoolSettings::default() };
@@ -254,20 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_are_rules_and_leave_other_pools_paths_alone() {
-        let route = Route {
-            pattern: PathPattern::new("/\"api\"/*").unwrap(),
-            name: "api".to_owned(),
-            pool: "api".to_owned(),
-            proxy: None,
-            workers: 0,
-            weight: 1,
-            slow_log_after: None,
-            share: None,
-        };
-        let written = chooses("debug", &[route], DEFAULT_POOL);
-        assert!(written.contains("not = { path = ['/\"api\"/*'] }"), "{written}");
-        let rules = Settings::default().rules.between(&written, &frees()).unwrap();
+    fn rules_for_the_debugger_come_before_those_of_the_settings() {
+        let rules = Settings::default().rules.between(&chooses("a \"pool\""), &frees()).unwrap();
         assert_eq!(rules.rules().len(), 2 * CONDITIONS.len());
+        assert!(rules.pools().all(|pool| pool == "a \"pool\""));
     }
 }

@@ -174,5 +174,5 @@ impl Stage {
 }
 
 pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
-    RouteShare { workers, weight, slow_log_after: None }
+    RouteShare { workers, weight }
 }

@@ -77,14 +77,14 @@ pub(crate) async fn run<U: Upstream>(
         complete,
         waited,
         client: exchange.client.ip.map_or(0, client_number),
-        route: script.share,
+        route: exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.share),
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
         share: exchange.connection.share.get().cloned(),
         busy: None,
     };
     exchange.front = Front::Php;
-    exchange.route = script.route;
+    exchange.count_by_rule();
     match upstream.run(target, request).await {
         Ok(php) => {
             let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;

@@ -18,9 +18,8 @@ use crate::phase::proxy;
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
 use crate::responder::{Context, Responder};
-use crate::route::Route;
 use crate::ruled::{Lookup, Ruled, join};
-use crate::site::{ProxyRoute, Site};
+use crate::site::Site;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::{HostRoom, normal_host};
@@ -64,6 +63,7 @@ impl Responder for Rules {
                 // Names were checked when the settings were loaded.
                 let mut proxies = site.server.settings.proxies.iter();
                 let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);
+                exchange.count_by_rule();
                 Box::pin(proxy::run(&*context.upstream, exchange, at, target, body.take())).await.map(Some)
             }
         }
@@ -174,10 +174,9 @@ async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) ->
         }
         Some(Stop::Proxy(proxy)) => {
             let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.clone());
-            let route = Route::Proxy(ProxyRoute::default());
-            let served = Served { path: path.as_deref(), stands_in: false, route: &route };
+            let served = Served { path: path.as_deref(), stands_in: false, route: None };
             if let Some(outcome) = served::judge(site, exchange, served, &mut NoTrace)
-                && let Some(response) = served::act(site, exchange, outcome, &route).await?
+                && let Some(response) = served::act(site, exchange, outcome, None).await?
             {
                 return Ok(Step::Done(response));
             }

@@ -28,8 +28,8 @@ pub(crate) struct Served<'a> {
     pub path: Option<&'a [u8]>,
     /// The settings name it for every request of its kind (`try_files`, an error page).
     pub stands_in: bool,
-    /// Its route.
-    pub route: &'a Route,
+    /// Its route; `None` for another server.
+    pub route: Option<&'a Route>,
 }
 
 /// Applies rules to what will be served, if that has another name than the one they matched. Almost always there is
@@ -58,7 +58,7 @@ pub(crate) async fn act(
     site: &Site,
     exchange: &mut Exchange,
     outcome: Box<Outcome>,
-    route: &Route,
+    route: Option<&Route>,
 ) -> Result<Option<Response>, Refusal> {
     let Outcome { access, php, stop, judged, .. } = *outcome;
     exchange.ruled.get_or_insert_with(|| Box::new(Ruled::default())).outcome.judged.extend(&judged);
@@ -67,7 +67,9 @@ pub(crate) async fn act(
     }
     match stop {
         Some(stop) => end(exchange, stop).map(Some),
-        None if php == Some(false) && matches!(route, Route::Script(_)) => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        None if php == Some(false) && matches!(route, Some(Route::Script(_))) => {
+            Err(Refusal::new(StatusCode::FORBIDDEN))
+        }
         None => Ok(None),
     }
 }
@@ -83,14 +85,16 @@ fn with_names<T>(
     let asked = plain_path(raw).ok()?;
     let path = served.path.unwrap_or(&asked);
     let (name, real, script) = match served.route {
-        Route::Script(script) => (&*script.name, script.real.as_deref(), Some(script)),
-        Route::File(file) => (&*file.name, file.real.as_deref(), None),
-        Route::Listing(_) | Route::Proxy(_) => (path, None, None),
-        Route::AddSlash(_) | Route::NotFound | Route::Unknown | Route::Forbidden | Route::Invalid(_) => return None,
+        Some(Route::Script(script)) => (&*script.name, script.real.as_deref(), Some(script)),
+        Some(Route::File(file)) => (&*file.name, file.real.as_deref(), None),
+        Some(Route::Listing(_)) | None => (path, None, None),
+        Some(Route::AddSlash(_) | Route::NotFound | Route::Unknown | Route::Forbidden | Route::Invalid(_)) => {
+            return None;
+        }
     };
     // Rules before a rewrite were asked about the path before it, and those behind it about the one after.
     let rewritten = first.is_some_and(|first| first.path.is_some()) || path != &*asked;
-    let folded = matches!(served.route, Route::Proxy(_)).then(|| folded(path)).flatten();
+    let folded = served.route.is_none().then(|| folded(path)).flatten();
     if !rewritten && name == path && real.is_none() && folded.is_none() {
         return None;
     }
