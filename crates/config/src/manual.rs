@@ -28,7 +28,7 @@ pub fn completions(shell: &str) -> Vec<u8> {
 }
 
 /// The command line as shells offer it: without hidden commands, and with the words that settings may have. The parser does not
-/// have these, since what is wrong with a setting is said in the same words wherever it stands.
+/// check these, because the settings' own check reports a mistake in the same way wherever it stands.
 fn offered() -> Command {
     let whole = definition();
     let recipes: Vec<&'static str> = RECIPES.iter().map(|recipe| recipe.name).collect();
@@ -59,7 +59,7 @@ pub fn write_pages(directory: &Path) -> io::Result<()> {
     std::fs::write(directory.join("howdah.toml.5"), settings_page())
 }
 
-/// What `howdah(1)` says beside its commands.
+/// Sections of `howdah(1)` after its commands.
 fn main_page_end() -> String {
     let mut page = String::new();
     section(&mut page, "EXIT STATUS");

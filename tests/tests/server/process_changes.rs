@@ -96,7 +96,7 @@ fn what_a_request_holds_is_released_unless_its_variables_stay() {
 /// Only FFI gets at these; what PHP has for them is `pfsockopen()` alone.
 #[test]
 fn what_stays_with_the_process_is_what_the_table_says() {
-    // What connects waits to be accepted.
+    // Connections wait to be accepted.
     let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = peer.local_addr().unwrap().port();
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
@@ -124,7 +124,7 @@ fn what_stays_with_the_process_is_what_the_table_says() {
                         (true, true) => "reset",
                         (true, false) => "kept",
                     };
-                    // What is each request's own is gone with it.
+                    // A value that each request has for itself ends with it.
                     let said = said(in_table, mode).replace("own", "reset");
                     assert_eq!(found, said, "{mode:?}: {what}: {fresh}, then {left}");
                 }
@@ -133,7 +133,7 @@ fn what_stays_with_the_process_is_what_the_table_says() {
     }
 }
 
-/// What the table says of a row in a mode.
+/// The table's cell for a row and a mode.
 fn said(row: &str, mode: Mode) -> String {
     const TABLE: &str = include_str!("../../../docs/internals/request-state.md");
     let column =

@@ -1,5 +1,4 @@
-//! What a part, a confirmation and a refusal of a part say about the file: the same as the whole file says (RFC 9110 15.3.7,
-//! 15.4.5), so caches and browsers treat it alike.
+//! A 206 and a 304 repeat the fields of the whole response (RFC 9110 15.3.7, 15.4.5), so caches and browsers treat them alike.
 
 use howdah_tests::{Request, Response, scenario};
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ fn protected(setup: Setup) -> Setup {
         .file("up/y.PHP", "<?php echo 'RAN';")
 }
 
-/// What is asked for, and the status.
+/// Request paths with the expected status.
 const REFUSED: [(&str, u64); 16] = [
     ("/secret.php", 401),
     ("/secret.php/", 401),
@@ -73,7 +73,7 @@ fn rules_hold_for_what_is_served_however_it_is_reached() {
     });
 }
 
-/// What an `.htaccess` file rewrites to is judged like what is asked for.
+/// The target of a rewrite in an `.htaccess` file is judged like the path of a request.
 #[test]
 fn no_htaccess_file_leads_around_rules() {
     let file = "RewriteEngine on\nRewriteRule ^media/(.*)$ up/$1 [L]\nRewriteRule ^way/(.*)$ $1 [L]\n\
@@ -87,7 +87,7 @@ fn no_htaccess_file_leads_around_rules() {
             assert_eq!(response.status, 403, "{path}");
             assert!(!response.text().contains("RAN"), "{path}");
         }
-        // A page for errors that not everybody may have is none.
+        // A protected page for errors is not used.
         let missing = site.get("/none");
         assert!(missing.status == 404 && !missing.text().contains("RAN"), "{}", missing.text());
         assert_eq!(site.get_ok("/open2"), "RAN open.php ");

@@ -1,9 +1,8 @@
-//! What rules protect beside files of the root: an alias's directory, pages for errors, the pages of pools. In every spelling of
-//! their paths.
+//! Rules protect an alias's directory, pages for errors and the pages of pools in every spelling of their paths.
 
 use howdah_tests::{Mode, Request, run};
 
-/// What is put behind a path, and before it.
+/// Endings and beginnings that are added to a path.
 const BEHIND: [&str; 28] = [
     "",
     "/",

@@ -13,7 +13,7 @@ fn wordpress(mut setup: Setup) -> Setup {
         .php("wp-load.php", php!("wordpress_hosts/wp-load.php"))
         .php("wp-config.php", php!("wordpress_hosts/wp-config.php"))
         .php("wp-includes/vars.php", "")
-        .php("config-localhost.php", "define('DATABASE', 'of nobody');");
+        .php("config-localhost.php", "define('DATABASE', 'of no site');");
     for host in HOSTS {
         setup = setup.php(&format!("config-{host}.php"), &format!("define('DATABASE', 'of {host}');"));
     }

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-/// Where the number of a request stands in it, and the response that lets everybody in (RFC 4511).
+/// Where the number of a request stands in it, and the response that accepts any bind (RFC 4511).
 const NUMBER: usize = 4;
 const WELCOME: [u8; 14] = [0x30, 0x0c, 0x02, 0x01, 0, 0x61, 0x07, 0x0a, 0x01, 0x00, 0x04, 0x00, 0x04, 0x00];
 
@@ -63,7 +63,7 @@ fn a_connection_by_gnutls_that_the_boot_leaves_open_is_refused() {
     );
 }
 
-/// The boot talks by functions that are not hooked, as a library with TLS of its own does.
+/// The boot talks by functions that are not hooked, as another TLS library does.
 #[test]
 fn a_connection_on_which_the_boot_has_talked_unseen_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 const NAME: &str = "howdah.toml";
-/// What the package has for editors, which look for it in the first line of a file.
+/// Schema that the package installs. Editors look for it in the first line of a file.
 const SCHEMA: &str = "/usr/share/howdah/howdah.schema.json";
 
 /// Writes the page into the project. A file that is there stays as it is.

@@ -1,7 +1,7 @@
 //! Selects responses for compression, and adapts their headers.
 //!
 //! The rules, in the order in which they are asked:
-//! 1. Responses without a body of their own kind are left alone: 1xx, 204, 205, and whatever carries `Content-Range`. A 206
+//! 1. Responses without a complete body are left alone: 1xx, 204, 205, and whatever carries `Content-Range`. A 206
 //!    is not encoded, as its range counts bytes of the unencoded file.
 //! 2. So are responses that have been encoded already, that say `Cache-Control: no-transform`, and that carry a digest of
 //!    their bytes (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would make a lie.
