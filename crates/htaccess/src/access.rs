@@ -105,7 +105,7 @@ impl Require {
             Self::Everybody(granted) => of(*granted),
             Self::Networks(networks) => of(scene.facts.remote.is_some_and(|ip| any(networks, ip))),
             Self::Local => of(is_local(scene)),
-            Self::Methods(methods) => of(methods.iter().any(|method| allows_method(method, scene.facts.method))),
+            Self::Methods(methods) => of(methods.iter().any(|method| allows_method(method, scene.method))),
             Self::Variables(names) => of(names.iter().any(|name| scene.environment.get(name).is_some())),
             Self::Expression(expression) => of(expression.holds(scene)?),
             Self::Users(users) => Verdict::Needs(users.clone()),

@@ -118,7 +118,7 @@ impl Select {
                 this.as_ref().map_or(Ok(true), |this| this.holds(scene))
             }
             Self::Methods(methods, wanted) => {
-                let named = methods.iter().any(|name| crate::access::allows_method(name, scene.facts.method));
+                let named = methods.iter().any(|name| crate::access::allows_method(name, scene.method));
                 Ok(named == *wanted)
             }
         }

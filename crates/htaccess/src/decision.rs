@@ -47,6 +47,8 @@ pub struct Decision {
     pub response: Response,
     /// A directory that was asked for without a slash at its end, and gets none.
     pub found: Option<Kind>,
+    /// Rewrite rules have ended the request: of the page of an error this takes the place of that error.
+    pub by_rules: bool,
 }
 
 /// A path that is looked at; an internal redirect has another one.
@@ -181,7 +183,7 @@ impl Htaccess {
 fn failed(reason: &'static str) -> Decision {
     let failure = Failure { rule: ".htaccess".into(), reason };
     let outcome = Outcome { stop: Some(Stop::Failed(failure)), ..Outcome::default() };
-    Decision { outcome, response: Response::default(), found: None }
+    Decision { outcome, response: Response::default(), found: None, by_rules: false }
 }
 
 /// One request on its way through the files.
@@ -217,9 +219,11 @@ impl Walk<'_> {
         }
         (self.previous, self.status) = (step.previous, step.status);
         let headers = self.headers.take();
-        let facts = Facts { headers: headers.as_ref().unwrap_or(self.facts.headers), ..*self.facts };
+        let changed = headers.as_ref().unwrap_or(self.facts.headers);
+        // A request within the request begins before `RequestHeader` has changed anything.
+        let first = if step.subrequest { self.facts.headers } else { changed };
         let mut scene = Scene {
-            facts,
+            facts: Facts { headers: first, ..*self.facts },
             world: self.world,
             path: step.path,
             filename: place.filename.clone(),
@@ -227,11 +231,13 @@ impl Walk<'_> {
             query: step.query,
             environment: step.environment,
             user: None,
+            method: if step.status == 200 { self.facts.method } else { "GET" },
             subrequest: step.subrequest,
             effort: std::mem::take(&mut self.effort),
             response: None,
         };
         let config = with_sections(&merged.config, &merged.sections, &mut scene)?;
+        scene.facts.headers = changed;
         let next = self.modules(&config, &place, &mut scene)?;
         self.effort = scene.effort;
         self.headers = self.headers.take().or(headers);
@@ -268,7 +274,11 @@ impl Walk<'_> {
                 rewrite::Outcome::Status(status) => Some(status_stop(status)),
             };
             if let Some(stop) = stop {
-                return Ok(self.stop(config, scene, &effects, place, stop));
+                let next = self.stop(config, scene, &effects, place, stop);
+                return Ok(match next {
+                    Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),
+                    Next::Again(step) => Next::Again(step),
+                });
             }
         }
         let mut changed = Environment::default();
@@ -290,7 +300,10 @@ impl Walk<'_> {
         if !scene.subrequest {
             self.headers = request_headers(config, scene)?;
         }
-        let Some(path) = elsewhere else { return self.directory(config, place, scene, &effects) };
+        let Some(path) = elsewhere else {
+            self.cookies.clone_from(&effects.cookies);
+            return self.directory(config, place, scene, &effects);
+        };
         // Of a directory, mod_dir only looks whether its slash is there.
         if let Some(slash) = slash(config, place, scene) {
             return Ok(self.stop(config, scene, &effects, place, slash));
@@ -373,13 +386,18 @@ impl Walk<'_> {
                         let slash = add_slash(scene, &path);
                         return Ok(self.stop(config, scene, effects, place, slash));
                     }
-                    None if config.fallback.is_some() && !self.is_rewritten(config, scene, &path)? => {
-                        match self.fallback(config, scene, &path) {
+                    None => match self.rewritten(config, scene, &path)? {
+                        rewrite::Outcome::Same => match self.fallback(config, scene, &path) {
                             Some(Ok(next)) => return Ok(Next::Again(next)),
                             Some(Err(stop)) => failure = Some(stop),
                             None => {}
+                        },
+                        rewrite::Outcome::Redirect { status, location } => {
+                            return Ok(self.stop(config, scene, effects, place, redirect(status, &location)));
                         }
-                    }
+                        rewrite::Outcome::Status(status) if status != 404 => failure = Some(status_stop(status)),
+                        rewrite::Outcome::Status(_) | rewrite::Outcome::Again(_) => {}
+                    },
                     _ => {}
                 }
             }
@@ -411,9 +429,9 @@ impl Walk<'_> {
         Some(Ok(self.within(scene, path, query)))
     }
 
-    /// True if rules lead a name elsewhere that a directory's index could have.
-    fn is_rewritten(&self, config: &Config, scene: &mut Scene<'_>, path: &[u8]) -> Result<bool, TooMuch> {
-        let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) else { return Ok(false) };
+    /// Where rules lead a name that a directory's index could have.
+    fn rewritten(&self, config: &Config, scene: &mut Scene<'_>, path: &[u8]) -> Result<rewrite::Outcome, TooMuch> {
+        let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) else { return Ok(rewrite::Outcome::Same) };
         let own = (scene.path.clone(), scene.filename.clone(), scene.query.clone(), scene.subrequest);
         let environment = scene.environment.clone();
         (scene.path, scene.filename) = (path.to_vec(), [self.facts.root, path].concat());
@@ -421,7 +439,7 @@ impl Walk<'_> {
         let outcome = rewrite::run(rewrite, scene, &mut Effects::default());
         (scene.path, scene.filename, scene.query, scene.subrequest) = own;
         scene.environment = environment;
-        Ok(outcome?.0 != rewrite::Outcome::Same)
+        Ok(outcome?.0)
     }
 
     fn stop(
@@ -434,7 +452,7 @@ impl Walk<'_> {
     ) -> Next {
         let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
         let outcome = Outcome { stop: Some(stop), access: std::mem::take(&mut self.access), ..Outcome::default() };
-        Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
+        Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false }))
     }
 
     /// An internal redirect to what rules have made: an address without scheme and host, which the first `#` ends. Its path,
@@ -490,7 +508,7 @@ impl Walk<'_> {
         outcome.listing = config.listing;
         outcome.max_body = config.body_limit.filter(|limit| *limit > 0);
         outcome.front_controller = Some(None);
-        Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
+        Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false }))
     }
 }
 

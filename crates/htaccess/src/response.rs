@@ -157,6 +157,7 @@ impl Response {
             query: self.query.clone(),
             environment: self.environment.clone(),
             user: None,
+            method: facts.method,
             subrequest: false,
             effort: Effort::of(world),
             response: Some((status, &seen)),

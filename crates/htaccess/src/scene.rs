@@ -21,7 +21,9 @@ pub(crate) struct Scene<'a> {
     pub environment: Environment,
     /// The authenticated user.
     pub user: Option<String>,
-    /// Rules with `NS` do not count for it.
+    /// The method that directives ask for: the page of an error is one for GET.
+    pub method: &'a str,
+    /// Rules with `NS` do not count for it, and they see GET.
     pub subrequest: bool,
     pub effort: Effort,
     /// The response, where there is one.
@@ -100,7 +102,7 @@ impl Scene<'_> {
             "QUERY_STRING" => self.query.clone().unwrap_or_default(),
             "PATH_INFO" => self.path_info.clone(),
             "DOCUMENT_ROOT" | "CONTEXT_DOCUMENT_ROOT" => facts.root.to_vec(),
-            "REQUEST_METHOD" => text(facts.method),
+            "REQUEST_METHOD" => text(if self.subrequest { "GET" } else { self.method }),
             "REQUEST_SCHEME" => text(facts.scheme()),
             "HTTPS" => self.on_off(facts.https),
             "THE_REQUEST" => [facts.method.as_bytes(), b" ", facts.target, b" ", facts.protocol.as_bytes()].concat(),

@@ -133,7 +133,8 @@ impl Condition {
         let words = rewrite_words(text);
         let (subject, wanted, flags) = match words.as_slice() {
             [subject, wanted] => (subject, wanted, ""),
-            [subject, wanted, flags] => (subject, wanted, flags.as_str()),
+            // Apache reads no more than three words, and so none of a comment behind them.
+            [subject, wanted, flags, ..] => (subject, wanted, flags.as_str()),
             _ => return Err("RewriteCond takes a text, a pattern and perhaps flags".to_owned()),
         };
         let (mut or_next, mut no_case) = (false, false);
@@ -201,7 +202,7 @@ impl Rule {
         let words = rewrite_words(text);
         let (pattern, substitution, flags) = match words.as_slice() {
             [pattern, substitution] => (pattern, substitution, ""),
-            [pattern, substitution, flags] => (pattern, substitution, flags.as_str()),
+            [pattern, substitution, flags, ..] => (pattern, substitution, flags.as_str()),
             _ => return Err("RewriteRule takes a pattern, a substitution and perhaps flags".to_owned()),
         };
         let mut flags = Flags::new(flags)?;
@@ -273,7 +274,9 @@ impl Flags {
             "h" | "handler" => self.handler = Some(Template::new(value)),
             "r" | "redirect" => {
                 self.redirect = true;
-                self.status = Some(redirect_status(value)?);
+                if !value.is_empty() {
+                    self.status = Some(redirect_status(value)?);
+                }
             }
             // Apache looks at the first letter only.
             name if name.starts_with('d') => {}

@@ -159,10 +159,7 @@ async fn serve<U: Upstream>(
     match &decision.outcome.stop {
         None => {}
         Some(Stop::Redirect(status, location)) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = *status;
-            response.headers_mut().insert(header::LOCATION, location.clone());
-            return Ok((response, Maker::Server));
+            return Ok((redirect(*status, location), Maker::Server));
         }
         Some(Stop::Status(status, _)) => return Err(refused(exchange, *status)),
         Some(Stop::Failed(failure)) => {
@@ -181,6 +178,13 @@ async fn serve<U: Upstream>(
     change(exchange, decision, user);
     let made = target(upstream, exchange, decision, body, false).await;
     made.map_err(|refusal| refusal.into_response(&exchange.head.headers))
+}
+
+fn redirect(status: StatusCode, location: &HeaderValue) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::LOCATION, location.clone());
+    response
 }
 
 fn declared_length(exchange: &Exchange) -> u64 {
@@ -311,9 +315,7 @@ async fn error_document<U: Upstream>(
         // Unauthenticated clients must be asked for a password, not redirected.
         Some(ErrorDocument::Address(address)) if status != StatusCode::UNAUTHORIZED => {
             if let Ok(location) = HeaderValue::from_bytes(address) {
-                response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::FOUND;
-                response.headers_mut().insert(header::LOCATION, location);
+                response = redirect(StatusCode::FOUND, &location);
             }
             return (response, Maker::Server, decision);
         }
@@ -324,6 +326,15 @@ async fn error_document<U: Upstream>(
         htaccess.decide_error(facts, machine, now, &page, &before.response, code)
     });
     let Ok(error) = error.await else { return (response, Maker::Server, decision) };
+    // Rules that end the request for the page end that request itself (mod_rewrite.c, hook_fixup).
+    if error.by_rules {
+        let response = match &error.outcome.stop {
+            Some(Stop::Redirect(status, location)) => redirect(*status, location),
+            Some(Stop::Status(status, _)) => Refusal::new(*status).into_response(&exchange.head.headers),
+            _ => response,
+        };
+        return (response, Maker::Server, decision);
+    }
     // A page that cannot be had either must not lead to another.
     if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
         return (response, Maker::Server, decision);

@@ -24,6 +24,12 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
             return Some("a directory without an index is 403 for all methods");
         }
     }
+    if is(theirs, "200") && is(ours, "404") && asked.target.contains(".txt/info") {
+        return Some("AcceptPathInfo has no effect for files");
+    }
+    if is(theirs, "403") && is(ours, "403") && theirs.contains_key("php:script") && !ours.contains_key("php:script") {
+        return Some("an error's page that <If> refuses too is not shown");
+    }
     if is(theirs, "206") && !is(ours, "206") {
         return Some("what a script responds is sent as a whole");
     }
