@@ -1,5 +1,21 @@
 <?php
 // What a script can see of the state that it starts with, by the names of docs/internals/request-state.md.
+if (!class_exists('Contexted', false)) {
+    class Contexted
+    {
+        public $context;
+        public static $seen;
+        public function stream_open(): bool
+        {
+            self::$seen = $this->context ? stream_context_get_options($this->context) : null;
+            return false;
+        }
+        public function url_stat(): array
+        {
+            return [];
+        }
+    }
+}
 $has = fn (string $extension) => extension_loaded($extension);
 $of = fn (string $function, ...$arguments) => function_exists($function) ? $function(...$arguments) : null;
 $ini = ini_get_all(null, false);
@@ -65,4 +81,15 @@ echo json_encode([
     'classes' => class_exists('LeftByARequest', false),
     'filter_input()' => $has('filter') ? filter_input(INPUT_GET, 'left') : null,
     'pcntl_async_signals()' => $of('pcntl_async_signals'),
+    'textdomain(), bindtextdomain()' => $of('textdomain', null),
+    'clearstatcache()' => is_file(sys_get_temp_dir() . '/howdah-probe-' . $_SERVER['SERVER_PORT']),
+    'http_get_last_response_headers()' => $of('http_get_last_response_headers'),
+    'session_set_save_handler()' => $of('session_module_name'),
+    'libxml_set_streams_context()' => $has('simplexml') ? (function () {
+        Contexted::$seen = 'not opened';
+        stream_wrapper_register('contexted', Contexted::class);
+        @simplexml_load_file('contexted://x');
+        stream_wrapper_unregister('contexted');
+        return Contexted::$seen;
+    })() : null,
 ], JSON_PARTIAL_OUTPUT_ON_ERROR);
