@@ -64,3 +64,27 @@ fn the_next_request_finds_what_a_new_process_has() {
     }
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
 }
+
+#[test]
+fn a_script_declares_any_number_of_functions_and_classes_in_each_request() {
+    let numbers = 0..6_000;
+    let many: String = numbers.map(|n| format!("function f{n}() {{ return {n}; }} class C{n} {{}}\n")).collect();
+    for mode in [Mode::Classic, Mode::Snapshot] {
+        run(
+            mode,
+            |s| {
+                s.workers(1).php("many.php", &many).php(
+                    "all.php",
+                    "require __DIR__ . '/many.php';\necho getmypid(), ' ', count(get_defined_functions()['user']), ' ', f0() + f5999();",
+                )
+            },
+            |site| {
+                let first = site.get_ok("/all.php");
+                assert!(first.ends_with(" 5999"), "{first}");
+                for _ in 0..3 {
+                    assert_eq!(site.get_ok("/all.php"), first, "{mode:?}");
+                }
+            },
+        );
+    }
+}
