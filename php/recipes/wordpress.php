@@ -390,11 +390,19 @@ final class Request
         return $address;
     }
 
+    /** A boot that redirects has no page to serve. */
+    public static function refuseRedirect(mixed $location): never
+    {
+        give_up(str_contains((string) $location, '/wp-admin/install.php')
+            ? 'WordPress is not installed yet' : "WordPress redirects to $location while it boots");
+    }
+
     /** At the snapshot. */
     public static function prepare(): void
     {
         global $wpdb;
         remove_filter('option_siteurl', [self::class, 'useAddress'], PHP_INT_MAX);
+        remove_filter('wp_redirect', [self::class, 'refuseRedirect'], PHP_INT_MAX);
         $code = '';
         foreach (\PhpToken::tokenize((string) file_get_contents(\ABSPATH . \WPINC . '/vars.php')) as $token) {
             if ($token->id === T_FUNCTION) {
@@ -561,6 +569,8 @@ function wp_get_global_settings(array $path = [], array $context = []): mixed
     }
     Sources::record();
     Request::assume();
+    // Before its installation WordPress sends everybody to install.php.
+    $GLOBALS['wp_filter']['wp_redirect'][PHP_INT_MAX][] = ['function' => [Request::class, 'refuseRedirect'], 'accepted_args' => 1];
     $GLOBALS['wp_filter']['enable_loading_advanced_cache_dropin'][PHP_INT_MAX][] = ['accepted_args' => 1,
         'function' => static fn (bool $loads): bool => $loads && is_file(\WP_CONTENT_DIR . '/advanced-cache.php')
             ? give_up('a cache of pages (advanced-cache.php) responds before WordPress loads') : $loads];

@@ -107,7 +107,7 @@ settings! {
         /// run in classic mode.
         ///
         /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
-        /// script is said. `wordpress` has to be asked for.
+        /// script is said.
         recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
         /// `SERVER_NAME` for scripts, whatever host was requested; `""` for the requested host.
         ///

@@ -123,10 +123,10 @@ pub const CATALOG: &[Kind] = &[
         name: "wordpress",
         title: "WordPress",
         app: Some("wordpress"),
-        faster: "recipe = \"wordpress\", where the plugins allow it: docs/guide/wordpress.md",
         recipe: Some(&WORDPRESS),
         roots: HERE,
         signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
+        ..PLAIN
     },
     Kind {
         name: "mediawiki",

@@ -49,7 +49,7 @@ impl Application {
     /// The recipe that boots it by default, if it has one and its requirements are met.
     #[must_use]
     pub fn recipe(&self) -> Option<&'static Recipe> {
-        let recipe = self.kind.recipe.filter(|recipe| !recipe.on_request)?;
+        let recipe = self.kind.recipe?;
         recipe.package.is_none_or(|package| self.has(package)).then_some(recipe)
     }
 

@@ -10,8 +10,6 @@ pub struct Recipe {
     pub script: &'static str,
     /// The package of Composer's without which it cannot boot the application.
     pub package: Option<&'static str>,
-    /// It is run only where it is asked for, since not all that people add to the application suits it.
-    pub on_request: bool,
     /// It is for worker mode, too, and not for snapshot mode alone.
     pub in_worker_mode: bool,
     /// It takes the snapshot itself, and then each request runs the script as classic mode does. Without it the script, or the
@@ -60,7 +58,6 @@ pub(crate) const SYMFONY: Recipe = Recipe {
     name: "symfony",
     script: FRONT,
     package: Some("symfony/runtime"),
-    on_request: false,
     in_worker_mode: true,
     takes_snapshot: false,
     for_one_host: false,
@@ -75,7 +72,6 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
     name: "wordpress",
     script: FRONT,
     package: None,
-    on_request: true,
     in_worker_mode: false,
     takes_snapshot: true,
     for_one_host: true,

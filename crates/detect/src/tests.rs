@@ -246,12 +246,15 @@ fn recipes_are_told_apart_by_name_and_each_has_an_application() {
 }
 
 #[test]
-fn a_recipe_is_taken_by_itself_where_it_has_what_it_needs_and_suits_whatever_is_added() {
+fn a_recipe_is_taken_by_itself_where_it_has_what_it_needs() {
     let name = |files: &[(&str, &str)]| look(project(files).path()).unwrap().recipe().map(|recipe| recipe.name);
     let bundle = ("symfony/framework-bundle", "v7.1.5");
     let plain = lock(&[bundle]);
     let runtime = lock(&[bundle, ("symfony/runtime", "v7.1.5")]);
     assert_eq!(name(&[("composer.lock", &plain), ("public/index.php", "")]), None);
     assert_eq!(name(&[("composer.lock", &runtime), ("public/index.php", "")]), Some("symfony"));
-    assert_eq!(name(&[("wp-includes/version.php", "<?php $wp_version = '6.1';"), ("index.php", "")]), None);
+    assert_eq!(
+        name(&[("wp-includes/version.php", "<?php $wp_version = '6.1';"), ("index.php", "")]),
+        Some("wordpress")
+    );
 }

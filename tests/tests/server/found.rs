@@ -2,7 +2,7 @@
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, signal};
-use howdah_tests::{Conn, Request, Target};
+use howdah_tests::{Conn, Request, Target, php};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -240,6 +240,49 @@ fn a_bedrock_project_is_served_from_its_web_directory_with_its_rules() {
     });
     assert!(said.contains("found WordPress (Bedrock) 6.1.1 (by composer.lock)"), "{said}");
     assert!(said.contains("with the rules of app = \"bedrock\""), "{said}");
+}
+
+/// Boots by its recipe wherever that can be, and says what keeps it in classic mode where it cannot.
+#[test]
+fn a_wordpress_that_is_found_boots_by_its_recipe_where_it_can() {
+    let wordpress = |config: &str| {
+        let top = tempfile::tempdir().unwrap();
+        let dir = top.path().join("project");
+        for (name, code) in [
+            ("index.php", "define('WP_USE_THEMES', true);\nrequire __DIR__ . '/wp-blog-header.php';"),
+            ("wp-blog-header.php", "require_once __DIR__ . '/wp-load.php';\necho Howdah\\mode();"),
+            ("wp-load.php", php!("wordpress_hosts/wp-load.php")),
+            ("wp-config.php", config),
+            ("wp-includes/version.php", "$wp_version = '6.4';"),
+            ("wp-includes/vars.php", ""),
+        ] {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("<?php {code}")).unwrap();
+        }
+        (top, dir)
+    };
+    let (top, dir) = wordpress("");
+    let said = served(top.path(), &dir, &[], |ask| {
+        assert!(eventually(PATIENCE, || ask("/") == (200, "snapshot".to_owned())), "{:?}", ask("/"));
+    });
+    assert!(said.contains("found WordPress 6.4 (by wp-includes/version.php)"), "{said}");
+    let to_installation = "foreach ($wp_filter['wp_redirect'][PHP_INT_MAX] ?? [] as ['function' => $filter]) {
+            $filter('http://a.example/wp-admin/install.php');
+        }";
+    for (config, reason) in [
+        (to_installation, "recipe wordpress: WordPress is not installed yet"),
+        ("if (isset($_GET['x'])) { exit; }", "wp-config.php:1 has $_GET"),
+    ] {
+        let (top, dir) = wordpress(config);
+        let admin = format!("unix:{}", top.path().join("admin.sock").display());
+        let said = served(top.path(), &dir, &[], |ask| {
+            let status = || run(top.path(), &dir, &["status", "--admin", &admin]).1;
+            assert!(eventually(PATIENCE, || status().contains(reason)), "{reason}: {}", status());
+            assert_eq!(ask("/"), (200, "classic".to_owned()), "{reason}");
+        });
+        assert!(said.contains("the pool default serves in classic mode"), "{said}");
+    }
 }
 
 /// Two lines for whatever is found: what it is, and how it runs, with what would be faster.

@@ -1,6 +1,6 @@
 //! `howdah init --list`: the applications that are known.
 
-use howdah_detect::{CATALOG, Recipe};
+use howdah_detect::CATALOG;
 use std::fmt::Write;
 
 /// Every known application: its name, its rules, and where its document root is looked for.
@@ -8,15 +8,14 @@ pub(crate) fn list() -> String {
     let cells = |cells: [&str; 5]| cells.map(str::to_owned);
     let mut rows = vec![cells(["NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT"])];
     for kind in CATALOG {
-        let mark = |recipe: &Recipe| format!("{}{}", recipe.name, if recipe.on_request { "*" } else { "" });
-        let recipe = kind.recipe.map_or("-".to_owned(), mark);
-        rows.push(cells([kind.name, kind.title, kind.app.unwrap_or("-"), &recipe, &kind.roots.join(", ")]));
+        let recipe = kind.recipe.map_or("-", |recipe| recipe.name);
+        rows.push(cells([kind.name, kind.title, kind.app.unwrap_or("-"), recipe, &kind.roots.join(", ")]));
     }
     let mut out = aligned(&rows);
     let _ = write!(
         out,
         "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n\
-         *: only if it is asked for (--recipe), since not every plugin suits it.\n",
+         What a recipe cannot boot stays in classic mode; the log says why.\n",
         env!("CARGO_PKG_VERSION")
     );
     out
