@@ -23,6 +23,9 @@ const OWN: &[&str] = &[
     "REMOTE_HOST",
 ];
 
+/// Those of them that nginx sends, and PHP-FPM adds: with Howdah behind the same nginx they are equal.
+const OF_NGINX: &[&str] = &["SERVER_SOFTWARE", "FCGI_ROLE", "REMOTE_HOST", "REQUEST_ID"];
+
 /// PHP-FPM sets it or not, depending on who splits the path; CGI says what it is (RFC 3875, 4.1.6), and a test does.
 const OPTIONAL: &str = "PATH_TRANSLATED";
 
@@ -34,12 +37,13 @@ const EMPTY_OR_ABSENT: &[&str] = &["REMOTE_USER"];
 /// the script answered (a JSON object).
 #[must_use]
 pub fn differences(ours: &Setup, theirs: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
-    let ours = Site::start(Mode::Classic, ours);
+    let setup = ours;
+    let ours = Site::start(Mode::Classic, setup);
     let theirs = Site::start(Backend::Reference, theirs);
     let mut found = Vec::new();
     for (name, bytes) in requests {
-        let mine = dump(&ours, bytes);
-        let truth = dump(&theirs, bytes);
+        let mine = dump(&ours, bytes, setup.behind_nginx);
+        let truth = dump(&theirs, bytes, setup.behind_nginx);
         for key in truth.keys().chain(mine.keys().filter(|k| !truth.contains_key(*k))) {
             let (expected, got) = (truth.get(key), mine.get(key));
             if expected != got {
@@ -57,7 +61,7 @@ fn show(value: Option<&Value>) -> String {
 }
 
 /// What the script answered, with the parts that must differ replaced by words.
-fn dump(site: &Site, bytes: &[u8]) -> Map<String, Value> {
+fn dump(site: &Site, bytes: &[u8], whole: bool) -> Map<String, Value> {
     let port = site.port().to_string();
     let text = String::from_utf8_lossy(bytes).replace("@PORT@", &port).into_bytes();
     let mut conn = Conn::open(site.target());
@@ -72,6 +76,9 @@ fn dump(site: &Site, bytes: &[u8]) -> Map<String, Value> {
     map.insert("(status)".to_owned(), response.status.into());
     map.retain(|key, value| {
         let empty = EMPTY_OR_ABSENT.contains(&key.as_str()) && *value == "";
+        if whole {
+            return !OWN.contains(&key.as_str()) || OF_NGINX.contains(&key.as_str());
+        }
         !OWN.contains(&key.as_str()) && key != OPTIONAL && !empty
     });
     let top = site.place().top.display().to_string();

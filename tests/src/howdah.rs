@@ -5,6 +5,7 @@ use crate::client::{Conn, Target};
 use crate::modes::Mode;
 use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
+use crate::reference;
 use crate::report;
 use crate::request::Request;
 use crate::service::{Manager, Passed};
@@ -155,6 +156,9 @@ impl Howdah {
         }
         if setup.unix_listener {
             option("--listen", format!("unix:{}", place.run.join("http.sock").display()));
+        }
+        if setup.is_behind_nginx(mode.into()) {
+            option("--listen", format!("fastcgi:unix:{}", reference::socket(place).display()));
         }
         option("--config", toml.display().to_string());
         option("--admin", format!("unix:{}", admin.display()));

@@ -1,4 +1,5 @@
-//! nginx and PHP-FPM with Debian's own fastcgi.conf: the truth that expectations are checked against.
+//! nginx and PHP-FPM with Debian's own fastcgi.conf: the truth that expectations are checked against. The same nginx may
+//! stand before Howdah, which has PHP-FPM's socket then.
 
 use crate::place::Place;
 use crate::process::{self, wait_for_exit};
@@ -13,9 +14,21 @@ use std::time::Duration;
 /// A running pair of nginx and PHP-FPM.
 #[derive(Debug)]
 pub struct Reference {
-    nginx: Child,
+    nginx: WebServer,
     fpm: Child,
     logs: Vec<PathBuf>,
+}
+
+/// A running nginx before what listens on `socket`.
+#[derive(Debug)]
+pub(crate) struct WebServer {
+    nginx: Child,
+    logs: Vec<PathBuf>,
+}
+
+/// The socket that nginx sends requests for scripts to.
+pub(crate) fn socket(place: &Place) -> PathBuf {
+    place.run.join("fpm.sock")
 }
 
 /// Debian's PHP-FPM: `PHP_FPM`, or the newest that is installed.
@@ -57,7 +70,8 @@ fn fpm_name(key: &str) -> &str {
     }
 }
 
-fn nginx_configuration(place: &Place, setup: &Setup, port: u16) -> String {
+fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> String {
+    let keep = if keeps { ("keepalive 8;", "fastcgi_keep_conn on;") } else { ("", "") };
     let run = place.run.display();
     let root = place.root.display();
     let user = if as_root() { "user root;" } else { "" };
@@ -67,9 +81,7 @@ fn nginx_configuration(place: &Place, setup: &Setup, port: u16) -> String {
         .settings
         .iter()
         .filter(|(key, _)| matches!(key.as_str(), "status_path" | "ping_path"))
-        .map(|(_, path)| {
-            format!("location = {path} {{ include /etc/nginx/fastcgi.conf; fastcgi_pass unix:{run}/fpm.sock; }}\n")
-        })
+        .map(|(_, path)| format!("location = {path} {{ include /etc/nginx/fastcgi.conf; fastcgi_pass php; }}\n"))
         .collect();
     format!(
         r"{user}
@@ -80,6 +92,8 @@ http {{
   client_body_temp_path {run}/n-body; fastcgi_temp_path {run}/n-fastcgi; proxy_temp_path {run}/n-proxy;
   uwsgi_temp_path {run}/n-uwsgi; scgi_temp_path {run}/n-scgi;
   client_max_body_size {body};
+  upstream php {{ server unix:{run}/fpm.sock; {} }}
+  {}
   server {{
     listen 127.0.0.1:{port}; server_name localhost; root {root}; index index.php index.html;
     {pages}location / {{ try_files $uri $uri/ /index.php?$query_string; }}
@@ -90,11 +104,12 @@ http {{
       fastcgi_param PATH_INFO $path_info;
       fastcgi_index index.php;
       include /etc/nginx/fastcgi.conf;
-      fastcgi_pass unix:{run}/fpm.sock;
+      fastcgi_pass php;
     }}
   }}
 }}
-"
+",
+        keep.0, keep.1
     )
 }
 
@@ -119,11 +134,9 @@ fn write(path: &Path, text: &str) {
 
 impl Reference {
     pub(crate) fn start(place: &Place, setup: &Setup, port: u16) -> Self {
-        let (fpm_conf, nginx_conf) = (place.run.join("fpm.conf"), place.run.join("nginx.conf"));
+        let fpm_conf = place.run.join("fpm.conf");
         write(&fpm_conf, &fpm_configuration(place, setup));
-        write(&nginx_conf, &nginx_configuration(place, setup, port));
-        let logs: Vec<PathBuf> =
-            ["fpm.log", "nginx.log", "fpm.out", "nginx.out"].iter().map(|name| place.run.join(name)).collect();
+        let logs: Vec<PathBuf> = ["fpm.log", "fpm.out"].iter().map(|name| place.run.join(name)).collect();
         let mut fpm = Command::new("setpriv");
         fpm.args(["--pdeathsig", "TERM", "--"]).arg(fpm_program()).arg("-F").arg("-y").arg(&fpm_conf);
         if as_root() {
@@ -133,37 +146,66 @@ impl Reference {
         for (key, value) in &setup.ini {
             fpm.arg("-d").arg(format!("{key}={}", place.fill_in(value)));
         }
-        let fpm = spawn(&mut fpm, place, &logs[2]);
-        let mut nginx = Command::new("setpriv");
-        // By its path: /usr/sbin is not in every user's PATH.
-        nginx.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-c"]).arg(&nginx_conf).arg("-e").arg(&logs[1]);
-        let nginx = spawn(&mut nginx, place, &logs[3]);
+        let fpm = spawn(&mut fpm, place, &logs[1]);
+        let nginx = WebServer::start(place, setup, port, false);
         let mut reference = Self { nginx, fpm, logs };
-        let socket = place.run.join("fpm.sock");
+        let socket = socket(place);
         let up = process::eventually(process::PATIENCE, || socket.exists() || reference.has_ended());
         assert!(up && !reference.has_ended(), "PHP-FPM did not start:\n{}", reference.log());
         reference
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
-        [&mut self.nginx, &mut self.fpm].into_iter().any(|child| child.try_wait().is_ok_and(|status| status.is_some()))
+        self.nginx.has_ended() || self.fpm.try_wait().is_ok_and(|status| status.is_some())
     }
 
     pub(crate) fn log(&self) -> String {
-        self.logs.iter().map(|log| String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned()).collect()
+        text_of(&self.logs) + &self.nginx.log()
     }
 
     pub(crate) fn finish(mut self) {
-        for child in [&mut self.nginx, &mut self.fpm] {
-            let known = process::tree(child.id());
-            process::signal(child.id(), Signal::TERM);
-            if wait_for_exit(child, Duration::from_secs(5)).is_none() {
-                process::signal(child.id(), Signal::KILL);
-                let _ = child.wait();
-            }
-            for identity in known.iter().filter(|i| process::alive(**i)) {
-                process::signal(identity.pid, Signal::KILL);
-            }
-        }
+        self.nginx.finish();
+        end(&mut self.fpm);
+    }
+}
+
+impl WebServer {
+    /// `keeps`: with connections that stay open.
+    pub(crate) fn start(place: &Place, setup: &Setup, port: u16, keeps: bool) -> Self {
+        let configuration = place.run.join("nginx.conf");
+        write(&configuration, &nginx_configuration(place, setup, port, keeps));
+        let logs: Vec<PathBuf> = ["nginx.log", "nginx.out"].iter().map(|name| place.run.join(name)).collect();
+        let mut nginx = Command::new("setpriv");
+        // By its path: /usr/sbin is not in every user's PATH.
+        nginx.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-c"]).arg(&configuration).arg("-e").arg(&logs[0]);
+        Self { nginx: spawn(&mut nginx, place, &logs[1]), logs }
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.nginx.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    pub(crate) fn log(&self) -> String {
+        text_of(&self.logs)
+    }
+
+    pub(crate) fn finish(mut self) {
+        end(&mut self.nginx);
+    }
+}
+
+fn text_of(logs: &[PathBuf]) -> String {
+    logs.iter().map(|log| String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned()).collect()
+}
+
+fn end(child: &mut Child) {
+    let known = process::tree(child.id());
+    process::signal(child.id(), Signal::TERM);
+    if wait_for_exit(child, Duration::from_secs(5)).is_none() {
+        process::signal(child.id(), Signal::KILL);
+        let _ = child.wait();
+    }
+    for identity in known.iter().filter(|i| process::alive(**i)) {
+        process::signal(identity.pid, Signal::KILL);
     }
 }

@@ -32,6 +32,7 @@ pub struct Setup {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
+    pub(crate) behind_nginx: bool,
     pub(crate) addresses_in_file: bool,
     /// Somebody hears how the server is (`Howdah::manager`).
     pub(crate) notified: bool,
@@ -72,6 +73,7 @@ impl Default for Setup {
             settings: Vec::new(),
             unix_listener: false,
             second_listener: false,
+            behind_nginx: false,
             addresses_in_file: false,
             notified: false,
             passes_sockets: false,
@@ -233,6 +235,19 @@ impl Setup {
         self
     }
 
+    /// Puts nginx in front, which sends requests for scripts over FastCGI; clients connect to nginx.
+    #[must_use]
+    pub fn behind_nginx(mut self) -> Self {
+        self.behind_nginx = true;
+        self
+    }
+
+    /// `HOWDAH_TEST_FASTCGI=1` puts nginx before every scenario that says nothing of it.
+    pub(crate) fn is_behind_nginx(&self, backend: Backend) -> bool {
+        let all = std::env::var_os("HOWDAH_TEST_FASTCGI").is_some_and(|value| value != "0");
+        backend != Backend::Reference && (self.behind_nginx || all)
+    }
+
     /// Listens on a second TCP port too (`Site::second`).
     #[must_use]
     pub fn second_listener(mut self) -> Self {
@@ -325,7 +340,10 @@ impl Setup {
 
     /// The version of HTTP underneath the client, if it is not HTTP/1.1.
     pub(crate) fn version(&self, backend: Backend) -> Option<Version> {
-        let fits = backend != Backend::Reference && self.http1.is_none() && self.https != Some(false);
+        let fits = backend != Backend::Reference
+            && !self.is_behind_nginx(backend)
+            && self.http1.is_none()
+            && self.https != Some(false);
         Version::asked_for().filter(|_| fits)
     }
 

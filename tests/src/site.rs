@@ -6,7 +6,8 @@ use crate::howdah::Howdah;
 use crate::modes::{Backend, Mode};
 pub use crate::place::{Place, Port, free_port};
 use crate::process::{PATIENCE, eventually};
-use crate::reference::Reference;
+use crate::reference;
+use crate::reference::{Reference, WebServer};
 use crate::request::Request;
 use crate::response::Response;
 use crate::setup::{Content, Setup};
@@ -29,8 +30,10 @@ enum Server {
 pub struct Site {
     backend: Backend,
     target: Target,
-    _port: Port,
+    ports: Vec<Port>,
     server: Server,
+    /// nginx in front (`Setup::behind_nginx`).
+    front: Option<WebServer>,
     place: Place,
     // Last, so that the directory outlives the server.
     _directory: TempDir,
@@ -89,9 +92,12 @@ impl Site {
     pub fn start(backend: impl Into<Backend>, setup: &Setup) -> Self {
         let backend = backend.into();
         let (directory, place) = lay_out(backend, setup);
-        let port = Port::hold();
-        let address = ([127, 0, 0, 1], port.number).into();
+        let behind_nginx = setup.is_behind_nginx(backend);
+        let ports: Vec<Port> = (0..if behind_nginx { 2 } else { 1 }).map(|_| Port::hold()).collect();
+        let (port, of_clients) = (ports[0].number, ports[ports.len() - 1].number);
+        let address = ([127, 0, 0, 1], of_clients).into();
         let https = backend != Backend::Reference
+            && !behind_nginx
             && setup.https.unwrap_or_else(|| tls::is_asked_for() || setup.version(backend).is_some());
         let target = match setup.version(backend) {
             Some(version) => Target::Version(address, version),
@@ -99,10 +105,11 @@ impl Site {
             None => Target::Tcp(address),
         };
         let server = match backend {
-            Backend::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
-            Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port.number, https)),
+            Backend::Reference => Server::Reference(Reference::start(&place, setup, port)),
+            Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port, https)),
         };
-        let mut site = Self { backend, target, _port: port, server, place, _directory: directory };
+        let front = behind_nginx.then(|| WebServer::start(&place, setup, of_clients, true));
+        let mut site = Self { backend, target, ports, server, front, place, _directory: directory };
         if !site.wait_until_ready(setup.expect_boot_failure) {
             let log = site.log();
             site.abandon();
@@ -212,6 +219,18 @@ impl Site {
         Target::Tcp(([127, 0, 0, 1], self.howdah().second_port()).into())
     }
 
+    /// Howdah's own HTTP listener, past the web server in front of it.
+    #[must_use]
+    pub fn direct(&self) -> Target {
+        Target::Tcp(([127, 0, 0, 1], self.ports[0].number).into())
+    }
+
+    /// The FastCGI listener's path (`Setup::behind_nginx`).
+    #[must_use]
+    pub fn fastcgi(&self) -> PathBuf {
+        reference::socket(&self.place)
+    }
+
     /// A new connection.
     #[must_use]
     pub fn conn(&self) -> Conn {
@@ -263,6 +282,12 @@ impl Site {
         }
     }
 
+    /// Everything that the nginx in front has logged so far (`Setup::behind_nginx`).
+    #[must_use]
+    pub fn front_log(&self) -> String {
+        self.front.as_ref().map(WebServer::log).unwrap_or_default()
+    }
+
     /// Waits until the log holds a line with all of these texts, and returns that line.
     #[must_use]
     pub fn wait_for_log(&self, texts: &[&str]) -> String {
@@ -280,10 +305,17 @@ impl Site {
             Server::Howdah(howdah) => howdah.finish(&self.place),
             Server::Reference(reference) => reference.finish(),
         }
+        // It still has open connections to Howdah, which ends all the same.
+        if let Some(front) = self.front {
+            front.finish();
+        }
     }
 
     /// Ends the server at once, without judging (a test has failed already).
     pub fn abandon(self) {
+        if let Some(front) = self.front {
+            front.finish();
+        }
         match self.server {
             Server::Howdah(howdah) => howdah.abandon(),
             Server::Reference(reference) => reference.finish(),

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// An address to listen on or to connect to.
@@ -14,6 +14,34 @@ pub enum ListenAddr {
     Https(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// TCP, for a web server that speaks FastCGI.
+    FastCgiTcp(SocketAddr),
+    /// The path of a Unix socket, for a web server that speaks FastCGI.
+    FastCgiUnix(PathBuf),
+}
+
+/// The socket of an address, whatever is spoken there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketPlace<'a> {
+    Tcp(SocketAddr),
+    Unix(&'a Path),
+}
+
+impl ListenAddr {
+    /// Its socket.
+    #[must_use]
+    pub fn place(&self) -> SocketPlace<'_> {
+        match self {
+            Self::Tcp(addr) | Self::Https(addr) | Self::FastCgiTcp(addr) => SocketPlace::Tcp(*addr),
+            Self::Unix(path) | Self::FastCgiUnix(path) => SocketPlace::Unix(path),
+        }
+    }
+
+    /// `true` if FastCGI is spoken there.
+    #[must_use]
+    pub const fn is_fastcgi(&self) -> bool {
+        matches!(self, Self::FastCgiTcp(_) | Self::FastCgiUnix(_))
+    }
 }
 
 impl Default for ListenAddr {
@@ -26,6 +54,13 @@ impl FromStr for ListenAddr {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
+        if let Some(rest) = text.strip_prefix("fastcgi:") {
+            return match rest.parse()? {
+                Self::Tcp(addr) if !rest.contains("://") => Ok(Self::FastCgiTcp(addr)),
+                Self::Unix(path) => Ok(Self::FastCgiUnix(path)),
+                _ => Err(()),
+            };
+        }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(()) } else { Ok(Self::Unix(PathBuf::from(path))) };
         }
@@ -59,6 +94,8 @@ impl fmt::Display for ListenAddr {
             Self::Tcp(addr) => addr.fmt(f),
             Self::Https(addr) => write!(f, "https://{addr}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::FastCgiTcp(addr) => write!(f, "fastcgi:{addr}"),
+            Self::FastCgiUnix(path) => write!(f, "fastcgi:unix:{}", path.display()),
         }
     }
 }

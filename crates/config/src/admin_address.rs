@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::address::ListenAddr;
+use crate::address::{ListenAddr, SocketPlace};
 use crate::cli::ControlFlags;
 use crate::origin::{ConfigError, ConfigErrors, Origin};
 use crate::secret::Secret;
@@ -118,12 +118,12 @@ fn names_in(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 
 /// `true` if a server listens there, perhaps for other users than this one.
 fn responds(admin: &AdminAddress) -> bool {
-    match &admin.addr {
-        ListenAddr::Unix(path) => match UnixStream::connect(path) {
+    match admin.addr.place() {
+        SocketPlace::Unix(path) => match UnixStream::connect(path) {
             Ok(_) => true,
             Err(error) => error.kind() == ErrorKind::PermissionDenied,
         },
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => TcpStream::connect_timeout(addr, CONNECT_TIMEOUT).is_ok(),
+        SocketPlace::Tcp(addr) => TcpStream::connect_timeout(&addr, CONNECT_TIMEOUT).is_ok(),
     }
 }
 

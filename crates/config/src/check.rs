@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::address::ListenAddr;
+use crate::address::SocketPlace;
 use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
@@ -37,11 +37,11 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
         source.object("listen", "needs at least one address".to_owned());
     }
     for (at, addr) in settings.listen.iter().enumerate() {
-        let any_port = matches!(addr, ListenAddr::Tcp(addr) if addr.port() == 0);
-        if settings.listen[..at].contains(addr) && !any_port {
+        let any_port = matches!(addr.place(), SocketPlace::Tcp(addr) if addr.port() == 0);
+        if settings.listen[..at].iter().any(|other| other.place() == addr.place()) && !any_port {
             source.object("listen", format!("{addr} is named twice"));
         }
-        if settings.admin == *addr && !any_port {
+        if settings.admin.place() == addr.place() && !any_port {
             source.object("admin", format!("{addr} is an address of `listen` too; give it an address of its own"));
         }
     }

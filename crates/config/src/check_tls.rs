@@ -11,6 +11,9 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if matches!(settings.admin, ListenAddr::Https(_)) {
         source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
     }
+    if settings.admin.is_fastcgi() {
+        source.object("admin", "the admin endpoint speaks HTTP and FastCGI at once; leave out fastcgi:".to_owned());
+    }
     match https {
         Some(addr)
             if tls.certificates.is_empty()

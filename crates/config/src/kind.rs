@@ -66,7 +66,8 @@ impl Kind {
                 format!("{}, \"syslog:udp://HOST:PORT\", \"syslog:tcp://HOST:PORT\" or a path", words(list))
             }
             Self::Address => {
-                "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\" or \"unix:/path\")"
+                "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\", \"unix:/path\" or \
+                 \"fastcgi:unix:/path\")"
                     .to_owned()
             }
             Self::Upstream => {

@@ -71,7 +71,7 @@ mod warnings;
 mod warnings_of_sites;
 
 pub use account::{Account, find_group, user_name};
-pub use address::{ListenAddr, TrustedProxy};
+pub use address::{ListenAddr, SocketPlace, TrustedProxy};
 pub use admin_address::{AdminAddress, find_admin};
 pub use booted::Booted;
 pub use changes::{Change, changes};

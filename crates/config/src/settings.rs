@@ -39,8 +39,11 @@ settings! {
         root_links: RootLinks = r#""keep""# example(r#""reload""#);
         /// Addresses to listen on: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or
         /// `unix:PATH`. `https://` before an address enables TLS there, see `[tls]`; `http://` is the default.
+        ///
+        /// `fastcgi:ADDR:PORT` and `fastcgi:unix:PATH` are for web servers, which use them like a PHP-FPM socket. A client
+        /// there can run any script; over TCP only this machine and `http.trusted_proxies` may connect.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
-            example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock"]"#);
+            example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock", "fastcgi:unix:/run/php/howdah.sock"]"#);
         /// Address of the admin endpoint, which `howdah status`, `reload` and `stop` use: `unix:PATH` or `ADDR:PORT`.
         ///
         /// Anyone who can connect to it can stop the server, so prefer a Unix socket.

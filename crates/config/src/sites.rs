@@ -67,7 +67,7 @@ impl Settings {
     fn known_hosts(&self) -> impl Iterator<Item = HostPattern> {
         let addresses = self.listen.iter().filter_map(|addr| match addr {
             ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => Some(addr.ip().to_string()),
-            ListenAddr::Unix(_) => None,
+            ListenAddr::Unix(_) | ListenAddr::FastCgiTcp(_) | ListenAddr::FastCgiUnix(_) => None,
         });
         let usual = ["localhost", "*.localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let named = self.server_name.iter().chain(&self.acme.names).cloned();

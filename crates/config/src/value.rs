@@ -247,7 +247,10 @@ impl Value for ListenAddr {
     }
 
     fn paths(&mut self) -> Vec<&mut PathBuf> {
-        if let Self::Unix(path) = self { vec![path] } else { Vec::new() }
+        match self {
+            Self::Unix(path) | Self::FastCgiUnix(path) => vec![path],
+            Self::Tcp(_) | Self::Https(_) | Self::FastCgiTcp(_) => Vec::new(),
+        }
     }
 }
 

@@ -40,7 +40,7 @@ fn every_kind_of_value_is_understood() {
     let site = Site::new(
         r#"
 root = "web"
-listen = [":80", "[::1]:81", "unix:run/h.sock"]
+listen = [":80", "[::1]:81", "unix:run/h.sock", "fastcgi:unix:run/f.sock", "fastcgi::9000"]
 admin = "127.0.0.1:9"
 threads = 3
 grace = 5
@@ -74,6 +74,8 @@ access = "logs/access"
             ListenAddr::Tcp("0.0.0.0:80".parse().unwrap()),
             ListenAddr::Tcp("[::1]:81".parse().unwrap()),
             ListenAddr::Unix(site.path().join("run/h.sock")),
+            ListenAddr::FastCgiUnix(site.path().join("run/f.sock")),
+            ListenAddr::FastCgiTcp("0.0.0.0:9000".parse().unwrap()),
         ]
     );
     assert_eq!(settings.admin, ListenAddr::Tcp("127.0.0.1:9".parse().unwrap()));

@@ -250,7 +250,7 @@ impl Body {
         let Kind::Whole(whole) = &self.kind else { return true };
         // Bytes held elsewhere go out at once in HTTP/1, or are charged with what waits of them. In HTTP/2 they go when
         // their stream's turn comes, whenever that is.
-        if whole.len() < least || (matches!(whole, Whole::Held(_)) && !multiplexed) {
+        if whole.len() < least || (matches!(whole, Whole::Held(_)) && !connection.state.copies_bodies()) {
             return true;
         }
         let mut charge = connection.charge();

@@ -1,12 +1,11 @@
-//! The listening addresses of a running front: they are opened, closed and given another TLS configuration while it
-//! serves.
+//! Addresses of a running front: they are opened, closed and change their protocol while it serves.
 //!
 //! Each has a task on the first I/O thread that accepts and hands connections to the thread with the fewest. Closing one
 //! leaves the connections alone that came through it. All of them may be left to another process (`leave`).
 
 use crate::connection::Shared;
 use crate::io_thread::IoThreadHandle;
-use crate::listener::{Accepted, Listener, ListenerHandle, TlsOfListener};
+use crate::listener::{Accepted, Listener, ListenerHandle, Spoken, SpokenAtListener};
 use arc_swap::ArcSwap;
 use howdah_config::ListenAddr;
 use rustls::ServerConfig;
@@ -31,7 +30,7 @@ pub struct Doors {
 #[derive(Debug)]
 struct Door {
     asked: ListenAddr,
-    tls: Option<TlsOfListener>,
+    spoken: Option<SpokenAtListener>,
     /// For another process; none if there was no descriptor left.
     handle: Option<Arc<ListenerHandle>>,
     /// Its task ends when this goes.
@@ -62,10 +61,10 @@ impl Doors {
         let mut all = self.lock();
         let Some(open) = all.as_mut() else { return };
         let (stop, stopped) = watch::channel(Accepting::Here);
-        let (asked, tls) = (listener.asked().clone(), listener.tls());
+        let (asked, spoken) = (listener.asked().clone(), listener.spoken());
         let handle = listener.handle().ok().map(Arc::new);
         let task = self.runtime.spawn(accept(listener, self.io_threads.clone(), self.shared.clone(), stopped));
-        open.push(Door { asked, tls, handle, stop, task });
+        open.push(Door { asked, spoken, handle, stop, task });
     }
 
     /// Handles with which another process can continue all of them. `None` if one lacks a descriptor.
@@ -99,12 +98,12 @@ impl Doors {
         }
     }
 
-    /// Says how TLS is spoken at this address, which was opened as `before`, from the next connection on.
-    pub fn set_tls(&self, before: &ListenAddr, now: &ListenAddr, config: Option<Arc<ServerConfig>>) {
+    /// Changes what is spoken at this address, which was opened as `before`, from the next connection on.
+    pub fn set_spoken(&self, before: &ListenAddr, now: &ListenAddr, tls: Option<&Arc<ServerConfig>>) {
         let mut open = self.lock();
         for door in open.iter_mut().flatten().filter(|door| door.asked == *before) {
-            if let Some(tls) = &door.tls {
-                tls.set(config.clone());
+            if let Some(spoken) = &door.spoken {
+                spoken.set(Spoken::at(now, tls));
                 door.asked = now.clone();
             }
         }

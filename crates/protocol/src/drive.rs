@@ -7,7 +7,7 @@ use crate::handshake::{Handshake, Shaken};
 use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
-use crate::{http1, http2, http3};
+use crate::{fastcgi, http1, http2, http3};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use rustls::ServerConfig;
@@ -127,6 +127,22 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
         served.await.map(|ended| ended.map_err(|error| error.to_string()))
     };
     if let Some(Err(error)) = ended {
+        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+    }
+}
+
+/// Serves a connection of a web server that speaks FastCGI.
+pub(crate) async fn drive_fastcgi<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket) {
+    if !fastcgi::may_connect(&connection) {
+        let peer = &*connection.peer.addr_text;
+        tracing::warn!(
+            target: "howdah::conn", peer,
+            "FastCGI connection refused: list the web server in `http.trusted_proxies`"
+        );
+        return;
+    }
+    let mut serving = pin!(fastcgi::serve(&*handler, &connection, socket));
+    if let Some(Err(error)) = supervise(&connection.state, |cx, _| serving.as_mut().poll(cx)).await {
         tracing::debug!(target: "howdah::conn", %error, "connection ended");
     }
 }

@@ -26,6 +26,7 @@
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::informational::Informational;
+use crate::params::Params;
 use crate::rejection::{Rejected, Rejection};
 use crate::target::Target;
 use bytes::Bytes;
@@ -77,6 +78,8 @@ pub struct Request {
     pub body: RequestBody,
     /// The way back for informational responses; `None` in a protocol that has none (HTTP/1.0).
     pub informational: Option<Informational>,
+    /// The variables that a web server has made of the request (FastCGI). Its head is made of these.
+    pub variables: Option<Box<Params>>,
     /// The connection it came over.
     pub connection: Arc<Connection>,
     /// When its head was complete.
@@ -156,6 +159,11 @@ impl Reason {
         &self.0
     }
 }
+
+/// A message for the log of the web server in front, among the extensions of a response; sent where the protocol has a
+/// place for it (FastCGI).
+#[derive(Debug, Clone)]
+pub struct StandardError(pub Bytes);
 
 /// Why a body could not be read to its end: the client broke off, or broke the protocol's rules.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;

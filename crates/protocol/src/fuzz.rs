@@ -13,6 +13,7 @@
 //! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
 //! 8. Fields that `Connection` lists are dropped, with their names; hyper leaves both to its user.
 
+pub use crate::fastcgi::fuzz::fastcgi_connection;
 pub use crate::http3::fuzz::http3_stream;
 
 use crate::exchange::Head;

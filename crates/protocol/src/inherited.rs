@@ -3,7 +3,7 @@
 //! The kernel tells what a descriptor is; accompanying data is not trusted.
 
 use crate::http3::Predecessor;
-use howdah_config::ListenAddr;
+use howdah_config::{ListenAddr, SocketPlace};
 use rustix::net::{SocketType, sockopt};
 use socket2::SockRef;
 use std::fmt;
@@ -90,9 +90,9 @@ pub struct InheritedSockets(pub Vec<Inherited>);
 impl InheritedSockets {
     /// The one that belongs to an address of the settings.
     pub fn take(&mut self, addr: &ListenAddr) -> Option<Inherited> {
-        self.find(|socket| match (&socket.bound, addr) {
-            (BoundTo::Tcp(bound), ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => socket.is_for(*bound, *addr),
-            (BoundTo::Unix(bound), ListenAddr::Unix(path)) => bound == path,
+        self.find(|socket| match (&socket.bound, addr.place()) {
+            (BoundTo::Tcp(bound), SocketPlace::Tcp(addr)) => socket.is_for(*bound, addr),
+            (BoundTo::Unix(bound), SocketPlace::Unix(path)) => bound == path,
             _ => false,
         })
     }

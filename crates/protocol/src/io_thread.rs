@@ -1,10 +1,10 @@
 //! One I/O thread: its connections, its clock, and the look at them that replaces timers.
 
 use crate::connection::{Connection, Shared};
-use crate::drive::{drive, drive_quic, drive_tls};
+use crate::drive::{drive, drive_fastcgi, drive_quic, drive_tls};
 use crate::exchange::Handler;
 use crate::http3::Guest;
-use crate::listener::Accepted;
+use crate::listener::{Accepted, Spoken};
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
@@ -133,14 +133,15 @@ impl<H: Handler> IoThread<H> {
 
     fn take(self: &Arc<Self>, accepted: Accepted) {
         let trusts = |peer| self.handler.trusts(peer);
-        let (socket, peer, tls) = match accepted {
+        let (socket, peer, spoken) = match accepted {
             Accepted::Quic(guest) => return self.take_quic(*guest),
-            Accepted::Tcp { stream, remote, local, tls } => {
-                let peer = Peer { https: tls.is_some(), ..Peer::tcp(remote, local, trusts) };
-                (TcpStream::from_std(stream).map(Socket::Tcp), peer, tls)
+            Accepted::Tcp { stream, remote, local, spoken } => {
+                let https = matches!(spoken.as_deref(), Some(Spoken::Tls(_)));
+                let peer = Peer { https, ..Peer::tcp(remote, local, trusts) };
+                (TcpStream::from_std(stream).map(Socket::Tcp), peer, spoken)
             }
-            Accepted::Unix { stream, path } => {
-                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), None)
+            Accepted::Unix { stream, path, spoken } => {
+                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), spoken)
             }
         };
         let conn = Arc::new(Connection::new(self.shared.load_full(), peer, self.now()));
@@ -155,10 +156,11 @@ impl<H: Handler> IoThread<H> {
         let handler = self.handler.clone();
         tokio::spawn(async move {
             let _registration = registration;
-            match tls {
+            match spoken.as_deref() {
                 None => drive(handler, conn, socket).await,
-                // A separate future: a plain connection has no room for what only this one needs.
-                Some(tls) => Box::pin(drive_tls(handler, conn, socket, tls)).await,
+                // Boxed: a plain connection has no room for what only these need.
+                Some(Spoken::Tls(tls)) => Box::pin(drive_tls(handler, conn, socket, tls.clone())).await,
+                Some(Spoken::FastCgi) => Box::pin(drive_fastcgi(handler, conn, socket)).await,
             }
         });
     }

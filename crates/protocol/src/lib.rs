@@ -5,12 +5,11 @@
 //! descriptors to be sent.
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of
-//! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2` or `http3`. Below
-//! them is what they use: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and
-//! `stream`, `multiplexed`, `panics`, `rejection`.
+//! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2`, `http3` or
+//! `fastcgi`. Below them is what they use: `connection` (with `peer`, `state` and `informational`), `socket`, `out`,
+//! `body` with `files` and `stream`, `multiplexed`, `panics`, `rejection`.
 //!
-//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers
-//! like `http1` that end at the same `Handler`.
+//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`.
 #![forbid(unsafe_code)]
 
 pub mod body;
@@ -19,6 +18,7 @@ pub mod connection;
 pub mod doors;
 mod drive;
 pub mod exchange;
+pub mod fastcgi;
 pub mod files;
 pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
@@ -33,8 +33,10 @@ pub mod inherited;
 pub mod io_thread;
 pub mod listener;
 mod multiplexed;
+mod out;
 pub mod outbound;
 pub mod panics;
+pub mod params;
 pub mod peer;
 mod rejection;
 mod socket;
@@ -49,11 +51,14 @@ pub mod upgrade;
 
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
-pub use exchange::{BodyError, BodySource, Handler, Head, Offer, Reason, Request, RequestBody, Response};
+pub use exchange::{
+    BodyError, BodySource, Handler, Head, Offer, Reason, Request, RequestBody, Response, StandardError,
+};
 pub use files::{FileBody, FileIdentity};
 pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use outbound::Outbound;
+pub use params::Params;
 pub use peer::Peer;
 pub use rejection::{Rejected, Rejection};
 pub use stream::{Chunk, ChunkStream, Stream};

@@ -4,7 +4,7 @@ use crate::http3::{self, Guest, QuicHandle};
 use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
-use howdah_config::{ListenAddr, NoDirectory};
+use howdah_config::{ListenAddr, NoDirectory, SocketPlace};
 use howdah_observe::Quiet;
 use rustix::net::SocketFlags;
 use rustls::ServerConfig;
@@ -38,8 +38,8 @@ pub(crate) enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
-        /// TLS configuration, if any.
-        tls: Option<Arc<ServerConfig>>,
+        /// The protocol that is not plain HTTP.
+        spoken: Option<Arc<Spoken>>,
     },
     /// Over the Unix socket at `path`.
     Unix {
@@ -47,6 +47,8 @@ pub(crate) enum Accepted {
         stream: UnixStream,
         /// The listener's path.
         path: Arc<Path>,
+        /// The protocol that is not plain HTTP.
+        spoken: Option<Arc<Spoken>>,
     },
     /// Over QUIC.
     Quic(Box<Guest>),
@@ -64,35 +66,33 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let udp = if self.over_udp { " for HTTP/3 (UDP)" } else { "" };
         write!(f, "cannot listen on {}{udp}: {}", self.addr, self.source)?;
-        match (self.source.kind(), &self.addr) {
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) if self.over_udp => write!(
+        match (self.source.kind(), self.addr.place()) {
+            (io::ErrorKind::AddrInUse, SocketPlace::Tcp(addr)) if self.over_udp => write!(
                 f,
                 "; another program uses UDP port {} (`ss -lunp` shows which), or a server that is being replaced still drains",
                 addr.port()
             ),
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => {
+            (io::ErrorKind::AddrInUse, SocketPlace::Tcp(addr)) => {
                 write!(
                     f,
                     "; another program uses port {} (`ss -ltnp` shows which), or choose another with `listen`",
                     addr.port()
                 )
             }
-            (io::ErrorKind::AddrInUse, ListenAddr::Unix(_)) => write!(f, "; another server answers there"),
-            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr) | ListenAddr::Https(addr))
-                if addr.port() < 1024 =>
-            {
+            (io::ErrorKind::AddrInUse, SocketPlace::Unix(_)) => write!(f, "; another server answers there"),
+            (io::ErrorKind::PermissionDenied, SocketPlace::Tcp(addr)) if addr.port() < 1024 => {
                 write!(
                     f,
                     "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
                 )
             }
-            (io::ErrorKind::PermissionDenied, ListenAddr::Unix(path)) => {
+            (io::ErrorKind::PermissionDenied, SocketPlace::Unix(path)) => {
                 write!(f, "; this user needs write permission in {}", path.parent().unwrap_or(Path::new("/")).display())
             }
             (io::ErrorKind::AddrNotAvailable, _) => {
                 write!(f, "; this machine has no such address (`ip addr` shows which it has)")
             }
-            (io::ErrorKind::NotFound, ListenAddr::Unix(path)) => match NoDirectory::of(path) {
+            (io::ErrorKind::NotFound, SocketPlace::Unix(path)) => match NoDirectory::of(path) {
                 Some(missing) => write!(f, "; {missing}"),
                 None => Ok(()),
             },
@@ -182,17 +182,42 @@ impl AsFd for ListenerHandle {
 pub struct Listener {
     inner: Inner,
     asked: ListenAddr,
-    tls: TlsOfListener,
+    spoken: SpokenAtListener,
 }
 
-/// TLS configuration of accepted connections, if any; may change while it listens.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TlsOfListener(Arc<ArcSwapOption<ServerConfig>>);
+/// A protocol other than plain HTTP that is spoken over what a listener accepts.
+#[derive(Debug)]
+pub enum Spoken {
+    /// HTTP over TLS.
+    Tls(Arc<ServerConfig>),
+    /// FastCGI, by a web server.
+    FastCgi,
+}
 
-impl TlsOfListener {
+impl Spoken {
+    /// The protocol of an address; `tls` is how TLS is spoken where it is.
+    #[must_use]
+    pub fn at(addr: &ListenAddr, tls: Option<&Arc<ServerConfig>>) -> Option<Self> {
+        match addr {
+            ListenAddr::Https(_) => tls.cloned().map(Self::Tls),
+            ListenAddr::FastCgiTcp(_) | ListenAddr::FastCgiUnix(_) => Some(Self::FastCgi),
+            ListenAddr::Tcp(_) | ListenAddr::Unix(_) => None,
+        }
+    }
+}
+
+/// The protocol that is spoken over what a listener accepts: plain HTTP if none is named. May change while it listens.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SpokenAtListener(Arc<ArcSwapOption<Spoken>>);
+
+impl SpokenAtListener {
+    fn at(addr: &ListenAddr) -> Self {
+        Self(Arc::new(ArcSwapOption::from(Spoken::at(addr, None).map(Arc::new))))
+    }
+
     /// From now on.
-    pub(crate) fn set(&self, config: Option<Arc<ServerConfig>>) {
-        self.0.store(config);
+    pub(crate) fn set(&self, spoken: Option<Spoken>) {
+        self.0.store(spoken.map(Arc::new));
     }
 }
 
@@ -204,12 +229,20 @@ impl Listener {
 
     /// Binds an address, with access to a Unix socket for these.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
-        let bound = match addr {
-            ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
-            ListenAddr::Unix(path) => bind_unix(path, access),
-        };
-        match bound {
-            Ok(stream) => Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), tls: TlsOfListener::default() }),
+        Self::of_stream(
+            addr,
+            match addr.place() {
+                SocketPlace::Tcp(tcp) => bind_tcp(tcp),
+                SocketPlace::Unix(path) => bind_unix(path, access),
+            },
+        )
+    }
+
+    fn of_stream(addr: &ListenAddr, stream: io::Result<Stream>) -> Result<Self, BindError> {
+        match stream {
+            Ok(stream) => {
+                Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), spoken: SpokenAtListener::at(addr) })
+            }
             Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
         }
     }
@@ -220,21 +253,18 @@ impl Listener {
     /// # Errors
     /// The system's error.
     pub fn inherit(addr: &ListenAddr, socket: Inherited) -> Result<Self, BindError> {
-        let stream = match addr {
-            ListenAddr::Tcp(_) | ListenAddr::Https(_) => {
+        let stream = match addr.place() {
+            SocketPlace::Tcp(_) => {
                 let listener = TcpListener::from(socket.fd);
                 listener.local_addr().map(|local| Stream::Tcp(listener, local))
             }
-            ListenAddr::Unix(path) => {
+            SocketPlace::Unix(path) => {
                 let file = UnixPath::new(path);
                 file.stays.store(true, Relaxed);
                 Ok(Stream::Unix(UnixListener::from(socket.fd), file))
             }
         };
-        match stream {
-            Ok(stream) => Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), tls: TlsOfListener::default() }),
-            Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
-        }
+        Self::of_stream(addr, stream)
     }
 
     /// Takes over a socket for HTTP/3.
@@ -278,7 +308,7 @@ impl Listener {
     /// Speaks TLS over what is accepted.
     #[must_use]
     pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
-        self.tls.set(Some(config));
+        self.spoken.set(Some(Spoken::Tls(config)));
         self
     }
 
@@ -290,7 +320,7 @@ impl Listener {
     fn quic(addr: SocketAddr, endpoint: io::Result<http3::Endpoint>) -> Result<Self, BindError> {
         let asked = ListenAddr::Https(addr);
         match endpoint {
-            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, tls: TlsOfListener::default() }),
+            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, spoken: SpokenAtListener::default() }),
             Err(source) => Err(BindError { addr: asked, over_udp: true, source }),
         }
     }
@@ -308,19 +338,23 @@ impl Listener {
         &self.asked
     }
 
-    /// The way to change how it speaks TLS; none if it is not over TCP.
-    pub(crate) fn tls(&self) -> Option<TlsOfListener> {
-        matches!(self.inner, Inner::Stream(Stream::Tcp(..))).then(|| self.tls.clone())
+    /// The way to change the protocol; `None` for HTTP/3.
+    pub(crate) fn spoken(&self) -> Option<SpokenAtListener> {
+        matches!(self.inner, Inner::Stream(_)).then(|| self.spoken.clone())
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
-        match &self.inner {
-            Inner::Stream(Stream::Tcp(_, addr)) if self.tls.0.load().is_some() => ListenAddr::Https(*addr),
-            Inner::Stream(Stream::Tcp(_, addr)) => ListenAddr::Tcp(*addr),
-            Inner::Stream(Stream::Unix(_, path)) => ListenAddr::Unix(PathBuf::from(&*path.path)),
-            Inner::Quic(endpoint) => ListenAddr::Https(endpoint.local_addr()),
+        match (&self.inner, self.spoken.0.load().as_deref()) {
+            (Inner::Stream(Stream::Tcp(_, addr)), None) => ListenAddr::Tcp(*addr),
+            (Inner::Stream(Stream::Tcp(_, addr)), Some(Spoken::Tls(_))) => ListenAddr::Https(*addr),
+            (Inner::Stream(Stream::Tcp(_, addr)), Some(Spoken::FastCgi)) => ListenAddr::FastCgiTcp(*addr),
+            (Inner::Stream(Stream::Unix(_, path)), Some(Spoken::FastCgi)) => {
+                ListenAddr::FastCgiUnix(PathBuf::from(&*path.path))
+            }
+            (Inner::Stream(Stream::Unix(_, path)), _) => ListenAddr::Unix(PathBuf::from(&*path.path)),
+            (Inner::Quic(endpoint), _) => ListenAddr::Https(endpoint.local_addr()),
         }
     }
 
@@ -331,7 +365,7 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let Self { inner, tls, asked: _ } = self;
+        let Self { inner, spoken, asked: _ } = self;
         let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
@@ -345,7 +379,7 @@ impl Listener {
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| stream.accept(&tls)) {
+            match guard.try_io(|_| stream.accept(&spoken)) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // Not yet: the guard has cleared the readiness.
                 Err(_would_block) => {}
@@ -364,7 +398,7 @@ impl Listener {
 }
 
 impl Stream {
-    fn accept(&self, tls: &TlsOfListener) -> io::Result<Accepted> {
+    fn accept(&self, spoken: &SpokenAtListener) -> io::Result<Accepted> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         match self {
             Self::Tcp(listener, addr) => {
@@ -379,11 +413,15 @@ impl Stream {
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
-                Ok(Accepted::Tcp { stream, remote, local, tls: tls.0.load_full() })
+                Ok(Accepted::Tcp { stream, remote, local, spoken: spoken.0.load_full() })
             }
             Self::Unix(listener, path) => {
                 let fd = rustix::net::accept_with(listener, flags)?;
-                Ok(Accepted::Unix { stream: UnixStream::from(fd), path: path.path.clone() })
+                Ok(Accepted::Unix {
+                    stream: UnixStream::from(fd),
+                    path: path.path.clone(),
+                    spoken: spoken.0.load_full(),
+                })
             }
         }
     }
@@ -468,7 +506,7 @@ mod tests {
         let Inner::Stream(stream) = listener.inner else { unreachable!() };
         let _client = TcpStream::connect(addr).unwrap();
         let accepted = loop {
-            match stream.accept(&TlsOfListener::default()) {
+            match stream.accept(&SpokenAtListener::default()) {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }

@@ -25,6 +25,8 @@ pub enum Rejection {
     Http2,
     /// The client broke the rules of HTTP/3.
     Http3,
+    /// The web server broke the rules of FastCGI.
+    FastCgi,
     /// A request in early data that may not be repeated.
     EarlyData,
 }
@@ -51,6 +53,7 @@ impl Rejection {
             Self::HttpToTls => "http_to_tls",
             Self::Http2 => "http2",
             Self::Http3 => "http3",
+            Self::FastCgi => "fastcgi",
             Self::EarlyData => "early_data",
         }
     }

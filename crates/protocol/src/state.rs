@@ -102,6 +102,8 @@ pub struct State {
     in_flight: AtomicU32,
     /// HTTP/2, whose control frames must not look like the start of a header.
     multiplexed: AtomicBool,
+    /// FastCGI, which frames bodies and so copies those in memory of workers.
+    copies_bodies: AtomicBool,
     /// Bytes of a header have come in and the request has not started yet.
     reading_head: AtomicBool,
     /// Nothing has been asked yet.
@@ -137,6 +139,7 @@ impl State {
             verdict: AtomicU8::new(Verdict::None as u8),
             in_flight: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
+            copies_bodies: AtomicBool::new(false),
             reading_head: AtomicBool::new(false),
             fresh: AtomicBool::new(true),
             half_closed: AtomicBool::new(false),
@@ -178,6 +181,16 @@ impl State {
     pub fn set_multiplexed(&self) {
         self.multiplexed.store(true, Relaxed);
         self.reading_head.store(false, Relaxed);
+    }
+
+    /// The connection speaks FastCGI.
+    pub(crate) fn set_copies_bodies(&self) {
+        self.copies_bodies.store(true, Relaxed);
+    }
+
+    /// Returns `true` if a body in memory of a worker does not go to the socket from there.
+    pub(crate) fn copies_bodies(&self) -> bool {
+        self.copies_bodies.load(Relaxed) || self.is_multiplexed()
     }
 
     /// Bytes came in.

@@ -9,7 +9,7 @@ use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{RequestId, RequestStats};
-use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
+use howdah_protocol::{Connection, Ending, Head, Informational, Params, Request, RequestBody};
 use howdah_rules::rule::Ini;
 use howdah_telemetry::{Trace, TraceId};
 use std::sync::{Arc, OnceLock};
@@ -31,6 +31,8 @@ pub struct Exchange {
     pub client: Client,
     /// The way back for informational responses.
     pub informational: Option<Informational>,
+    /// The variables that a web server in front has made of the request (FastCGI): scripts get these.
+    pub variables: Option<Box<Params>>,
     /// Its id.
     pub id: RequestId,
     /// Set if the server makes the request itself.
@@ -142,11 +144,16 @@ impl Exchange {
     /// A request begins. Its body is on its own.
     #[must_use]
     pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
-        let Request { head, body, informational, connection, received, time } = request;
+        let Request { head, body, informational, variables, connection, received, time } = request;
         let settings = &sites.server.settings.http;
-        let client = forwarded::client(&connection.peer, &head.headers, settings);
+        let client = match &variables {
+            Some(variables) => Client::of_variables(variables),
+            None => forwarded::client(&connection.peer, &head.headers, settings),
+        };
         let (mut id, mut found) = (None, sites.only().map(Found::Site));
-        if connection.peer.trusted {
+        if let Some(variables) = &variables {
+            found = found.or_else(|| Some(Found::Site(sites.of_web_server(forwarded::named_host(&head), variables))));
+        } else if connection.peer.trusted {
             found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
                 let last = head.headers.get_all("x-request-id").iter().next_back();
@@ -166,6 +173,7 @@ impl Exchange {
             head,
             client,
             informational,
+            variables,
             id: id.unwrap_or_else(request_id::next),
             purpose: None,
             started: received,

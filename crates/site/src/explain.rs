@@ -81,7 +81,7 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     let of_scheme = |addr: &ListenAddr| match addr {
         ListenAddr::Tcp(addr) => Some(*addr).filter(|_| !https),
         ListenAddr::Https(addr) => Some(*addr).filter(|_| https),
-        ListenAddr::Unix(_) => None,
+        ListenAddr::Unix(_) | ListenAddr::FastCgiTcp(_) | ListenAddr::FastCgiUnix(_) => None,
     };
     let settings = &sites.server.settings;
     let fits = settings.listen.iter().filter_map(of_scheme).find(|addr| addr.port() == port);

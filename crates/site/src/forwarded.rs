@@ -7,7 +7,7 @@
 //! Headers are read as bytes: an element that is no text must not hide the proxy's after it.
 
 use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
-use howdah_protocol::{Head, Peer};
+use howdah_protocol::{Head, Params, Peer};
 use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -36,6 +36,18 @@ impl Client {
     /// The client as the connection shows it.
     fn direct(peer: &Peer) -> Self {
         Self { ip: peer.addr, https: peer.https, reported: None }
+    }
+
+    /// The client that a web server in front reports (FastCGI).
+    pub(crate) fn of_variables(variables: &Params) -> Self {
+        let text = |name| variables.get(name).map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+        let addr = text("REMOTE_ADDR");
+        let https =
+            variables.get("HTTPS").is_some_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case(b"off"));
+        let ip = addr.parse::<IpAddr>().ok().map(|addr| addr.to_canonical());
+        let server_port = Some(Cow::Owned(text("SERVER_PORT")));
+        let reported = Reported { node: Some((addr, text("REMOTE_PORT"))), host: None, server_port };
+        Self { ip, https, reported: Some(Box::new(reported)) }
     }
 
     fn node(&self) -> Option<&(String, String)> {

@@ -100,6 +100,7 @@ impl World {
             head,
             body: RequestBody::none(),
             informational: None,
+            variables: None,
             connection: Arc::new(Connection::of_no_client(self.shared.clone(), peer)),
             received: Instant::now(),
             time: SystemTime::now(),

@@ -26,7 +26,7 @@ impl Https {
     pub fn new(settings: &Settings) -> Self {
         let port = settings.listen.iter().find_map(|addr| match addr {
             ListenAddr::Https(addr) => Some(addr.port()),
-            ListenAddr::Tcp(_) | ListenAddr::Unix(_) => None,
+            _ => None,
         });
         let hsts = settings.tls.hsts.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
         Self { redirect: port.filter(|_| settings.tls.redirect), hsts, http3: settings.tls.http3 }

@@ -163,7 +163,7 @@ impl RouteCache {
 }
 
 /// `true` if workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
-fn runs_one_script(pool: &PoolSettings) -> bool {
+pub(crate) fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 

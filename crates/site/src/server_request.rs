@@ -72,6 +72,7 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
             head,
             body: RequestBody::none(),
             informational: None,
+            variables: None,
             connection: Arc::new(Connection::of_no_client(shared, peer)),
             received: Instant::now(),
             time: SystemTime::now(),
@@ -108,7 +109,7 @@ fn peer(settings: &Settings) -> Peer {
     let listener = settings.listen.iter().find_map(|addr| match addr {
         ListenAddr::Https(addr) => Some((*addr, true)),
         ListenAddr::Tcp(addr) if !to_tls => Some((*addr, false)),
-        ListenAddr::Tcp(_) | ListenAddr::Unix(_) => None,
+        _ => None,
     });
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
     let (local, https) = listener.unwrap_or((SocketAddr::new(here, 80), false));

@@ -11,6 +11,7 @@ use crate::phase::htaccess::HtaccessFiles;
 use crate::phase::limits::{self, BodyLimit, HeadLimits, KnownHost};
 use crate::phase::own_responses::{Challenge, HttpsRedirect, PoolPage, Probe, ServerOptions};
 use crate::phase::rules::{self, Rules};
+use crate::phase::web_server::FromWebServer;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::ruled::Ruled;
@@ -54,6 +55,8 @@ macro_rules! chain {
 }
 
 chain![
+    // A web server in front has done what the others do.
+    FromWebServer,
     // Nothing may stand in the way of a certificate, and probes name no site.
     Challenge,
     Probe,
@@ -70,6 +73,9 @@ chain![
 
 /// Completes a response, whatever has made it. `close` ends a connection of HTTP/1 with it.
 fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Response {
+    if exchange.variables.is_some() {
+        return hold(exchange, response);
+    }
     rules::response::apply(exchange, &mut response);
     response = compress::apply(exchange, response);
     response = hold(exchange, response);

@@ -8,8 +8,9 @@ use crate::site::Site;
 use howdah_budget::Budgets;
 use howdah_config::{ClientAuth, HostPattern, HostRoom, Settings, normal_host};
 use howdah_observe::{AccessLogs, Metrics};
-use howdah_protocol::Connection;
+use howdah_protocol::{Connection, Params};
 use rustc_hash::FxHashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 
 /// Files that a site may keep open however many sites share them.
@@ -112,6 +113,21 @@ impl Sites {
             Some(number) => Found::Site(&self.all[number]),
             None => Found::Nobody(&self.all[0]),
         }
+    }
+
+    /// The site of a request that a web server in front has judged: that of its host, else the one whose root it names,
+    /// else the first.
+    pub(crate) fn of_web_server(&self, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
+        let hosts = [host, variables.get("SERVER_NAME")];
+        let mut named = hosts.into_iter().flatten().filter_map(|host| match self.find(Some(host)) {
+            Found::Site(site) => Some(site),
+            Found::Nobody(_) => None,
+        });
+        let of_root = || {
+            let root = variables.get("DOCUMENT_ROOT")?;
+            self.all.iter().find(|site| site.root.as_os_str().as_bytes() == root)
+        };
+        named.next().or_else(of_root).unwrap_or(&self.all[0])
     }
 
     /// Decides whether a connection may request this site under this host (RFC 9110 7.4): not if its client named

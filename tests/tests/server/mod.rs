@@ -21,6 +21,7 @@ mod development;
 mod early_hints;
 mod environment;
 mod error_page_in_browser;
+mod fastcgi;
 mod few_descriptors;
 mod found;
 mod half_closed_clients;

@@ -37,6 +37,8 @@ fn assert_same(requests: &[(&str, Vec<u8>)]) {
     let mut found = differences(&theirs, &theirs, requests);
     let shared: Vec<_> = requests.iter().filter(|(name, _)| !OWN_SCRIPTS.contains(name)).cloned().collect();
     found.extend(differences(&dump_in_loops(), &theirs, &shared).into_iter().map(|text| format!("worker: {text}")));
+    let behind = differences(&theirs.clone().behind_nginx(), &theirs, requests);
+    found.extend(behind.into_iter().map(|text| format!("behind nginx: {text}")));
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
 }
 

@@ -13,6 +13,7 @@ use crate::server::socket_files;
 use howdah_budget::machine;
 use howdah_config::{
     AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
+    SocketPlace,
 };
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
@@ -138,9 +139,9 @@ fn addresses(settings: &Settings, found: &mut Found) {
         .into_iter()
         .chain(settings.listen.iter().map(|addr| ("listen", addr)))
         .map(|(name, addr)| {
-            let tried = match addr {
-                ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => try_internet(*tcp, SocketType::STREAM),
-                ListenAddr::Unix(path) => try_unix(path),
+            let tried = match addr.place() {
+                SocketPlace::Tcp(tcp) => try_internet(tcp, SocketType::STREAM),
+                SocketPlace::Unix(path) => try_unix(path),
             };
             (name, addr, tried)
         })
@@ -184,9 +185,9 @@ fn addresses(settings: &Settings, found: &mut Found) {
     }
 }
 
-/// The socket of an address, whether TLS is spoken there or not.
+/// The socket of an address, whatever is spoken there.
 fn place(addr: &str) -> &str {
-    addr.strip_prefix("https://").unwrap_or(addr)
+    addr.strip_prefix("https://").or_else(|| addr.strip_prefix("fastcgi:")).unwrap_or(addr)
 }
 
 /// Why an address cannot be listened on.
@@ -240,11 +241,9 @@ enum Running {
 }
 
 fn running(settings: &Settings) -> Running {
-    let there = match &settings.admin {
-        ListenAddr::Unix(path) => UnixStream::connect(path).is_ok(),
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
-            std::net::TcpStream::connect_timeout(addr, ADMIN_PATIENCE).is_ok()
-        }
+    let there = match settings.admin.place() {
+        SocketPlace::Unix(path) => UnixStream::connect(path).is_ok(),
+        SocketPlace::Tcp(addr) => std::net::TcpStream::connect_timeout(&addr, ADMIN_PATIENCE).is_ok(),
     };
     if !there {
         return Running::No;

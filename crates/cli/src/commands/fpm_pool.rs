@@ -28,6 +28,9 @@ const NUMBERS: &[&str] = &[
 /// Directives of `[php]` and its tables.
 const OF_PHP: &[&str] = &["user", "group", "clear_env"];
 
+/// Directives of the address.
+const OF_LISTEN: &[&str] = &["listen", "listen.allowed_clients"];
+
 /// A `howdah.toml` with the settings of the first pool in the text. Directives without a counterpart are listed in comments.
 ///
 /// # Errors
@@ -36,6 +39,9 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     let pool = Pool::parse(text)?;
     let mut page = format!("# From PHP-FPM's pool {}.\n", pool.name);
     page.push_str("\n# The directory that clients may see: nginx's `root`.\nroot = \"public\"\n\n");
+    if let Some(addr) = pool.get("listen") {
+        let _ = writeln!(page, "listen = [{}]", quoted(&address(addr)));
+    }
     page.push_str(&workers(&pool)?);
     if let Some(number) = pool.number("pm.max_requests")?.filter(|number| *number > 0) {
         let _ = writeln!(page, "max_requests = {number}");
@@ -66,14 +72,32 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
             let _ = writeln!(page, "{key} = {{ {} }}", entries.join(", "));
         }
     }
+    if let Some(clients) = pool.get("listen.allowed_clients") {
+        let clients: Vec<String> = clients.split(',').map(|client| quoted(client.trim())).collect();
+        let _ = writeln!(page, "\n[http]\ntrusted_proxies = [{}]", clients.join(", "));
+    }
     let known = |name: &str| {
-        NUMBERS.contains(&name) || OF_PHP.contains(&name) || SAME.iter().any(|(directive, _)| *directive == name)
+        NUMBERS.contains(&name)
+            || OF_LISTEN.contains(&name)
+            || OF_PHP.contains(&name)
+            || SAME.iter().any(|(directive, _)| *directive == name)
     };
     let left: Vec<&str> = pool.values.keys().map(String::as_str).filter(|name| !known(name)).collect();
     if !left.is_empty() {
         let _ = writeln!(page, "\n# Without a counterpart here: {}.", left.join(", "));
     }
     Ok(page)
+}
+
+/// The address of a pool: a path, a port of all addresses, or an address with its port.
+fn address(listen: &str) -> String {
+    if listen.starts_with('/') {
+        format!("fastcgi:unix:{listen}")
+    } else if listen.parse::<u16>().is_ok() {
+        format!("fastcgi:[::]:{listen}")
+    } else {
+        format!("fastcgi:{listen}")
+    }
 }
 
 /// `workers`, and what belongs to it.
@@ -193,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_whole_pool_becomes_a_howdah_toml_that_can_be_read() {
-        let pool = "user = www-data\ngroup = www-data\nlisten = /run/php.sock\nlisten.mode = 0660\npm = static\n\
+        let pool = "user = www-data\ngroup = www-data\nlisten = /run/php.sock\nlisten.mode = 0660\n\
+                    listen.allowed_clients = 127.0.0.1, 10.0.0.4\nlisten.backlog = 511\npm = static\n\
                     pm.max_children = 4\npm.max_requests = 500\nrequest_terminate_timeout = 30s\n\
                     request_slowlog_timeout = 5\nslowlog = /var/log/$pool.slow\npm.status_path = /status ; see below\n\
                     ping.path = /ping\nclear_env = no\nenv[APP_ENV] = \"prod\"\nphp_admin_value[memory_limit] = 128M\n\
@@ -216,8 +241,13 @@ mod tests {
         assert_eq!((pool.php.user.as_deref(), pool.php.clear_env), (Some("www-data:www-data"), false));
         assert_eq!((&*pool.php.env["APP_ENV"], &*pool.php.admin_ini["memory_limit"]), ("prod", "128M"));
         assert_eq!(pool.php.ini["display_errors"], "off");
+        assert_eq!(settings.listen[0].to_string(), "fastcgi:unix:/run/php.sock");
+        assert_eq!(settings.http.trusted_proxies.len(), 2);
+        let other = |listen| address(listen).parse::<howdah_config::ListenAddr>().map(|addr| addr.to_string());
+        assert_eq!(other("9000"), Ok("fastcgi:[::]:9000".to_owned()));
+        assert_eq!(other("127.0.0.1:9000"), Ok("fastcgi:127.0.0.1:9000".to_owned()));
         assert!(
-            page.contains("slow_log = \"/var/log/www.slow\"") && page.contains("counterpart here: listen."),
+            page.contains("slow_log = \"/var/log/www.slow\"") && page.contains("counterpart here: listen.backlog."),
             "{page}"
         );
     }

@@ -4,7 +4,7 @@ use crate::control::outcome::{ORDER, Outcome};
 use crate::output;
 use crate::output::{plain, plain_lines};
 use anyhow::{Context, Result, anyhow, bail};
-use howdah_config::{AdminAddress, ListenAddr, Settings};
+use howdah_config::{AdminAddress, ListenAddr, Settings, SocketPlace};
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -32,13 +32,13 @@ pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn S
              address"
         ),
     };
-    Ok(match addr {
-        ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
-            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).map_err(unreachable)?;
+    Ok(match addr.place() {
+        SocketPlace::Tcp(socket) => {
+            let stream = TcpStream::connect_timeout(&socket, Duration::from_secs(5)).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
-        ListenAddr::Unix(path) => {
+        SocketPlace::Unix(path) => {
             let stream = UnixStream::connect(path).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience))?;
             Box::new(stream)

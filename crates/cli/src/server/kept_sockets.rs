@@ -5,7 +5,7 @@
 //! systemd is asked, because the kernel shows the sockets of process 1 only to processes with more rights than the unit
 //! leaves.
 
-use howdah_config::ListenAddr;
+use howdah_config::{ListenAddr, SocketPlace};
 use std::process::{Command, Stdio};
 
 /// Units whose sockets are the server's, where it is not known in which one it would run.
@@ -52,10 +52,10 @@ impl Kept {
 
     /// `true` if this address, which is in use, is one of them. Each stored socket counts for one address.
     pub(crate) fn has(&mut self, addr: &ListenAddr) -> bool {
-        let (is_stored, text) = match addr {
-            ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => (self.stored > 0, tcp.to_string()),
+        let (is_stored, text) = match addr.place() {
+            SocketPlace::Tcp(tcp) => (self.stored > 0, tcp.to_string()),
             // The service's own are bound anew.
-            ListenAddr::Unix(path) => (false, path.display().to_string()),
+            SocketPlace::Unix(path) => (false, path.display().to_string()),
         };
         if self.sockets.contains(&text) {
             return true;

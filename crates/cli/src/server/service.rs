@@ -6,7 +6,7 @@
 //! also serves the watchdog: a hanging loop sends nothing.
 
 use crate::server::own_program::TAKES_OVER;
-use howdah_config::ListenAddr;
+use howdah_config::SocketPlace;
 use howdah_protocol::listener::ListenerHandle;
 use parking_lot::Mutex;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};
@@ -314,10 +314,7 @@ pub(crate) fn is_kept(name: &str) -> bool {
 
 /// Names say which address it is, and have no colon.
 fn kept_name(socket: &ListenerHandle) -> Option<String> {
-    let addr = match socket.addr() {
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => addr,
-        ListenAddr::Unix(_) => return None,
-    };
+    let SocketPlace::Tcp(addr) = socket.addr().place() else { return None };
     let kind = if socket.quic().is_some() { "udp" } else { "tcp" };
     Some(format!("{KEPT}{kind}-{}-{}", addr.ip().to_string().replace(':', "_"), addr.port()))
 }

@@ -1,6 +1,6 @@
 //! Files of Unix sockets: which of them are the server's to remove, and the directories that they are in.
 
-use howdah_config::{ListenAddr, NoDirectory};
+use howdah_config::{ListenAddr, NoDirectory, SocketPlace};
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ impl Files {
 
 /// The file of a Unix socket.
 pub(crate) fn file_of(addr: &ListenAddr) -> Option<&Path> {
-    match addr {
-        ListenAddr::Unix(path) => Some(path),
-        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
+    match addr.place() {
+        SocketPlace::Unix(path) => Some(path),
+        SocketPlace::Tcp(_) => None,
     }
 }
 

@@ -3,10 +3,10 @@
 
 use super::half_closed::HalfClosed;
 use super::incoming::{Broken, Decoder};
-use super::out::Out;
 use super::parse::{self, Framing, Parsed, Refused};
 use crate::connection::Connection;
 use crate::exchange::{BodyError, BodySource};
+use crate::out::Out;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Buf, Bytes, BytesMut};

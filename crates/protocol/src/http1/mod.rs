@@ -1,14 +1,13 @@
 //! A connection that speaks HTTP/1: one request after the other, each handled and answered before the next one is looked at.
 //!
 //! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `parse` (a request's
-//! head), `incoming` (its body), `respond` here with `head_out` (a response), `out` (what is written, and how), `half_closed`
+//! head), `incoming` (its body), `respond` here with `head_out` (a response), `crate::out` (what is written, and how), `half_closed`
 //! (clients that send nothing more), `upgraded` (what is no HTTP any more).
 
 mod half_closed;
 mod head_out;
 pub(crate) mod incoming;
 mod io;
-mod out;
 pub(crate) mod parse;
 mod upgraded;
 
@@ -99,7 +98,7 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
         let body = body_of(io, parsed.framing);
         let (head, connection) = (parsed.head, connection.clone());
-        let request = Request { head, body, informational, connection, received, time };
+        let request = Request { head, body, informational, variables: None, connection, received, time };
         let mut handling = pin!(handler.handle(request));
         let response = poll_fn(|cx| match handling.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),

@@ -224,7 +224,11 @@ impl Made {
         let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
         let informational = Some(Informational::of_stream(sink));
         let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
-        Self { request: Request { head, body, informational, connection, received, time }, method, stream }
+        Self {
+            request: Request { head, body, informational, variables: None, connection, received, time },
+            method,
+            stream,
+        }
     }
 }
 

@@ -156,6 +156,7 @@ async fn respond<H: Handler>(
         head,
         body,
         informational: Some(Informational::of_stream(sink)),
+        variables: None,
         connection: link.as_seen_by(handler),
         received: Instant::now(),
         time: SystemTime::now(),

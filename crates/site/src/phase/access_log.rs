@@ -46,7 +46,7 @@ fn record(exchange: &Exchange) {
         user: user.as_deref(),
         method: head.method.as_str(),
         target: head.target.as_bytes(),
-        proto: protocol(head.version),
+        proto: if exchange.variables.is_some() { "FastCGI" } else { protocol(head.version) },
         status: exchange.status,
         bytes: exchange.bytes,
         referer: head.headers.get(header::REFERER).map(http::HeaderValue::as_bytes),

@@ -11,3 +11,4 @@ pub mod php;
 pub(crate) mod proxy;
 pub mod rules;
 mod traces;
+pub(crate) mod web_server;

@@ -6,6 +6,7 @@ use crate::explanation::Explaining;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::server;
+use crate::site::Site;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_protocol::{Body, RequestBody, Response};
@@ -133,16 +134,7 @@ impl Responder for PoolPage {
         _: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
         let target = &exchange.head.target;
-        let Some((kind, pool)) = exchange.site.pool_page(target.path()) else { return Ok(None) };
-        let Some(found) = context.upstream.pool_page(pool, kind, target.query().unwrap_or_default()) else {
-            return Ok(None);
-        };
-        let fields = [
-            (header::CONTENT_TYPE, found.media_type),
-            (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
-            (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
-        ];
-        Ok(Some(page(found.status, Bytes::from(found.body), &fields)))
+        Ok(pool_page(context, &exchange.site, target.path(), target.query().unwrap_or_default()))
     }
 
     fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
@@ -150,6 +142,18 @@ impl Responder for PoolPage {
             explaining.respond(StatusCode::OK, "200: the state of a pool (`status_path`, `ping_path`)");
         }
     }
+}
+
+/// The page of a pool at this path, if there is one.
+pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8], query: &[u8]) -> Option<Response> {
+    let (kind, pool) = site.pool_page(path)?;
+    let found = context.upstream.pool_page(pool, kind, query)?;
+    let fields = [
+        (header::CONTENT_TYPE, found.media_type),
+        (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
+    ];
+    Some(page(found.status, Bytes::from(found.body), &fields))
 }
 
 fn page(status: StatusCode, text: Bytes, fields: &[(HeaderName, &'static str)]) -> Response {

@@ -1,6 +1,6 @@
 //! Where `dev` listens: on this machine alone, on ports that are free.
 
-use howdah_config::{ListenAddr, Settings};
+use howdah_config::{ListenAddr, Settings, SocketPlace};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// The ports that are tried first, for HTTP and HTTPS.
@@ -20,9 +20,9 @@ fn is_free(port: u16) -> bool {
 
 /// Clients that can reach the server can read source code.
 pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
-    let is_remote = |addr: &&ListenAddr| match addr {
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => !addr.ip().is_loopback(),
-        ListenAddr::Unix(_) => false,
+    let is_remote = |addr: &&ListenAddr| match addr.place() {
+        SocketPlace::Tcp(addr) => !addr.ip().is_loopback(),
+        SocketPlace::Unix(_) => false,
     };
     match settings.listen.iter().find(is_remote) {
         Some(addr) => Err(format!(

@@ -26,7 +26,9 @@ fn text(settings: &Settings) -> String {
                 ),
                 None => writeln!(text, "  https://{addr}/"),
             },
-            ListenAddr::Unix(path) => writeln!(text, "  unix:{}", path.display()),
+            ListenAddr::Unix(_) | ListenAddr::FastCgiTcp(_) | ListenAddr::FastCgiUnix(_) => {
+                writeln!(text, "  {addr}")
+            }
         };
     }
     let modes: Vec<String> = settings.pools.iter().map(|pool| format!("{} ({})", pool.name, pool.mode)).collect();

@@ -7,7 +7,7 @@
 
 use crate::control::outcome::ORDER;
 use crate::server::upgrade::TakeOver;
-use howdah_config::{ListenAddr, Settings};
+use howdah_config::{Settings, SocketPlace};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode, Uri};
 use tokio::net::unix::UCred;
@@ -42,15 +42,15 @@ pub(crate) struct Guard {
 
 impl Guard {
     pub(crate) fn new(settings: &Settings, predecessor: Option<TakeOver>) -> Self {
-        let hosts = match settings.admin {
-            ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
+        let hosts = match settings.admin.place() {
+            SocketPlace::Tcp(addr) => {
                 let ip = addr.ip();
                 let own = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
                 let known = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
                 let named = settings.admin_hosts.iter().map(|name| name.to_ascii_lowercase());
                 Some(known.into_iter().chain([own]).chain(named).collect())
             }
-            ListenAddr::Unix(_) => None,
+            SocketPlace::Unix(_) => None,
         };
         let token = settings.admin_token.as_ref().filter(|_| hosts.is_some()).map(|token| token.expose().to_owned());
         let dashboard_orders = settings.dashboard_orders;

@@ -26,7 +26,7 @@ use crate::server::reload::Server;
 use crate::server::upgrade::TakeOver;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
-use howdah_config::{ListenAddr, NoDirectory, Settings};
+use howdah_config::{ListenAddr, NoDirectory, Settings, SocketPlace};
 use howdah_observe::metrics::Format;
 use howdah_observe::{BOUNDS_US, Metrics, Quiet, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
@@ -192,9 +192,9 @@ enum Listening {
 pub(crate) fn bind(settings: &Settings, inherited: &mut InheritedSockets) -> Result<Socket> {
     let addr = &settings.admin;
     if let Some(socket) = inherited.take(addr) {
-        return Ok(match addr {
-            ListenAddr::Tcp(_) | ListenAddr::Https(_) => Socket::Tcp(socket.into_fd().into()),
-            ListenAddr::Unix(_) => Socket::Unix(socket.into_fd().into()),
+        return Ok(match addr.place() {
+            SocketPlace::Tcp(_) => Socket::Tcp(socket.into_fd().into()),
+            SocketPlace::Unix(_) => Socket::Unix(socket.into_fd().into()),
         });
     }
     let access = identity::admin_access(settings).map_err(|error| anyhow!(error))?;
@@ -231,13 +231,13 @@ pub(crate) fn start(
 }
 
 fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
-    match addr {
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
+    match addr.place() {
+        SocketPlace::Tcp(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
             listener.set_nonblocking(true)?;
             Ok(Socket::Tcp(listener))
         }
-        ListenAddr::Unix(path) => {
+        SocketPlace::Unix(path) => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 bail!("another server answers there");
             }

@@ -44,7 +44,7 @@ pub(super) fn open(
     Ok(Opened { front, listeners })
 }
 
-/// Opens new addresses, closes those that are named no more, and changes how TLS is spoken where it does.
+/// Opens new addresses, closes those that are named no more, and changes what is spoken where that differs.
 pub(super) fn change_addresses(
     doors: &Doors,
     old: &Settings,
@@ -54,8 +54,7 @@ pub(super) fn change_addresses(
 ) {
     for addr in &new.listen {
         if let Some(before) = at_place_of(addr, old) {
-            let config = tls.filter(|_| matches!(addr, ListenAddr::Https(_))).map(|tls| tls.config().clone());
-            doors.set_tls(before, addr, config);
+            doors.set_spoken(before, addr, tls.map(Tls::config));
         }
     }
     listeners.into_iter().for_each(|listener| doors.open(listener));
@@ -65,10 +64,5 @@ pub(super) fn change_addresses(
 
 /// The address of these settings that has the same socket.
 fn at_place_of<'a>(addr: &ListenAddr, settings: &'a Settings) -> Option<&'a ListenAddr> {
-    let same = |other: &&ListenAddr| match (addr, *other) {
-        (ListenAddr::Unix(one), ListenAddr::Unix(two)) => one == two,
-        (ListenAddr::Tcp(one) | ListenAddr::Https(one), ListenAddr::Tcp(two) | ListenAddr::Https(two)) => one == two,
-        _ => false,
-    };
-    settings.listen.iter().find(same)
+    settings.listen.iter().find(|other| other.place() == addr.place())
 }

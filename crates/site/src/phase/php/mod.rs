@@ -89,6 +89,10 @@ pub(crate) async fn run<U: Upstream>(
         Ok(php) => {
             let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;
+            if exchange.variables.is_some() {
+                // Files that scripts hand over are for the web server.
+                return Ok(response);
+            }
             let trusted = exchange.connection.peer.trusted;
             exchange.site.handed_over.apply(response, &exchange.head, exchange.id, trusted)
         }

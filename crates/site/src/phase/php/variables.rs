@@ -12,11 +12,12 @@ use crate::request_id;
 use crate::route::{Script, root_bytes};
 use crate::site::Site;
 use howdah_pool::RequestBody;
-use howdah_protocol::Session;
+use howdah_protocol::{Params, Session};
 use howdah_telemetry::Trace;
 use howdah_transport::wire::{EncodedRequest, RequestBuilder, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
@@ -28,6 +29,13 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
     let mut encoded = RequestBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
+    if let Some(variables) = &exchange.variables {
+        of_web_server(&mut encoded, variables, script);
+        if let Some(of_request) = &exchange.trace {
+            trace(&mut encoded, of_request);
+        }
+        return encoded.finish();
+    }
     request(&mut encoded, site, exchange, script, body);
     connection(&mut encoded, site, exchange, script);
     if let Some(session) = exchange.connection.session.get() {
@@ -39,6 +47,32 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     }
     settled(&mut encoded, exchange);
     encoded.finish()
+}
+
+/// The variables that a web server in front has made of the request, as PHP-FPM hands them on.
+fn of_web_server(encoded: &mut RequestBuilder, variables: &Params, script: &Script) {
+    static NUMBERS: LazyLock<FxHashMap<&[u8], VarName>> =
+        LazyLock::new(|| VAR_NAMES.iter().map(|name| name.as_bytes()).zip(VarName::ALL.iter().copied()).collect());
+    let empty = encoded.text(b"");
+    let file = encoded.text(&script.filename);
+    encoded.query(empty).method(empty).content_type(empty).uri(empty).script(file);
+    for (name, value) in variables.iter() {
+        let Some(number) = NUMBERS.get(name) else {
+            encoded.custom_var(name, value);
+            continue;
+        };
+        let at = encoded.var(*number, value);
+        match number {
+            VarName::QUERY_STRING => drop(encoded.query(at)),
+            VarName::REQUEST_METHOD => drop(encoded.method(at)),
+            VarName::CONTENT_TYPE => drop(encoded.content_type(at)),
+            VarName::REQUEST_URI => drop(encoded.uri(at)),
+            VarName::HTTP_COOKIE => drop(encoded.cookie(at)),
+            VarName::HTTP_AUTHORIZATION => drop(encoded.authorization(at)),
+            _ => {}
+        }
+    }
+    encoded.custom_var(b"FCGI_ROLE", b"RESPONDER");
 }
 
 /// Variables from rules and `.htaccess` files: their own, the user, and settings, in PHP-FPM's form.

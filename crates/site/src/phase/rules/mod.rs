@@ -120,6 +120,18 @@ fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<
     })
 }
 
+/// Keeps of the rules which pool runs a request, and its limits: a web server in front has judged the rest.
+pub(crate) fn choose_pool(exchange: &mut Exchange) {
+    let site = exchange.site.clone();
+    if site.settings.rules.is_empty() {
+        return;
+    }
+    let Some(outcome) = evaluate(&site, exchange, &mut NoTrace) else { return };
+    let Outcome { pool, route, share, times, max_body, access_log, .. } = *outcome;
+    let outcome = Box::new(Outcome { pool, route, share, times, max_body, access_log, ..Outcome::default() });
+    exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+}
+
 /// Calls `then` with a request as rules see it.
 fn with_request<T>(
     site: &Site,

@@ -23,7 +23,7 @@ const MOST_SLICES: usize = 7;
 
 /// Pending output, in this order: `short` from `written` on, then `pieces`.
 #[derive(Debug, Default)]
-pub(super) struct Out {
+pub(crate) struct Out {
     short: Vec<u8>,
     written: usize,
     pieces: VecDeque<Piece>,
@@ -33,17 +33,17 @@ pub(super) struct Out {
 }
 
 impl Out {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.short.len() == self.written && self.pieces.is_empty()
     }
 
     /// Bytes written so far.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// Bytes of memory that wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.short.len() - self.written + self.in_pieces
     }
 
@@ -67,7 +67,7 @@ impl Out {
     }
 
     /// Adds what `write` writes.
-    pub(super) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         match self.short() {
             Some(short) => write(short),
             None => {
@@ -81,7 +81,7 @@ impl Out {
     }
 
     /// Adds bytes.
-    pub(super) fn push(&mut self, bytes: Bytes) {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         match self.short() {
             Some(short) if bytes.len() <= SHORT => short.extend_from_slice(&bytes),
             _ if bytes.is_empty() => {}
@@ -90,7 +90,7 @@ impl Out {
     }
 
     /// Adds a part of a file.
-    pub(super) fn push_file(&mut self, part: FilePart) {
+    pub(crate) fn push_file(&mut self, part: FilePart) {
         self.push_piece(Piece::File(part));
     }
 
@@ -103,7 +103,7 @@ impl Out {
 
     /// Adds memory held elsewhere: the socket gets it from there if it has room, and what it does not take at once is
     /// copied, so that a slow reader holds nothing.
-    pub(super) fn push_held(
+    pub(crate) fn push_held(
         &mut self,
         held: &dyn HeldBytes,
         socket: &Socket,
@@ -138,7 +138,7 @@ impl Out {
     }
 
     /// Writes what the socket takes. Ready when nothing waits any more.
-    pub(super) fn poll_flush(
+    pub(crate) fn poll_flush(
         &mut self,
         socket: &mut Socket,
         connection: &Connection,

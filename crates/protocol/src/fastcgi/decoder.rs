@@ -1,0 +1,265 @@
+//! Reads the records that a web server sends over one connection, wherever the bytes are cut: requests, their bodies, and
+//! questions about the server, which are answered at once.
+//!
+//! One request at a time is served on a connection, as by PHP-FPM: a second one that begins before the first has ended is
+//! refused (`CANT_MPX_CONN`). Nothing is kept but the variables of that request, up to a limit.
+
+use super::record::{self, EndStatus, HEADER, Header, KEEP_CONNECTION, RESPONDER, kind};
+use crate::params::{InvalidParams, Params, write_pair};
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Maximum content of a record that is read as a whole: the beginning of a request, or a question about the server.
+const MAX_WHOLE: usize = 4096;
+
+/// A part of what has come in.
+#[derive(Debug)]
+pub enum Event {
+    /// A request's variables are complete; its body follows.
+    Request(Begun),
+    /// The request's variables are more than are taken.
+    TooLarge(u16),
+    /// A part of the request's body; never empty.
+    Body(Bytes),
+    /// The request's body is complete.
+    BodyEnd,
+    /// The web server has given the request up.
+    Abort,
+}
+
+/// A request that begins.
+#[derive(Debug)]
+pub struct Begun {
+    pub id: u16,
+    /// The web server keeps the connection for further requests.
+    pub keep: bool,
+    pub params: Params,
+}
+
+/// Violation of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    Version,
+    Record,
+    Params,
+    /// A request begins with the number of one that has not ended.
+    Nested,
+}
+
+/// The content of a record that is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Skipped,
+    Params,
+    Body,
+}
+
+/// The request that has begun.
+#[derive(Debug)]
+struct Active {
+    id: u16,
+    keep: bool,
+    params: Vec<u8>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Params,
+    Body,
+    Over,
+}
+
+/// Reads one connection.
+#[derive(Debug)]
+pub struct Decoder {
+    content: Content,
+    /// Bytes that are missing of the present record's content.
+    left: usize,
+    /// Bytes of padding behind it.
+    padding: usize,
+    active: Option<Active>,
+    max_params: usize,
+    max_connections: usize,
+}
+
+impl Decoder {
+    /// A decoder that takes so many bytes of variables; `max_connections` is what the server says of itself, 0 for no limit.
+    #[must_use]
+    pub const fn new(max_params: usize, max_connections: usize) -> Self {
+        Self { content: Content::Skipped, left: 0, padding: 0, active: None, max_params, max_connections }
+    }
+
+    /// `true` if a request has begun whose variables are not complete, or a record is not.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.left > 0 || self.padding > 0 || matches!(&self.active, Some(active) if active.stage == Stage::Params)
+    }
+
+    /// `true` if all of the present request's body was read.
+    #[must_use]
+    pub fn is_body_over(&self) -> bool {
+        self.active.as_ref().is_none_or(|active| active.stage == Stage::Over)
+    }
+
+    /// Bytes of variables that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.active.as_ref().map_or(0, |active| active.params.len())
+    }
+
+    /// The request has ended. Records of it that still come are skipped.
+    pub fn finish(&mut self) {
+        self.active = None;
+        self.content = Content::Skipped;
+    }
+
+    /// The next part of what has come in; `None` if more has to come. Answers are written to `out`.
+    ///
+    /// # Errors
+    /// It is no FastCGI, and nothing more can be read of the connection.
+    pub fn next(&mut self, input: &mut BytesMut, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
+        loop {
+            if self.left > 0 {
+                let taken = self.left.min(input.len());
+                if taken == 0 {
+                    return Ok(None);
+                }
+                self.left -= taken;
+                match (self.content, &mut self.active) {
+                    (Content::Params, Some(active)) => {
+                        if active.params.len() + taken > self.max_params {
+                            return Ok(Some(Event::TooLarge(active.id)));
+                        }
+                        active.params.extend_from_slice(&input[..taken]);
+                        input.advance(taken);
+                    }
+                    (Content::Body, Some(_)) => return Ok(Some(Event::Body(take(input, taken)))),
+                    _ => input.advance(taken),
+                }
+                continue;
+            }
+            if self.padding > 0 {
+                let taken = self.padding.min(input.len());
+                if taken == 0 {
+                    return Ok(None);
+                }
+                self.padding -= taken;
+                input.advance(taken);
+                continue;
+            }
+            // Another protocol is told apart by its first byte.
+            if input.first().is_some_and(|version| *version != record::VERSION) {
+                return Err(Malformed::Version);
+            }
+            let Some(header) = input.first_chunk::<HEADER>() else { return Ok(None) };
+            let header = Header::parse(header).ok_or(Malformed::Version)?;
+            let is_whole = matches!(header.kind, kind::BEGIN_REQUEST | kind::GET_VALUES);
+            let length = usize::from(header.length);
+            if is_whole && length > MAX_WHOLE {
+                return Err(Malformed::Record);
+            }
+            if is_whole && input.len() < HEADER + length {
+                return Ok(None);
+            }
+            input.advance(HEADER);
+            self.padding = usize::from(header.padding);
+            if is_whole {
+                let content = input.split_to(length);
+                self.take_whole(header, &content, out)?;
+                continue;
+            }
+            (self.content, self.left) = (Content::Skipped, length);
+            if let Some(event) = self.begin_record(header, out)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// A record that is read as a whole.
+    fn take_whole(&mut self, header: Header, content: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if header.kind == kind::GET_VALUES {
+            let asked = Params::parse(content.to_vec()).map_err(|_| Malformed::Params)?;
+            record::write(out, kind::GET_VALUES_RESULT, 0, &self.values(&asked));
+            return Ok(());
+        }
+        let [role_high, role_low, flags, ..] = *content else { return Err(Malformed::Record) };
+        match &self.active {
+            Some(active) if active.id == header.id => return Err(Malformed::Nested),
+            Some(_) => record::write_end(out, header.id, EndStatus::CannotMultiplex),
+            None if u16::from_be_bytes([role_high, role_low]) != RESPONDER => {
+                record::write_end(out, header.id, EndStatus::UnknownRole);
+            }
+            None => {
+                let keep = flags & KEEP_CONNECTION != 0;
+                self.active = Some(Active { id: header.id, keep, params: Vec::new(), stage: Stage::Params });
+            }
+        }
+        Ok(())
+    }
+
+    /// A record that is read as it comes, and perhaps an event at its beginning.
+    fn begin_record(&mut self, header: Header, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
+        let Some(active) = self.active.as_mut().filter(|active| active.id == header.id) else {
+            let is_known = (kind::BEGIN_REQUEST..=kind::UNKNOWN_TYPE).contains(&header.kind);
+            if header.id == 0 && !is_known {
+                record::write(out, kind::UNKNOWN_TYPE, 0, &[header.kind, 0, 0, 0, 0, 0, 0, 0]);
+            }
+            // The rest of a request that was refused, or has ended.
+            return Ok(None);
+        };
+        match (header.kind, active.stage) {
+            (kind::PARAMS, Stage::Params) if header.length == 0 => {
+                active.stage = Stage::Body;
+                let (id, keep) = (active.id, active.keep);
+                match Params::parse(std::mem::take(&mut active.params)) {
+                    Ok(params) => Ok(Some(Event::Request(Begun { id, keep, params }))),
+                    Err(InvalidParams::TooMany) => Ok(Some(Event::TooLarge(id))),
+                    Err(InvalidParams::CutOff) => Err(Malformed::Params),
+                }
+            }
+            (kind::PARAMS, Stage::Params) => {
+                self.content = Content::Params;
+                Ok(None)
+            }
+            (kind::STDIN, Stage::Body) if header.length == 0 => {
+                active.stage = Stage::Over;
+                Ok(Some(Event::BodyEnd))
+            }
+            (kind::STDIN, Stage::Body) => {
+                self.content = Content::Body;
+                Ok(None)
+            }
+            (kind::ABORT_REQUEST, Stage::Params) => {
+                record::write_end(out, header.id, EndStatus::Complete);
+                self.active = None;
+                Ok(None)
+            }
+            (kind::ABORT_REQUEST, _) => Ok(Some(Event::Abort)),
+            // A body before the variables are complete, or variables after them.
+            (kind::STDIN | kind::PARAMS, _) if header.length > 0 => Err(Malformed::Record),
+            _ => Ok(None),
+        }
+    }
+
+    /// Answers a question about the server.
+    fn values(&self, asked: &Params) -> Vec<u8> {
+        let most = (self.max_connections > 0).then_some(self.max_connections);
+        let known = [("FCGI_MAX_CONNS", most), ("FCGI_MAX_REQS", most), ("FCGI_MPXS_CONNS", Some(0))];
+        let mut result = Vec::new();
+        for (name, value) in known {
+            if let Some(value) = value.filter(|_| asked.get(name).is_some()) {
+                write_pair(&mut result, name.as_bytes(), value.to_string().as_bytes());
+            }
+        }
+        result
+    }
+}
+
+fn take(input: &mut BytesMut, length: usize) -> Bytes {
+    // All of it needs no second owner, and a little of much is not worth keeping the rest in memory.
+    if length == input.len() { std::mem::take(input).freeze() } else { input.split_to(length).freeze() }
+}
+
+#[cfg(test)]
+#[path = "decoder_tests.rs"]
+mod tests;

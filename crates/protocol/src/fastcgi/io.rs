@@ -1,0 +1,347 @@
+//! The state of a connection that speaks FastCGI: the socket, what has come in and what goes out. The connection's task
+//! works on it, and so does the body of the request that is being handled, in the same task; hence the lock, which is always
+//! free.
+
+use super::decoder::{Begun, Decoder, Event, Malformed};
+use super::record::{EndStatus, write_end};
+use crate::connection::Connection;
+use crate::exchange::{BodyError, BodySource};
+use crate::out::Out;
+use crate::socket::Socket;
+use crate::state::Verdict;
+use bytes::{Bytes, BytesMut};
+use howdah_budget::Charge;
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::io::ReadBuf;
+
+/// Bytes that one read takes. The memory is the thread's: a connection that waits has none.
+const READ: usize = 16 * 1024;
+
+/// Bytes of variables that come with a connection, which is not charged.
+const USUAL_PARAMS: usize = 8 * 1024;
+
+thread_local! {
+    static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
+}
+
+/// Next item on a connection.
+pub(super) enum Next {
+    Request(Begun),
+    /// The variables of the request with this number are more than are taken.
+    TooLarge(u16),
+    /// The input is no FastCGI.
+    Malformed,
+    /// The request was not complete in time.
+    TimedOut,
+    /// There will be none.
+    End,
+}
+
+/// Why the web server does not want the response any more.
+pub(super) enum Gone {
+    /// It has said so, and the connection goes on.
+    Aborted,
+    Error(io::Error),
+}
+
+/// See the module.
+pub(super) struct Io {
+    pub(super) socket: Socket,
+    pub(super) out: Out,
+    pub(super) connection: Arc<Connection>,
+    input: BytesMut,
+    decoder: Decoder,
+    params_charge: Option<Charge>,
+    /// The present request's number in the protocol, and its number on this connection.
+    pub(super) id: u16,
+    request: u64,
+    /// Bytes of the body that are still wanted. The rest is not the script's, as in PHP-FPM.
+    wanted: u64,
+    aborted: bool,
+    at_end: bool,
+    responding: bool,
+}
+
+pub(super) fn lock(io: &Mutex<Io>) -> MutexGuard<'_, Io> {
+    // A panic ends its request, and the connection with it: nothing uses a state that it left half done.
+    io.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Io {
+    pub(super) fn new(socket: Socket, connection: Arc<Connection>) -> Self {
+        let shared = &connection.shared;
+        Self {
+            socket,
+            out: Out::default(),
+            input: BytesMut::new(),
+            decoder: Decoder::new(shared.head_buffer, shared.max_connections),
+            connection,
+            params_charge: None,
+            id: 0,
+            request: 0,
+            wanted: 0,
+            aborted: false,
+            at_end: false,
+            responding: false,
+        }
+    }
+
+    /// The bytes that have come in and belong to nothing so far.
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// The next part of what has come in.
+    fn decode(&mut self) -> Result<Option<Event>, Malformed> {
+        let Self { decoder, input, out, .. } = self;
+        let mut event = Ok(None);
+        out.put(|out| event = decoder.next(input, out));
+        if input.is_empty() {
+            // An emptied buffer would keep its memory.
+            *input = BytesMut::new();
+        }
+        event
+    }
+
+    /// The next request on the connection.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
+        loop {
+            match self.decode() {
+                Ok(Some(Event::Request(begun))) => {
+                    self.begin(&begun);
+                    return Poll::Ready(Ok(Next::Request(begun)));
+                }
+                Ok(Some(Event::TooLarge(id))) => return Poll::Ready(Ok(Next::TooLarge(id))),
+                Ok(Some(_)) => continue,
+                Ok(None) => {}
+                Err(_) => return Poll::Ready(Ok(Next::Malformed)),
+            }
+            if !self.charge_params() {
+                return Poll::Ready(Ok(Next::End));
+            }
+            if self.decoder.is_within() || !self.input.is_empty() {
+                self.connection.state.on_read();
+            }
+            match self.connection.state.verdict() {
+                Verdict::None | Verdict::LastResponse | Verdict::Finish | Verdict::Idle => {}
+                Verdict::HeaderTimeout => return Poll::Ready(Ok(Next::TimedOut)),
+                Verdict::Drop => return Poll::Ready(Ok(Next::End)),
+            }
+            if self.at_end {
+                return Poll::Ready(Ok(Next::End));
+            }
+            if !self.out.is_empty() {
+                ready!(self.poll_flush(cx))?;
+            }
+            match self.poll_read(cx) {
+                Poll::Ready(Ok(0)) => self.at_end = true,
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    // Only now: a request that has come in by this moment is handled.
+                    let is_idle = self.connection.state.verdict() == Verdict::Idle && self.input.is_empty();
+                    if is_idle && !self.socket.has_unread() {
+                        return Poll::Ready(Ok(Next::End));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// `false`: the variables that wait for the rest have no room in the budget.
+    fn charge_params(&mut self) -> bool {
+        let kept = self.decoder.kept() as u64;
+        if kept <= USUAL_PARAMS as u64 {
+            return true;
+        }
+        let charge = self.params_charge.get_or_insert_with(|| self.connection.charge());
+        let missing = kept.saturating_sub(charge.bytes());
+        if !charge.grow(missing) {
+            tracing::debug!(target: "howdah::conn", "there is no room for the request's variables in `http.memory`");
+            return false;
+        }
+        true
+    }
+
+    fn begin(&mut self, begun: &Begun) {
+        self.params_charge = None;
+        self.id = begun.id;
+        self.request += 1;
+        self.wanted = super::head::body_length(&begun.params).unwrap_or(u64::MAX);
+        (self.aborted, self.responding) = (false, false);
+    }
+
+    /// The present request's number on this connection.
+    pub(super) fn request(&self) -> u64 {
+        self.request
+    }
+
+    /// `true` if the whole body has come in, which may be none at all.
+    pub(super) fn is_body_over(&mut self) -> bool {
+        if self.wanted == 0 && self.input.len() >= super::record::HEADER {
+            // Its end is there, or a body that the script does not get.
+            let _ = self.poll_rest();
+        }
+        self.decoder.is_body_over()
+    }
+
+    /// Skips the rest of the body as far as it has come in.
+    fn poll_rest(&mut self) -> Result<(), Malformed> {
+        while !self.decoder.is_body_over() {
+            match self.decode()? {
+                Some(Event::Abort) => self.aborted = true,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The next part of the body of the request with this number.
+    fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if request != self.request || self.responding {
+            return Poll::Ready(Some(Err("the request is over".into())));
+        }
+        loop {
+            if self.decoder.is_body_over() {
+                return Poll::Ready(None);
+            }
+            match self.decode() {
+                Ok(Some(Event::Body(mut data))) => {
+                    data.truncate(usize::try_from(self.wanted).unwrap_or(usize::MAX));
+                    self.wanted -= data.len() as u64;
+                    if !data.is_empty() {
+                        return Poll::Ready(Some(Ok(data)));
+                    }
+                    continue;
+                }
+                Ok(Some(Event::BodyEnd)) => return Poll::Ready(None),
+                Ok(Some(Event::Abort)) => {
+                    self.aborted = true;
+                    return Poll::Ready(Some(Err("the web server has given the request up".into())));
+                }
+                Ok(Some(_)) => continue,
+                Ok(None) => {}
+                Err(_) => return Poll::Ready(Some(Err("what follows is no FastCGI".into()))),
+            }
+            if self.at_end {
+                return Poll::Ready(Some(Err("the connection ended within the body".into())));
+            }
+            if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+                return Poll::Ready(Some(Err(error.into())));
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        READS.with_borrow_mut(|space| {
+            let mut buf = ReadBuf::new(space);
+            ready!(self.socket.poll_read(cx, &mut buf))?;
+            self.input.extend_from_slice(buf.filled());
+            Poll::Ready(Ok(buf.filled().len()))
+        })
+    }
+
+    /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
+    /// the response is still wanted. A web server that has closed its side is gone (specification, section 5.4).
+    pub(super) fn poll_meanwhile(&mut self, cx: &mut Context<'_>) -> Poll<Gone> {
+        loop {
+            if self.aborted {
+                return Poll::Ready(Gone::Aborted);
+            }
+            // The reader of the body sees the end, too.
+            if self.responding || self.decoder.is_body_over() {
+                match self.decode() {
+                    Ok(Some(Event::Abort)) => {
+                        self.aborted = true;
+                        continue;
+                    }
+                    Ok(Some(_)) => continue,
+                    Ok(None) => {}
+                    Err(_) => return Poll::Ready(Gone::Error(io::ErrorKind::InvalidData.into())),
+                }
+            }
+            if !self.out.is_empty()
+                && let Poll::Ready(Err(error)) = self.poll_flush(cx)
+            {
+                return Poll::Ready(Gone::Error(error));
+            }
+            if !self.responding && !self.decoder.is_body_over() {
+                return Poll::Pending;
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => return Poll::Ready(Gone::Error(io::ErrorKind::ConnectionReset.into())),
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Gone::Error(error)),
+            }
+        }
+    }
+
+    /// Writes what the socket takes. Ready when nothing waits any more.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.out.poll_flush(&mut self.socket, &self.connection, cx)
+    }
+
+    /// Begins the response: nothing more is read of the request's body. Returns `true` if nothing of it is left to come, or
+    /// none was announced.
+    pub(super) fn begin_response(&mut self) -> bool {
+        self.responding = true;
+        let is_wanted = self.wanted > 0 && self.wanted != u64::MAX;
+        let _ = self.poll_rest();
+        self.decoder.is_body_over() || !is_wanted
+    }
+
+    /// Writes the request's end; the next one may begin.
+    pub(super) fn end(&mut self) {
+        let id = self.id;
+        self.out.put(|out| write_end(out, id, EndStatus::Complete));
+        self.decoder.finish();
+    }
+
+    /// `true` if the web server may still be sending something.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.decoder.is_body_over() || !self.input.is_empty() || self.socket.has_unread()
+    }
+
+    /// Reads and forgets what still comes, so that closing does not reset the connection before the response was read.
+    pub(super) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.connection.state.set_lingering();
+        // Bounded per turn, so that one busy sender does not hold up the others.
+        for _ in 0..32 {
+            self.input = BytesMut::new();
+            match ready!(self.poll_read(cx)) {
+                Ok(length) if length > 0 => {}
+                _ => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// The body of a request, as its handler has it.
+pub(super) struct Incoming {
+    pub(super) io: Arc<Mutex<Io>>,
+    pub(super) request: u64,
+}
+
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Incoming")
+    }
+}
+
+impl BodySource for Incoming {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        lock(&self.io).poll_body(cx, self.request)
+    }
+}

@@ -1,0 +1,225 @@
+//! A connection of a web server that speaks FastCGI, as it does to PHP-FPM: one request after the other.
+//!
+//! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `decoder` (records
+//! become requests and their bodies; no I/O), `crate::params` (a request's variables), `head` (what they say of a request, and a
+//! response's head), `record` (headers of records).
+
+pub mod decoder;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
+mod head;
+mod io;
+pub mod record;
+
+use crate::body::Body;
+use crate::connection::{Connection, InFlight};
+use crate::exchange::{Handler, Request, RequestBody, Response, StandardError, report_rejected};
+use crate::multiplexed::Outgoing;
+use crate::params::Params;
+use crate::rejection::Rejection;
+use crate::socket::Socket;
+use crate::state::Verdict;
+use bytes::Bytes;
+use decoder::Begun;
+use http::{Method, StatusCode, header};
+use io::{Gone, Incoming, Io, Next, lock};
+use record::{Header, MAX_CONTENT, kind};
+use std::future::poll_fn;
+use std::io::{Error, Result};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, ready};
+use std::time::{Instant, SystemTime};
+
+/// So much of a body waits for the socket before its source is asked for more.
+const AHEAD: usize = 64 * 1024;
+
+/// Returns `true` if a web server at this address may connect, as it chooses the script that is run: this machine, and
+/// `http.trusted_proxies`, which stands for PHP-FPM's `listen.allowed_clients`.
+pub(crate) fn may_connect(connection: &Connection) -> bool {
+    let peer = &connection.peer;
+    peer.trusted || peer.addr.is_none_or(|addr| addr.is_loopback())
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<H: Handler>(handler: &H, connection: &Arc<Connection>, socket: Socket) -> Result<()> {
+    connection.state.set_copies_bodies();
+    let io = Arc::new(Mutex::new(Io::new(socket, connection.clone())));
+    loop {
+        let begun = match poll_fn(|cx| lock(&io).poll_next(cx)).await? {
+            Next::Request(begun) => begun,
+            Next::TooLarge(id) => {
+                let (rejection, status) = (Rejection::HeaderTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+                report_rejected(handler, connection, rejection, status, b"");
+                refuse(&io, id, status);
+                return close(&io, true).await;
+            }
+            Next::Malformed => {
+                let (rejection, status) = (Rejection::FastCgi, StatusCode::BAD_REQUEST);
+                report_rejected(handler, connection, rejection, status, lock(&io).unread());
+                return close(&io, true).await;
+            }
+            Next::TimedOut => {
+                let (rejection, status) = (Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT);
+                report_rejected(handler, connection, rejection, status, b"");
+                return Ok(());
+            }
+            Next::End => return Ok(()),
+        };
+        if !run(handler, connection, &io, begun).await? {
+            let linger = lock(&io).has_unread();
+            return close(&io, linger).await;
+        }
+    }
+}
+
+/// Has one request handled and sends its response; `true` if the connection may have another.
+async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>, begun: Begun) -> Result<bool> {
+    let in_flight = InFlight::begin(connection);
+    let Begun { id, keep, params } = begun;
+    let head = match head::head(&params) {
+        Ok(head) => head,
+        Err(why) => {
+            let status = StatusCode::BAD_REQUEST;
+            report_rejected(handler, connection, Rejection::FastCgi, status, why.as_bytes());
+            refuse(io, id, status);
+            return Ok(false);
+        }
+    };
+    let is_head = head.method == Method::HEAD;
+    let body = body_of(io, &params);
+    let request = Request {
+        head,
+        body,
+        informational: None,
+        variables: Some(Box::new(params)),
+        connection: connection.clone(),
+        received: Instant::now(),
+        time: SystemTime::now(),
+    };
+    let response = {
+        let mut handling = pin!(handler.handle(request));
+        poll_fn(|cx| match handling.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Ok(response)),
+            Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
+        })
+        .await
+    };
+    let responded = match response {
+        Ok(response) => respond(io, id, is_head, response).await,
+        Err(gone) => Err(gone),
+    };
+    let is_read = match responded {
+        Ok(is_read) => is_read,
+        Err(Gone::Aborted) => {
+            let mut io = lock(io);
+            let is_read = io.begin_response();
+            io.end();
+            is_read
+        }
+        Err(Gone::Error(error)) => {
+            // The part that is there is sent, but no end that would make it look complete.
+            let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
+            return Err(error);
+        }
+    };
+    poll_fn(|cx| lock(io).poll_flush(cx)).await?;
+    drop(in_flight);
+    Ok(keep && is_read && connection.state.verdict() == Verdict::None)
+}
+
+fn body_of(io: &Arc<Mutex<Io>>, params: &Params) -> RequestBody {
+    let announced = head::body_length(params);
+    let (is_over, request) = {
+        let mut io = lock(io);
+        (io.is_body_over(), io.request())
+    };
+    if is_over || announced == Some(0) {
+        return RequestBody::none();
+    }
+    RequestBody::new(Box::new(Incoming { io: io.clone(), request }), announced)
+}
+
+/// Sends a response; `true` if the connection is as it was before the request.
+async fn respond(io: &Arc<Mutex<Io>>, id: u16, is_head: bool, response: Response) -> std::result::Result<bool, Gone> {
+    let (mut head, body) = response.into_parts();
+    let bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = body.length().filter(|length| !bodiless || *length > 0);
+    let error = head.extensions.remove::<StandardError>();
+    let closes = head.headers.get(header::CONNECTION).is_some_and(|value| value == "close");
+    let is_read = {
+        let mut io = lock(io);
+        let is_read = io.begin_response();
+        io.out.put(|out| {
+            if let Some(StandardError(text)) = &error {
+                record::write(out, kind::STDERR, id, text);
+                record::write(out, kind::STDERR, id, b"");
+            }
+            let mut text = Vec::with_capacity(512);
+            head::write(&mut text, &head, length);
+            record::write(out, kind::STDOUT, id, &text);
+        });
+        is_read && !closes
+    };
+    drop(head);
+    send(io, id, if bodiless { body.emptied() } else { body }).await?;
+    let mut io = lock(io);
+    io.out.put(|out| record::write(out, kind::STDOUT, id, b""));
+    io.end();
+    Ok(is_read)
+}
+
+/// Sends a body. Its end is reported when this returns, or is dropped.
+async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body) -> std::result::Result<(), Gone> {
+    let connection = lock(io).connection.clone();
+    let mut body = Outgoing::new(body, None, &connection);
+    loop {
+        let part = poll_fn(|cx| match body.poll_next(cx) {
+            Poll::Ready(part) => Poll::Ready(part.transpose().map_err(Gone::Error)),
+            Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
+        });
+        let Some(part) = part.await? else { return Ok(()) };
+        push(io, id, part);
+        if lock(io).out.waiting() >= AHEAD {
+            poll_fn(|cx| lock(io).poll_flush(cx)).await.map_err(Gone::Error)?;
+        }
+    }
+}
+
+/// Adds a part of a body to what is written.
+fn push(io: &Mutex<Io>, id: u16, mut part: Bytes) {
+    let out = &mut lock(io).out;
+    while !part.is_empty() {
+        let content = part.split_to(part.len().min(MAX_CONTENT));
+        // Never longer than a record.
+        let header = Header::bytes(kind::STDOUT, id, content.len() as u16);
+        out.put(|out| out.extend_from_slice(&header));
+        out.push(content);
+    }
+}
+
+/// Responds to what is no request that a handler could be given.
+fn refuse(io: &Mutex<Io>, id: u16, status: StatusCode) {
+    let text = format!("Status: {status}\r\nContent-Type: text/plain\r\n\r\n{status}\n");
+    let mut io = lock(io);
+    io.id = id;
+    io.out.put(|out| {
+        record::write(out, kind::STDOUT, id, text.as_bytes());
+        record::write(out, kind::STDOUT, id, b"");
+    });
+    io.end();
+}
+
+/// Ends a connection whose last response is written or waits. With `linger`, input that is not read still comes.
+async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
+    poll_fn(|cx| lock(io).poll_flush(cx)).await?;
+    if linger {
+        poll_fn(|cx| {
+            ready!(lock(io).socket.poll_shutdown(cx))?;
+            Poll::Ready(Ok::<_, Error>(()))
+        })
+        .await?;
+        poll_fn(|cx| lock(io).poll_linger(cx)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Phase "web_server": requests that a web server in front sends over FastCGI, as to PHP-FPM. It has judged hosts,
+//! access and files, and says which script runs; so nothing but the script is looked for, and its response goes back as it
+//! is. Variables of the request are those that it sends.
+
+mod script;
+
+use crate::exchange::Exchange;
+use crate::phase::own_responses::pool_page;
+use crate::phase::{limits, php, rules};
+use crate::refusal::Refusal;
+use crate::responder::{Context, Responder};
+use crate::route::{Script, runs_one_script};
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_protocol::{Body, Params, RequestBody, Response, StandardError};
+use http::{HeaderValue, StatusCode, header};
+
+/// Runs the script that a web server names.
+pub(crate) struct FromWebServer;
+
+impl Responder for FromWebServer {
+    async fn respond<U: Upstream>(
+        context: &Context<U>,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        let Some(params) = exchange.variables.take() else { return Ok(None) };
+        Box::pin(run(context, exchange, *params, body.take())).await.map(Some)
+    }
+}
+
+async fn run<U: Upstream>(
+    context: &Context<U>,
+    exchange: &mut Exchange,
+    mut params: Params,
+    body: RequestBody,
+) -> Result<Response, Refusal> {
+    // As in PHP-FPM, its pages are for the script's name.
+    let (name, query) = (params.get("SCRIPT_NAME").unwrap_or_default(), params.get("QUERY_STRING").unwrap_or_default());
+    if let Some(page) = pool_page(context, &exchange.site, name, query) {
+        exchange.variables = Some(Box::new(params));
+        return Ok(page);
+    }
+    rules::choose_pool(exchange);
+    let found = find(exchange, &mut params);
+    exchange.variables = Some(Box::new(params));
+    limits::check_body(exchange.max_body(), &exchange.head)?;
+    match found {
+        Found::Script { script, is_missing } => {
+            let mut response = php::run(&*context.upstream, exchange, &script, body).await?;
+            if is_missing {
+                response.extensions_mut().insert(StandardError(Bytes::from_static(b"Primary script unknown")));
+            }
+            Ok(response)
+        }
+        Found::Denied(path) => Ok(denied(&path)),
+    }
+}
+
+enum Found {
+    /// This one; PHP responds that it is missing.
+    Script { script: Script, is_missing: bool },
+    /// Not a script.
+    Denied(Vec<u8>),
+}
+
+fn find(exchange: &Exchange, params: &mut Params) -> Found {
+    let site = &exchange.site;
+    let pool = rules::lookup(site, exchange).pool.unwrap_or(site.pool);
+    let settings = site.server.settings.pools.get(pool);
+    let asked = params.get("SCRIPT_FILENAME").map(<[u8]>::to_vec).unwrap_or_default();
+    let found = match settings.filter(|settings| runs_one_script(settings)) {
+        Some(_) => Some(asked.clone()),
+        None => {
+            let ini = settings.map(|settings| &settings.php);
+            let fix = ini.and_then(|php| {
+                let name = "cgi.fix_pathinfo";
+                php.admin_ini.get(name).or_else(|| php.ini.get(name))
+            });
+            let fix = fix.is_none_or(|value| !matches!(value.trim(), "" | "0" | "off" | "Off" | "no" | "false"));
+            match script::find(params, fix) {
+                Some(path) if !script::is_allowed(&path) => return Found::Denied(path),
+                found => found,
+            }
+        }
+    };
+    let is_missing = found.is_none();
+    // PHP names it in the log; but should it be there by now, it must be one that may run.
+    let filename = found.unwrap_or(if script::may_run(&asked) { asked } else { Vec::new() });
+    let own = |name| params.get(name).map(<[u8]>::to_vec).unwrap_or_default();
+    let (name, path_info) = (own("SCRIPT_NAME"), own("PATH_INFO"));
+    let script = Script { name, filename, path_info, pool, root: None, real: None };
+    Found::Script { script, is_missing }
+}
+
+/// PHP-FPM's response to what is not a script.
+fn denied(path: &[u8]) -> Response {
+    let mut response = Response::new(Body::full(Bytes::from_static(b"Access denied.\n")));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=UTF-8"));
+    let path = String::from_utf8_lossy(path);
+    let message = format!("Access to the script '{path}' has been denied (see security.limit_extensions)");
+    response.extensions_mut().insert(StandardError(Bytes::from(message)));
+    response
+}
