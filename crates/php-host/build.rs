@@ -64,7 +64,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What all files are compiled with. Includes are relative to the shim's folder.
+/// Compiler settings of all files. Includes are relative to the shim's folder.
 fn compiler(sanitized: bool) -> cc::Build {
     let mut build = cc::Build::new();
     if sanitized {
@@ -145,7 +145,7 @@ fn link(library: &Path) {
     println!("cargo::rustc-env=HOWDAH_LIBPHP={shown}");
     let content = std::fs::read(library).unwrap_or_else(|error| fail(&format!("cannot read {shown}: {error}")));
     let Some(renamed) = bound_library::renamed(&content, &shown.to_string()) else {
-        // One without a name of its own goes by the path that the linker is given.
+        // A library without a name is found by the path that the linker is given.
         println!("cargo::rustc-link-arg={shown}");
         return;
     };

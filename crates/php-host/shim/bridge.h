@@ -25,10 +25,10 @@
 // And the first of the two on the finished snapshot.
 #define HOWDAH_RESPONSE_RESTORED 2
 
-// How many there are.
+// Number of them.
 #define HOWDAH_RESPONSES 4
 
-// What the server has sent.
+// An event from the server.
 typedef enum {
     HOWDAH_EVENT_NONE,
     HOWDAH_EVENT_REQUEST,
@@ -48,11 +48,11 @@ typedef enum {
     HOWDAH_MODE_ASYNC,
 } howdah_mode;
 
-// What `howdah_rs_done()` reports beside, in snapshot mode.
+// Additional fields of `howdah_rs_done()`, in snapshot mode.
 typedef struct {
-    // How written pages are found: snapshot_way in snapshot/engine/snapshot.h.
+    // Method to find written pages: snapshot_way in snapshot/engine/snapshot.h.
     uint32_t way;
-    // How often that was needed, since the snapshot.
+    // Number of times that this was needed, since the snapshot.
     uint32_t searches;
     // By the last restore,
     uint32_t restored_pages;
@@ -77,7 +77,7 @@ typedef struct {
     // As `howdah_c_dump_stack()` writes it.
     const char *stack;
     size_t stack_len;
-    // What waited in PHP's output buffers then, in bytes.
+    // Amount of output in PHP's buffers then, in bytes.
     uint64_t held_output;
 } howdah_error;
 
@@ -92,7 +92,7 @@ typedef struct {
     char head[8192];
     // Strings of the session, "name=value\n".
     char session[16384];
-    // What lies behind is left out.
+    // The rest is left out.
     char body[131072];
 } howdah_warmup_response;
 
@@ -137,9 +137,10 @@ typedef struct {
     bool error_pages;
 } howdah_worker_spec;
 
-// What `howdah_c_startup()` is given. C keeps the pointer: it lives as long as the process, and so does all it points to.
+// Input of `howdah_c_startup()`. C keeps the pointer: it lives as long as the process, with everything that it points
+// to.
 typedef struct {
-    // What workers are told.
+    // Settings of workers.
     const howdah_worker_spec *worker;
     // Requests that a new worker runs before it takes others, laid out as in a lane.
     const WireRequest *const *warmup;
@@ -169,7 +170,7 @@ typedef struct {
     uint32_t line;
 } howdah_frame;
 
-// What a function is called, and the file it was written in.
+// Name of a function, and its source file.
 typedef struct {
     uint32_t length;
     uint32_t file_length;
@@ -185,8 +186,8 @@ typedef struct {
     bool code;
 } howdah_code_rule;
 
-// Before each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
-// memory of its own in that place with the request that runs, and none of the descriptors that belong to the lane.
+// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child has no lane, but
+// separate memory in its place with the running request, and none of the descriptors that belong to the lane.
 void howdah_rs_fork_begins(bool with_lane);
 
 // After a fork(), in the parent.
@@ -241,7 +242,7 @@ void howdah_rs_done(uint64_t peak_memory, bool retire);
 // when a part of its response has been sent. Not in async mode.
 bool howdah_rs_give_back(uint64_t boot_began_us);
 
-// What `howdah_rs_done()` is to report beside, in snapshot mode.
+// Sets the additional fields of `howdah_rs_done()`, in snapshot mode.
 void howdah_rs_snapshot_numbers(snapshot_report numbers);
 
 // Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
@@ -251,7 +252,7 @@ void howdah_rs_log(int level,
                    size_t length);
 
 // The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
-// announced that it waits, and nobody reads it. -1 in other modes. Bridge's own: do not read or close it.
+// announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
 int howdah_rs_wake_fd(void);
 
 // Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
@@ -272,7 +273,7 @@ void howdah_rs_select_request(uint64_t number);
 // memory, where the server looks when somebody asks. A script's child must not call them.
 void howdah_rs_pool_name(unsigned int slot, const char *name, size_t length);
 
-// What a number of a connection pool is called in PHP and in the metrics; NULL behind the last.
+// Name of a number of a connection pool in PHP and in the metrics; NULL after the last.
 const char *howdah_rs_pool_number_name(unsigned int number);
 
 // The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
@@ -288,15 +289,14 @@ howdah_event howdah_rs_take_event(const WireRequest **request,
                                   uint64_t *number,
                                   unsigned int *reason);
 
-// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
-// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
-// then.
+// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, for the
+// reason in `why_not`. Returns false in this worker, and true in each forked worker, which has its own lane then.
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
 // Notes an error of the current request's script, whose end it is.
 void howdah_rs_error_note(howdah_error error);
 
-// Whether an error of the current request was noted; then also what waited in PHP's output buffers at that time.
+// `true` if an error of the current request was noted; then also the amount of output in PHP's buffers at that time.
 bool howdah_rs_error_noted(uint64_t *held_output);
 
 // Adds one of the request's variables, under its name in `$_SERVER`, to the error that was noted.
@@ -311,7 +311,7 @@ void howdah_rs_error_page(const char *server,
                           const char **body,
                           size_t *body_len);
 
-// The page was sent, or nobody wants it.
+// The page was sent, or is no longer wanted.
 void howdah_rs_error_forget(void);
 
 // Snapshot mode: whether this worker boots for others and has not said yet how that went.
@@ -338,7 +338,7 @@ bool howdah_rs_library(size_t index,
 // OPcache. All live as long as the process. False: there is none.
 bool howdah_rs_recipe(const char *name, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
-// Whether requests run the pool's script after the recipe of this name, which takes the snapshot.
+// `true` if requests run the pool's script after the recipe of this name, which takes the snapshot.
 bool howdah_rs_recipe_runs_script(const char *name);
 
 // Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
@@ -349,7 +349,7 @@ extern int howdah_c_startup(const howdah_boot *boot);
 // timers, signal handlers, crash and stack-dump handlers).
 extern void howdah_c_after_fork(void);
 
-// Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork().
+// Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
 extern int howdah_c_fork_sibling(void);
 
 // Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
@@ -383,7 +383,7 @@ extern size_t howdah_c_read_lines(int memory,
 // The frames from this one outwards. Returns how many were read.
 extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most);
 
-// What the function of a frame is called. False: it has gone.
+// Name of a frame's function. `false`: it has gone.
 extern bool howdah_c_read_function(int memory, uint64_t function, howdah_function_name *name);
 
 // The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
@@ -402,7 +402,8 @@ extern uint32_t howdah_c_loaded_version(void);
 // Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
 extern const char *howdah_c_loaded_library(void);
 
-// The largest form that PHP reads before a script runs, in bytes; 0: it reads any, or none by itself.
+// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if it parses no
+// forms.
 extern uint64_t howdah_c_form_limit(void);
 
 // The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
@@ -416,7 +417,7 @@ extern void howdah_c_sandbox_code(const howdah_code_rule *rules, size_t n, bool 
 // Async-signal-safe.
 extern size_t howdah_c_place(char *buffer, size_t size);
 
-// Whether one more refusal may be logged in this second. Async-signal-safe.
+// `true` if one more refusal may be logged in this second. Async-signal-safe.
 extern bool howdah_c_may_log_refusal(void);
 
 #endif  /* HOWDAH_BRIDGE_H */

@@ -90,7 +90,7 @@ static inline void shim_compat_seed_combined_lcg(uint32_t first, uint32_t second
     RANDOM_G(combined_lcg_seeded) = true;
 }
 
-/* Code that runs on a stack of its own tells PHP 8.3 and later where that ends; 8.2 does not look. */
+/* Code on a separate stack tells PHP 8.3 and later its limits; 8.2 does not check. */
 #ifdef ZEND_CHECK_STACK_LIMIT
 #define SHIM_USE_STACK_LIMITS(stack)                                                                                   \
     (EG(stack_base) = zend_fiber_stack_base(stack), EG(stack_limit) = zend_fiber_stack_limit(stack))
@@ -191,8 +191,8 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
     (Z_TYPE((statement)->database_object_handle) == IS_OBJECT ? Z_OBJ((statement)->database_object_handle) : NULL)
 #endif
 
-/* What mb_output_handler() keeps of the output so far: a converter until 8.2, numbers since. Needs
- * ext/mbstring/mbstring.h where it is used. */
+/* Output kept by mb_output_handler(): a converter until 8.2, numbers since. Needs ext/mbstring/mbstring.h where it is
+ * used. */
 #if PHP_VERSION_ID >= 80300
 #define SHIM_EACH_MBSTRING_OUTPUT(each, globals)                                                                       \
     do {                                                                                                               \
@@ -205,7 +205,7 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
 #define SHIM_MBSTRING_HAS_CONVERTER(globals) ((globals)->outconv != NULL)
 #endif
 
-/* What http_get_last_response_headers() says, from 8.4 on. Needs ext/standard/basic_functions.h where it is used. */
+/* Result of http_get_last_response_headers(), from 8.4 on. Needs ext/standard/basic_functions.h where it is used. */
 #if PHP_VERSION_ID >= 80400
 #define SHIM_ADD_LAST_HTTP_HEADERS(add) add(&BG(last_http_headers), sizeof BG(last_http_headers))
 #define SHIM_FORGET_LAST_HTTP_HEADERS() ZVAL_UNDEF(&BG(last_http_headers))

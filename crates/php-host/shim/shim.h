@@ -1,6 +1,6 @@
-/* What all files of the shim that know PHP share: PHP itself, the border to Rust (bridge.h), PHP's version differences
- * (compat.h) and the state of this process. Each file's own functions are in the header beside it; includes are
- * relative to this folder. */
+/* Shared by all files of the shim that know PHP: PHP itself, the border to Rust (bridge.h), PHP's version differences
+ * (compat.h) and the state of this process. Each file's own functions are in its header; includes are relative to this
+ * folder. */
 #ifndef HOWDAH_SHIM_H
 #define HOWDAH_SHIM_H
 
@@ -14,13 +14,13 @@
 /* Exported to Rust; everything else is hidden by -fvisibility=hidden. */
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-/* How a mode lets the loop know what became of a request. */
+/* Result of a request, from a mode to the loop. */
 typedef enum shim_outcome {
     SHIM_DONE,   /* the worker can take the next request */
     SHIM_RETIRE, /* the worker's state cannot be trusted: finish this request, then end */
 } shim_outcome;
 
-/* What differs between the modes: modes/mode.h. */
+/* Differences between the modes: modes/mode.h. */
 typedef struct shim_mode shim_mode;
 
 /* The state of this process. Not reset between requests unless it says so. */

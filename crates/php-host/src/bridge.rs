@@ -22,13 +22,13 @@ const SHORT_REQUEST: Duration = Duration::from_micros(200);
 /// Open requests that are kept for later ones.
 const SPARE_REQUESTS: usize = 64;
 
-/// What `howdah_rs_done()` reports beside, in snapshot mode.
+/// Additional fields of `howdah_rs_done()`, in snapshot mode.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 struct SnapshotNumbers {
-    /// How written pages are found: snapshot_way in snapshot/engine/snapshot.h.
+    /// Method to find written pages: snapshot_way in snapshot/engine/snapshot.h.
     way: u32,
-    /// How often that was needed, since the snapshot.
+    /// Number of times that this was needed, since the snapshot.
     searches: u32,
     /// By the last restore,
     restored_pages: u32,
@@ -100,7 +100,7 @@ pub(crate) fn leave() -> Option<Hole> {
     Some(host.lane.leave())
 }
 
-/// What a script's child is to find of the lane, while the process forks.
+/// Memory for a script's child instead of the lane, while the process forks.
 struct ForkCopy(UnsafeCell<Option<LaneCopy>>);
 
 // SAFETY: the process has one thread that uses it, the one that forks.
@@ -108,8 +108,8 @@ unsafe impl Sync for ForkCopy {}
 
 static FORK_COPY: ForkCopy = ForkCopy(UnsafeCell::new(None));
 
-/// Before each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
-/// memory of its own in that place with the request that runs, and none of the descriptors that belong to the lane.
+/// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child has no lane, but
+/// separate memory in its place with the running request, and none of the descriptors that belong to the lane.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_fork_begins(with_lane: bool) {
     let Some(host) = host() else { return };
@@ -141,7 +141,7 @@ extern "C" fn howdah_rs_became_script_child() {
     // SAFETY: see `ForkCopy`.
     let copy = unsafe { (*FORK_COPY.0.get()).take() };
     if let (Some(hole), Some(copy)) = (leave(), copy) {
-        // Without it a look at the request ends this process, which is nobody's worker.
+        // Without it a read of the request ends this process, which is no worker.
         let _ = copy.put(hole);
     }
 }
@@ -151,8 +151,8 @@ extern "C" fn howdah_rs_became_script_child() {
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What the thread had used of the processors when the request that runs began, in nanoseconds, where that is measured;
-/// else 0. For the zygote, which reads it in the worker's memory.
+/// Processor time of the thread at the beginning of the running request, in nanoseconds, where that is measured; else
+/// 0. The zygote reads it in the worker's memory.
 static CPU_BEGAN: AtomicU64 = AtomicU64::new(0);
 
 /// A number of a worker that is this process's too: both were forked from one.
@@ -321,7 +321,7 @@ extern "C" fn howdah_rs_head_end() {
 extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
     match host.current.as_ref() {
-        // What is printed after the response's end is dropped, as FPM does.
+        // Output after the response's end is dropped, as FPM does.
         Some(current) if !current.ended => {
             // SAFETY: C's promise in bridge.h.
             !current.cancelled && host.lane.write(unsafe { bytes(data, length) }).is_ok()
@@ -413,7 +413,7 @@ extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     true
 }
 
-/// What `howdah_rs_done()` is to report beside, in snapshot mode.
+/// Sets the additional fields of `howdah_rs_done()`, in snapshot mode.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     if let Some(host) = host() {
@@ -447,7 +447,7 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
 // --- multiplexed workers
 // --------------------------------------------------------------------------------------------------
 
-/// What the server has sent.
+/// An event from the server.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
@@ -458,7 +458,7 @@ enum EventKind {
 }
 
 /// The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
-/// announced that it waits, and nobody reads it. -1 in other modes. Bridge's own: do not read or close it.
+/// announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_wake_fd() -> c_int {
     host().and_then(|host| host.lane.wake_fd()).map_or(-1, |fd| fd.as_raw_fd())
@@ -518,7 +518,7 @@ extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usi
     }
 }
 
-/// What a number of a connection pool is called in PHP and in the metrics; NULL behind the last.
+/// Name of a number of a connection pool in PHP and in the metrics; NULL after the last.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_number_name(number: c_uint) -> *const c_char {
     PoolNumber::NAMES.get(number as usize).map_or(std::ptr::null(), |name| name.as_ptr())
@@ -552,7 +552,7 @@ impl Host {
                 }
                 Ok(Some(Event::Cancel { number: of, reason: why })) => {
                     let selected = self.current.as_mut().filter(|_| self.lane.number() == of);
-                    // A request that was done meanwhile is nobody's business any more.
+                    // A request that ended meanwhile is ignored.
                     if let Some(open) = selected.or_else(|| self.others.get_mut(&of)) {
                         open.cancelled = true;
                         *number = of;
@@ -584,7 +584,7 @@ extern "C" fn howdah_rs_take_event(
     let Some(host) = host().filter(|host| host.is_multiplexed()) else { return EventKind::None };
     let (mut its_request, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
     let kind = host.take_event(&mut its_request, &mut its_number, &mut its_reason);
-    // SAFETY: C's promise in bridge.h: three valid places, used by nobody else during the call.
+    // SAFETY: C's promise in bridge.h: three valid places, with no other user during the call.
     unsafe {
         request.write(its_request);
         number.write(its_number);

@@ -52,7 +52,7 @@ fn is_readable(fd: c_int) -> bool {
 }
 
 impl Server {
-    /// What has been published: kind, number, text.
+    /// Published frames: kind, number, text.
     fn published(&mut self) -> Vec<(FrameKind, u64, String)> {
         let frames: Vec<_> = std::iter::from_fn(|| self.frames.next_frame().unwrap())
             .map(|frame| (frame.kind, frame.number, String::from_utf8_lossy(&frame.payload).into_owned()))
@@ -68,7 +68,7 @@ fn several_requests_are_kept_apart() {
     let mut server = become_worker();
     assert_eq!(event().0, EventKind::None);
 
-    // Two requests, each with a body of its own way; the worker sleeps and is woken for them.
+    // Two requests, each with another transport of its body; the worker sleeps and is woken for them.
     assert!(howdah_rs_prepare_wait());
     let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&file, b"in a file").unwrap();
@@ -130,7 +130,7 @@ fn several_requests_are_kept_apart() {
     let ends: Vec<_> = texts[4..].iter().map(|(kind, number, _)| (*kind, *number)).collect();
     assert_eq!(ends, [(FrameKind::Head, 2), (FrameKind::End, 2), (FrameKind::Done, 2)]);
 
-    // A cancel reaches its request only, selected or not; that of a request that is done reaches nobody.
+    // A cancel reaches its request only, selected or not; that of an ended request reaches none.
     server.sender.send_cancel(2, CANCEL_CLIENT_GONE).unwrap();
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
     howdah_rs_select_request(3);

@@ -1,4 +1,4 @@
-//! What every process that the zygote forks owes it: to end when it ends, and without running its exit handlers.
+//! Setup of every process that the zygote forks: it must end with the zygote, without running its exit handlers.
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 

@@ -22,7 +22,7 @@ struct ScriptError {
     /// As `howdah_c_dump_stack()` writes it.
     stack: *const c_char,
     stack_len: usize,
-    /// What waited in PHP's output buffers then, in bytes.
+    /// Amount of output in PHP's buffers then, in bytes.
     held_output: u64,
 }
 
@@ -72,12 +72,12 @@ extern "C" fn howdah_rs_error_note(error: ScriptError) {
     *noted() = Some(Noted { number, kind, message, file, line, stack, held_output, ..Noted::default() });
 }
 
-/// Whether an error of the current request was noted; then also what waited in PHP's output buffers at that time.
+/// `true` if an error of the current request was noted; then also the amount of output in PHP's buffers at that time.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_noted(held_output: *mut u64) -> bool {
     match noted().as_ref().filter(|noted| noted.number == bridge::running_request()) {
         Some(noted) => {
-            // SAFETY: C passes a valid place, used by nobody else during the call.
+            // SAFETY: C passes a valid place, with no other user during the call.
             unsafe { held_output.write(noted.held_output) };
             true
         }
@@ -111,7 +111,7 @@ extern "C" fn howdah_rs_error_page(
     let mut noted = noted();
     let noted = noted.get_or_insert_default();
     noted.make_page(server);
-    // SAFETY: C passes valid places, used by nobody else during the call; what they get stays as it is until
+    // SAFETY: C passes valid places, with no other user during the call; the results stay unchanged until
     // `howdah_rs_error_forget`.
     unsafe {
         head.write(noted.head.as_ptr().cast());
@@ -121,7 +121,7 @@ extern "C" fn howdah_rs_error_page(
     }
 }
 
-/// The page was sent, or nobody wants it.
+/// The page was sent, or is no longer wanted.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_forget() {
     *noted() = None;

@@ -6,7 +6,7 @@ pub(crate) struct ExtensionHeader {
     pub(crate) extension: &'static str,
     /// Below one of PHP's include directories.
     pub(crate) path: &'static str,
-    /// What does not work in async mode without it.
+    /// Parts of async mode that do not work without it.
     pub(crate) without: &'static str,
 }
 

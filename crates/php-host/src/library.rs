@@ -2,8 +2,8 @@
 //! before the worker script: `Howdah\go()`, `Howdah\Channel`, `Howdah\Pool` and the others, on top of the C class
 //! `Howdah\Coroutine`.
 //!
-//! It is embedded: the program and its library cannot differ, nobody has to install it, and neither `open_basedir` nor a
-//! sandbox has to let it through. OPcache sees files all the same, with a path and a time, and keeps them as any others.
+//! It is embedded: the program and its library cannot differ, it needs no installation, and neither `open_basedir` nor
+//! a sandbox has to allow it. OPcache sees files all the same, with a path and a time, and keeps them as any others.
 
 use crate::{child, php};
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
@@ -61,8 +61,8 @@ static SOURCES: &[Source] = sources![
     "Pool.php",
 ];
 
-/// What OPcache takes for the time of a file's last change. It depends on the text alone, so that a cache on disk never
-/// serves an older library, and lies in the past, as OPcache wants files to be.
+/// Modification time of the file for OPcache. It depends on the text alone, so that a cache on disk never serves an
+/// older library, and lies in the past, as OPcache requires.
 pub(crate) fn time(text: &str) -> u64 {
     let hash = text
         .bytes()

@@ -1,6 +1,7 @@
-//! How the zygote can read its workers' memory, and how much of it they have: each opens its own (`/proc/self/mem` and
-//! `smaps_rollup`, for reading) when it starts, and hands the descriptors over. From then on no system call needs rights over the worker, so this works under any user, with Yama
-//! and in a sandbox, and the worker notices nothing of it.
+//! Gives the zygote access to its workers' memory, and its size: each worker opens its own (`/proc/self/mem` and
+//! `smaps_rollup`, for reading) when it starts, and hands the descriptors over. From then on no system call needs
+//! rights over the worker, so this works under any user, with Yama and in a sandbox, and the worker notices nothing of
+//! it.
 //!
 //! The file belongs to root while the process is not dumpable, as every worker is. For the moment of opening it the process
 //! is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 64;
 /// Descriptors that are kept for processes of which the zygote has not heard yet.
 const MAX_UNCLAIMED: usize = 128;
 
-/// What a descriptor shows of a process.
+/// Content of a process that a descriptor shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
     Content,
@@ -60,7 +61,7 @@ impl Memories {
         self.unclaimed.drain(..too_many);
     }
 
-    /// What shows this of this process, if it has handed that over; once.
+    /// The descriptor that shows this of this process, if it was handed over; once.
     pub(crate) fn claim(&mut self, pid: i32, shows: Shows) -> Option<OwnedFd> {
         let at = self.unclaimed.iter().rposition(|(of, _)| *of == (pid, shows))?;
         Some(self.unclaimed.swap_remove(at).1)
@@ -76,7 +77,7 @@ pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Whose memory a descriptor shows, if any, and what of it.
+/// The process whose memory a descriptor shows, if any, and the part of it.
 fn whose(fd: &OwnedFd) -> Option<(i32, Shows)> {
     /// `PROC_SUPER_MAGIC`: not a file of the same name on a file system that may hang.
     const PROC: libc::c_long = 0x9fa0;
@@ -119,7 +120,7 @@ pub(crate) fn offer() {
 pub(crate) fn forget() {
     let socket = TO_ZYGOTE.swap(-1, Ordering::Relaxed);
     if socket >= 0 {
-        // SAFETY: it was made in this process or inherited, and nobody else knows of it now.
+        // SAFETY: it was made in this process or inherited, and has no other user now.
         drop(unsafe { OwnedFd::from_raw_fd(socket) });
     }
 }

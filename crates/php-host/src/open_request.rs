@@ -1,4 +1,4 @@
-//! What the bridge keeps of a request that is not done: its body, how far its response is, and in async mode its memory.
+//! State of a request that is not done: its body, the progress of its response, and in async mode its memory.
 
 use crate::priority;
 use howdah_transport::awaited_bodies::TakenRequest;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Longest name of a route that is reported.
 const LONGEST_ROUTE: usize = 120;
 
-/// How a request's body is read.
+/// Source of a request's body.
 enum Body {
     Empty,
     Inline { data: *const u8, len: usize, read: usize },
@@ -23,7 +23,7 @@ enum Body {
 struct Used {
     /// In turns that are over.
     before: Duration,
-    /// What the thread had used when the present turn began.
+    /// The thread's processor time when the present turn began.
     turn_began: Option<Duration>,
 }
 
@@ -52,11 +52,11 @@ pub(crate) struct OpenRequest {
     body: Body,
     /// When it began to run; in async mode a request may wait in the worker for its turn, and has `None` until then.
     began: Option<Instant>,
-    /// What it uses of the processors, if the server wants to know.
+    /// Its processor time, if the server wants to know.
     used: Option<Used>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
-    /// Nobody wants the response any more.
+    /// The response is no longer wanted.
     pub(crate) cancelled: bool,
     /// The name of the application's route, if that has been reported.
     route: Route,
@@ -121,7 +121,7 @@ impl OpenRequest {
         }
     }
 
-    /// Takes a request in memory of its own.
+    /// Takes a request into separate memory.
     pub(crate) fn take(&mut self, mut request: TakenRequest) {
         let (at, body) = (request.request(), request.body.take());
         self.memory = Some(request);
@@ -149,13 +149,13 @@ impl OpenRequest {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// What the thread had used of the processors when the request's present turn began, in nanoseconds; 0 where that is not
+    /// Processor time of the thread when the request's present turn began, in nanoseconds; 0 where that is not
     /// measured.
     pub(crate) fn cpu_began(&self) -> u64 {
         self.used.as_ref().and_then(|used| used.turn_began).map_or(0, |began| began.as_nanos() as u64)
     }
 
-    /// What it has used of the processors; zero where that is not measured.
+    /// Its processor time; zero where that is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
         self.used.as_ref().map_or(Duration::ZERO, Used::until_now)
     }

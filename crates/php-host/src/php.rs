@@ -13,10 +13,11 @@ pub(crate) const BUILT_AGAINST: &str = env!("HOWDAH_PHP_BUILT_AGAINST");
 /// The library that this program was linked with, and loads.
 pub(crate) const BUILT_WITH: &str = env!("HOWDAH_LIBPHP");
 
-/// What `howdah_c_startup()` is given. C keeps the pointer: it lives as long as the process, and so does all it points to.
+/// Input of `howdah_c_startup()`. C keeps the pointer: it lives as long as the process, with everything that it points
+/// to.
 #[repr(C)]
 struct Boot {
-    /// What workers are told.
+    /// Settings of workers.
     worker: *const WorkerSpec,
     /// Requests that a new worker runs before it takes others, laid out as in a lane.
     warmup: *const *const WireRequest,
@@ -33,7 +34,7 @@ unsafe extern "C" {
     /// After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
     /// timers, signal handlers, crash and stack-dump handlers).
     fn howdah_c_after_fork();
-    /// Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork().
+    /// Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
     fn howdah_c_fork_sibling() -> c_int;
     /// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
     /// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
@@ -55,7 +56,7 @@ unsafe extern "C" {
     fn howdah_c_read_lines(memory: c_int, idle: bool, lines: *mut Line, most: usize, all: *mut usize) -> usize;
     /// The frames from this one outwards. Returns how many were read.
     fn howdah_c_read_stack(memory: c_int, innermost: u64, frames: *mut Frame, most: usize) -> usize;
-    /// What the function of a frame is called. False: it has gone.
+    /// Name of a frame's function. `false`: it has gone.
     fn howdah_c_read_function(memory: c_int, function: u64, name: *mut FunctionName) -> bool;
     /// The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
     /// Returns its length, at most `size`.
@@ -68,7 +69,8 @@ unsafe extern "C" {
     fn howdah_c_loaded_version() -> u32;
     /// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
     fn howdah_c_loaded_library() -> *const c_char;
-    /// The largest form that PHP reads before a script runs, in bytes; 0: it reads any, or none by itself.
+    /// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if it parses no
+    /// forms.
     fn howdah_c_form_limit() -> u64;
     /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
@@ -78,7 +80,7 @@ unsafe extern "C" {
     /// Writes where PHP is and for which request ("in /path/file.php:12 (/uri)"), returns the length.
     /// Async-signal-safe.
     fn howdah_c_place(buffer: *mut c_char, size: usize) -> usize;
-    /// Whether one more refusal may be logged in this second. Async-signal-safe.
+    /// `true` if one more refusal may be logged in this second. Async-signal-safe.
     fn howdah_c_may_log_refusal() -> bool;
 }
 
@@ -116,7 +118,7 @@ pub(crate) struct Frame {
     pub(crate) line: u32,
 }
 
-/// What a function is called, and the file it was written in.
+/// Name of a function, and its source file.
 #[repr(C)]
 pub(crate) struct FunctionName {
     pub(crate) length: u32,
@@ -125,7 +127,7 @@ pub(crate) struct FunctionName {
     pub(crate) file: [c_char; 256],
 }
 
-/// The lines of execution of a worker, and how many there are beside those that had room. `idle`: also without a request.
+/// The lines of execution of a worker, and the number of those without room. `idle`: also without a request.
 pub(crate) fn read_lines(memory: BorrowedFd<'_>, idle: bool, lines: &mut [Line]) -> (usize, usize) {
     let mut all = 0;
     // SAFETY: the array has as many places; the function reads the descriptor, and writes no more than that.
@@ -140,7 +142,7 @@ pub(crate) fn read_stack(memory: BorrowedFd<'_>, innermost: u64, frames: &mut [F
     n.min(frames.len())
 }
 
-/// What a function of a worker is called: its name, empty for the code of a file, and its file.
+/// Name of a worker's function, empty for the code of a file, and its file.
 pub(crate) fn read_function(memory: BorrowedFd<'_>, function: u64) -> Option<(String, String)> {
     let mut name = FunctionName { length: 0, file_length: 0, text: [0; 256], file: [0; 256] };
     // SAFETY: the structure is filled at most.
@@ -169,7 +171,7 @@ pub(crate) fn read_text(memory: BorrowedFd<'_>, address: u64) -> String {
     String::from_utf8_lossy(&text[..n.min(text.len())]).into_owned()
 }
 
-/// The largest form that PHP reads before a script runs; none where it reads any, or none by itself.
+/// Maximum size of a form that PHP reads before a script runs; `None` without a limit, or if it parses no forms.
 pub(crate) fn form_limit() -> Option<u64> {
     // SAFETY: PHP is started; the function reads two of its numbers.
     Some(unsafe { howdah_c_form_limit() }).filter(|limit| *limit > 0)
@@ -180,7 +182,7 @@ pub(crate) fn setting(name: &str) -> Option<String> {
     let name = CString::new(name).ok()?;
     // SAFETY: PHP is started; the name is NUL-terminated, and the value is copied before anything of PHP runs again.
     let value = unsafe { howdah_c_setting(name.as_ptr()) };
-    // SAFETY: NULL or a NUL-terminated string, see above.
+    // SAFETY: NULL or a NUL-terminated string.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
@@ -203,9 +205,9 @@ pub(crate) fn place(buffer: &mut [u8]) -> usize {
     n.min(buffer.len())
 }
 
-/// Whether one more refusal may be logged in this second; async-signal-safe.
+/// `true` if one more refusal may be logged in this second; async-signal-safe.
 pub(crate) fn may_log_refusal() -> bool {
-    // SAFETY: needs nothing; it counts in memory of its own.
+    // SAFETY: needs nothing; it counts in separate memory.
     unsafe { howdah_c_may_log_refusal() }
 }
 
@@ -215,11 +217,11 @@ pub(crate) fn version() -> String {
     unsafe { CStr::from_ptr(howdah_c_php_version()) }.to_string_lossy().into_owned()
 }
 
-/// Looks that the libphp which is loaded is of the version that the shim was compiled for: another one has other structures,
-/// and the first look into them would be the end. First of all, before any other function of PHP.
+/// Verifies that the loaded libphp is of the version that the shim was compiled for: another one has other structures,
+/// and the first access to them would crash. To be called before any other function of PHP.
 ///
 /// # Errors
-/// What is loaded instead, and what to do.
+/// The loaded version, and the remedy.
 pub(crate) fn check_library() -> Result<(), String> {
     // SAFETY: looks a function up and calls it; it reads a constant.
     let loaded = unsafe { howdah_c_loaded_version() };

@@ -39,12 +39,12 @@ pub(crate) fn obey(flags: u32) {
     }
 }
 
-/// What this thread has used of the processors until now.
+/// Processor time of this thread.
 pub(crate) fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
-/// What another process has used, which has one thread.
+/// Processor time of another process, which has one thread.
 pub(crate) fn processor_time_of(pid: i32) -> Option<Duration> {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: both calls write to what they are given and to nothing else.

@@ -1,11 +1,11 @@
-//! What this process gives up before PHP starts, in the one order that works. Workers and the template are forked from
-//! the zygote afterwards and inherit all of it.
+//! Drops privileges before PHP starts, in the one order that works. Workers and the template are forked from the zygote
+//! afterwards and inherit all of it.
 //!
-//! 0. a process group of its own, without a terminal: Ctrl-C is for the server alone, or running requests die, and scripts
-//!    neither read what is typed nor type themselves. It stays in the server's session: the kernel shares processors out
-//!    between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes the processor from
-//!    them at each response (a fifth of the requests of a short script). So the kernel lets scripts of other users send the
-//!    server SIGCONT (kill(2)), which does nothing to a process that runs;
+//! 0. a separate process group, without a terminal: Ctrl-C is for the server alone, or running requests die, and
+//!   scripts neither read what is typed nor type themselves. It stays in the server's session: the kernel shares
+//!   processors out between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes
+//!   the processor from them at each response (a fifth of the requests of a short script). So the kernel lets scripts
+//!   of other users send the server SIGCONT (kill(2)), which does nothing to a process that runs;
 //! 1. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
 //! 2. limits, which only root may widen;
 //! 3. the control group, which may be root's;
@@ -94,7 +94,7 @@ fn join(group: &ControlGroup) -> Result<(), String> {
         .map_err(step(&format!("join the control group {}", directory.display())))
 }
 
-/// Why groups below `parent` lack this controller, as far as whoever set the limit can change it.
+/// The reason why groups below `parent` lack this controller, as far as the author of the limit can change it.
 fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> String {
     let at = parent.display();
     if error.raw_os_error() == Some(libc::EBUSY) {
@@ -109,8 +109,8 @@ fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> Stri
 
 fn limit_resources(wanted: &Privileges) -> Result<(), String> {
     if rustix::process::geteuid().is_root() {
-        // Whoever keeps these processes' nice values may raise and lower them again. A container's root may lack the right
-        // to allow that; nothing else depends on it.
+        // A worker may then raise and lower its nice value again. A container's root may lack the right to allow that;
+        // nothing else depends on it.
         let hard = getrlimit(Resource::Nice).maximum;
         let limit = Rlimit { current: Some(NICE_CEILING), maximum: hard.map(|hard| hard.max(NICE_CEILING)) };
         let _ = setrlimit(Resource::Nice, limit);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// What was counted is told after so long.
+/// Interval of reports.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 /// Bytes that a message may have.
 const MAX_MESSAGE: usize = 40 * 1024;
@@ -56,7 +56,7 @@ impl Profile {
         })
     }
 
-    /// How long until there is something to do.
+    /// Time until there is something to do.
     pub(crate) fn due_in(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -65,7 +65,7 @@ impl Profile {
         Instant::now() >= self.end
     }
 
-    /// Looks at the workers if it is time to, and returns what is to be told. `workers`: process ids, and their memory.
+    /// Samples the workers if it is time to, and returns a due report. `workers`: process ids, and their memory.
     pub(crate) fn step<'a>(&mut self, workers: impl Iterator<Item = (i32, Option<&'a OwnedFd>)>) -> Vec<FromZygote> {
         let mut messages = Vec::new();
         let now = Instant::now();
@@ -89,7 +89,7 @@ impl Profile {
         messages
     }
 
-    /// What has not been told.
+    /// The unreported rest.
     pub(crate) fn last(&mut self) -> FromZygote {
         self.tell(true)
     }

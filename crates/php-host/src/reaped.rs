@@ -1,4 +1,4 @@
-//! What the kernel says of a child when it is reaped: how it ended, and what it has used of the processors.
+//! The kernel's report of a reaped child: its end, and its processor time.
 
 use rustix::process::Pid;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A child that has ended and is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reaped {
-    /// Its exit status, if it ended by itself.
+    /// Exit status, if it exited.
     pub(crate) status: Option<i32>,
     /// The signal that killed it.
     pub(crate) signal: Option<i32>,

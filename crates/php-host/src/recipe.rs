@@ -56,7 +56,7 @@ extern "C" fn howdah_rs_recipe(
     true
 }
 
-/// Whether requests run the pool's script after the recipe of this name, which takes the snapshot.
+/// `true` if requests run the pool's script after the recipe of this name, which takes the snapshot.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_recipe_runs_script(name: *const c_char) -> bool {
     // SAFETY: C passes a text that is valid for the length of the call.

@@ -44,7 +44,7 @@ fn code(text: &str) -> String {
     out + rest
 }
 
-/// What a file outside of `modes/` says about the mode, line by line, apart from using what every mode has.
+/// Uses of the mode in a file outside of `modes/`, line by line, except for what every mode has.
 fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
     // The one place that chooses the mode, and the one that shows its name to scripts.
     let allowed: &[&str] = match name {
@@ -52,7 +52,7 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
         "sapi/functions.c" => {
             &["RETURN_STRING(shim.mode->name);", "php_info_print_table_row(2, \"Mode\", shim.mode->name);"]
         }
-        // What developers are shown.
+        // Pages for developers.
         "sapi/error_page.c" => &[
             r#"int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", howdah_c_php_version(), shim.mode->name);"#,
         ],
@@ -154,7 +154,7 @@ fn comments_and_documents_name_files_that_are_there() {
     documents.push(project.join("CONTRIBUTING.md"));
     for document in documents {
         let text = std::fs::read_to_string(&document).expect("a text");
-        // What stands between backquotes.
+        // Names between backquotes.
         for named in text.split('`').skip(1).step_by(2).flat_map(names_of_c_files) {
             let below = named.rsplit_once("shim/").map_or(named, |(_, below)| below);
             if !root.join(below).is_file() {

@@ -22,7 +22,7 @@ struct Peer {
 /// Where new workers come from.
 #[derive(Default)]
 pub(crate) struct Sharing {
-    /// Whether one boot may do for all workers; false once an application has shown that it cannot.
+    /// One boot may serve all workers; `false` once an application has shown that it cannot.
     possible: bool,
     /// The worker that boots.
     booter: Option<Peer>,
@@ -34,11 +34,11 @@ pub(crate) struct Sharing {
     given: VecDeque<Order>,
 }
 
-/// What is to be done with an order.
+/// Execution of an order.
 pub(crate) enum Origin {
     /// The zygote forks the worker, which boots.
     Zygote(Order),
-    /// The same, and the worker tells through this socket whether others can be forked from it.
+    /// Boots, and reports through this socket whether others can be forked from it.
     Booter(Order, OwnedFd, OwnedFd),
     /// It is taken care of.
     Elsewhere,
@@ -85,7 +85,7 @@ impl Sharing {
         self.booter.as_ref().or(self.template.as_ref()).map(|peer| &peer.socket)
     }
 
-    /// What the booting worker or the template has said; `None` when that is nothing.
+    /// The message of the booting worker or the template; `None` without one.
     pub(crate) fn hear(&mut self) -> Option<FromZygote> {
         let Some((bytes, _)) = control_socket::receive(self.socket()?, true).ok()? else {
             // A worker that ends, or one that has become another program and will not boot. To go on listening would be to

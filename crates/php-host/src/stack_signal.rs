@@ -1,9 +1,9 @@
 //! Answers the server's question "what is PHP doing?" before a worker is killed for its deadline.
 //!
-//! The handler runs on a stack of its own, in whatever state the script has left the process, so it does only what
+//! The handler runs on a separate stack, in whatever state the script has left the process, so it does only what
 //! signal-safety(7) allows: it reads memory and sends one datagram. Should reading go wrong, the worker dies a moment
-//! earlier than it would have anyway. It never returns: a script whose `sleep()` or query was cut short by the signal must
-//! not go on and answer as if nothing had happened.
+//! earlier than it would have anyway. It never returns: a script whose `sleep()` or query was cut short by the signal
+//! must not go on and answer as if nothing had happened.
 
 use howdah_transport::STACK_SIGNAL;
 use howdah_transport::control_socket::TAG_STACK;

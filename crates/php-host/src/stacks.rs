@@ -1,5 +1,5 @@
-//! What workers' memory says about their PHP: where a request is, for the slow log, and samples for a profile. In the zygote,
-//! which knows where everything lies, and reads as a stranger: what it finds may be half written or made up.
+//! Reads PHP's state from workers' memory: the place of a request, for the slow log, and samples for a profile. In the
+//! zygote, which knows where everything lies, and reads as a stranger: what it finds may be half written or made up.
 
 use crate::bridge;
 use crate::php::{Frame, Line, read_function, read_lines, read_query, read_stack, read_text};
@@ -16,7 +16,7 @@ const MAX_COROUTINES: usize = 4096;
 const MAX_MESSAGE: usize = 40 * 1024;
 /// Functions that are remembered.
 const MAX_NAMES: usize = 4096;
-/// What a line that is sent costs beside its texts.
+/// Overhead of a sent line in addition to its texts.
 const FRAME_COST: usize = 48;
 
 /// Functions that send a query, as their first text; and those of a statement that was prepared before.
@@ -44,7 +44,7 @@ const QUERIES: &[&str] = &[
 ];
 const STATEMENTS: &[&str] = &["PDOStatement->execute", "PDOStatement->fetch", "PDOStatement->fetchAll"];
 
-/// What functions are called, by address and mark. Forgotten every second: addresses are used again.
+/// Names of functions, by address and mark. Cleared every second: addresses are reused.
 #[derive(Default)]
 pub(crate) struct Names(HashMap<(i32, u64, u64), Rc<(String, String)>>);
 
@@ -53,7 +53,7 @@ impl Names {
         self.0.clear();
     }
 
-    /// The frame as it is told.
+    /// The frame to report.
     pub(crate) fn of(&mut self, pid: i32, memory: BorrowedFd<'_>, frame: &Frame) -> StackFrame {
         let key = (pid, frame.function, frame.mark);
         if !self.0.contains_key(&key) {

@@ -1,6 +1,6 @@
-//! Processes that scripts have started and left behind: `exec('cmd &')` and the like, however often they have forked and
-//! whatever session they have made. The kernel makes them the zygote's children once their own parents have ended, since
-//! the zygote is their subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
+//! Processes that scripts have started and left behind: `exec('cmd &')` and the like, with all their forks and in any
+//! session. The kernel makes them the zygote's children once their own parents have ended, since the zygote is their
+//! subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
 //!
 //! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/process/fork.c`.
 
@@ -10,12 +10,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// A child that has ended and of which nobody has spoken for so long is no worker that the template has just forked.
+/// Time after which an ended, unannounced child is no worker that the template has just forked.
 const UNKNOWN_FOR: Duration = Duration::from_secs(1);
-/// How long processes that were killed are waited for; only one that the kernel cannot wake takes longer.
+/// Maximum time to wait for killed processes; only one that the kernel cannot wake takes longer.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// What the zygote knows of its children that are no workers.
+/// The zygote's children that are no workers.
 pub(crate) struct Strangers {
     /// Readable when a child has ended.
     signals: OwnedFd,
@@ -52,11 +52,11 @@ impl Strangers {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that was just made, and that nobody else owns.
+        // SAFETY: a descriptor that was just made, and has no other owner.
         Ok(Self { signals: unsafe { OwnedFd::from_raw_fd(fd) }, ended: Vec::new() })
     }
 
-    /// What to wait on.
+    /// The descriptor to wait on.
     pub(crate) fn signals(&self) -> &OwnedFd {
         &self.signals
     }
@@ -78,8 +78,8 @@ impl Strangers {
         while matches!(rustix::io::read(&self.signals, &mut drained), Ok(1..)) {
             signalled = true;
         }
-        // Each end is told by a signal, also of a process that had ended before it became this one's. A profile comes here a
-        // hundred times a second, and the list of children is dear.
+        // Each end raises a signal, also of a process that had ended before it became this one's. A profile comes here
+        // a hundred times a second, and the list of children is expensive.
         if !signalled && self.ended.is_empty() {
             return;
         }

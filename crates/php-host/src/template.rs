@@ -16,7 +16,7 @@ use std::ffi::{CStr, c_char};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Whom a worker tells that it has booted.
+/// Receiver of a worker's notice that it has booted.
 struct Offer {
     socket: OwnedFd,
     zygote: Pid,
@@ -37,9 +37,8 @@ pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
     OFFER.0.set(Some(Offer { socket, zygote, worker: rustix::process::getpid() }));
 }
 
-/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
-/// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
-/// then.
+/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, for the
+/// reason in `why_not`. Returns false in this worker, and true in each forked worker, which has its own lane then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
     // SAFETY: C passes NULL or a text that is valid for the length of the call.
@@ -67,7 +66,7 @@ fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     false
 }
 
-/// Whether this worker boots for others and has not said yet how that went.
+/// `true` if this worker boots for others and has not reported the result yet.
 pub(crate) fn is_expected() -> bool {
     let offer = OFFER.0.take();
     let expected = offer.is_some();
@@ -121,7 +120,7 @@ fn serve(offer: Offer) -> bool {
     }
 }
 
-/// Whether the zygote will order nothing more, though there are orders left: they are for another template.
+/// `true` if the zygote will order nothing more, though there are orders left: they are for another template.
 fn is_dismissed(socket: &OwnedFd) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -131,7 +130,7 @@ fn is_dismissed(socket: &OwnedFd) -> bool {
 /// `None` in the worker.
 fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Option<()>> {
     let fds = Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
-    // The worker begins when the zygote has been told of it: one that nobody knows of must not take a lane.
+    // The worker begins when the zygote knows of it: an unknown one must not take a lane.
     let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let pid = php::fork_sibling()?;
     if pid != 0 {
@@ -144,8 +143,8 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
     drop(opener);
     child::die_with(offer.zygote);
     if !matches!(rustix::io::read(&gate, &mut [0u8; 1]), Ok(1)) {
-        // The template was killed before its word. Where the zygote was told of this worker, an exit would look like a boot
-        // that failed; it ends as its template did: killed.
+        // The template was killed before its report. If the zygote knows this worker, an exit would look like a failed
+        // boot; it ends as its template did: killed.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         child::exit(0);
     }

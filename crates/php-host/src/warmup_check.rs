@@ -1,4 +1,5 @@
-//! Whether a warm-up has left something in the snapshot that all visitors would get: a session, a cookie, a token.
+//! Checks whether a warm-up has left something in the snapshot that all visitors would get: a session, a cookie, a
+//! token.
 //!
 //! Each path was asked by four visitors who sent no cookies: two where no warm-up request had run, two on the snapshot.
 //! What looks random, is the same for the two on the snapshot and is unknown to the other two is suspicious. It is
@@ -16,12 +17,12 @@ const VARIETY: usize = 8;
 const CONTEXT: usize = 24;
 /// Without a response to compare with, a name has to stand this near.
 const NAME_WITHIN: usize = 80;
-/// What a forged form is told by is called.
+/// Names of anti-forgery tokens.
 const TOKEN_NAMES: [&str; 5] = ["csrf", "_token", "xsrf", "authenticity", "verificationtoken"];
 /// Findings for one path that are worth reading.
 const MOST: usize = 3;
 
-/// What one visitor was answered.
+/// One visitor's response.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Response<'a> {
     /// 0: there was no response.
@@ -65,7 +66,7 @@ pub(crate) struct Responses<'a> {
     pub(crate) restored: [Response<'a>; 2],
 }
 
-/// What two visitors on the snapshot have in common that they should not have, for the operator; values are masked.
+/// Values that two visitors on the snapshot wrongly have in common, for the operator; they are masked.
 pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
     let [first, second] = &responses.restored;
     if first.status == 0 || second.status == 0 {
@@ -98,7 +99,7 @@ pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
     found
 }
 
-/// Whether a cookie that two visitors share should be each one's own.
+/// `true` if a cookie that two visitors share should differ.
 fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Response<'_>; 2]>) -> bool {
     let Some([a, b]) = alone else { return looks_random(value) };
     match (a.cookie(name), b.cookie(name)) {
@@ -108,7 +109,7 @@ fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Response<'_>; 2]>) -
     }
 }
 
-/// Whether a word of both visitors, which the other two do not have, should be each one's own.
+/// `true` if a word of both visitors, which the other two do not have, should differ.
 fn is_own_word(word: &Word<'_>, text: &[u8], alone: Option<[&[u8]; 2]>) -> bool {
     let Some(alone) = alone else {
         let near = &text[word.start.saturating_sub(NAME_WITHIN)..word.start];

@@ -20,7 +20,7 @@ struct Recorded {
     head: [c_char; 8192],
     /// Strings of the session, "name=value\n".
     session: [c_char; 16384],
-    /// What lies behind is left out.
+    /// The rest is left out.
     body: [c_char; 131072],
 }
 
@@ -30,7 +30,7 @@ pub const HOWDAH_RESPONSE_ALONE: usize = 0;
 /// And the first of the two on the finished snapshot.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
 pub const HOWDAH_RESPONSE_RESTORED: usize = 2;
-/// How many there are.
+/// Number of them.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
 pub const HOWDAH_RESPONSES: usize = 4;
 
@@ -82,8 +82,8 @@ extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
 /// happen. Called in a fork of the worker, which ends then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compare: bool, removable: bool) -> bool {
-    // SAFETY: C passes an array of `n`, whose bytes are all valid values; nobody writes to it while this process, a fork
-    // for which the worker waits, looks at it.
+    // SAFETY: C passes an array of `n`, whose bytes are all valid values; it is not written to while this process, a
+    // fork for which the worker waits, reads it.
     let paths = unsafe { std::slice::from_raw_parts(paths, n) };
     let none = String::new();
     let mut findings = Vec::new();

@@ -13,7 +13,7 @@ pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Op
     priority::remember();
     take_lane(worker, descriptors);
     match offers {
-        // What is forked from it hands over memory of its own.
+        // Its forks hand over their own memory.
         Some(offers) => template::expect(offers, parent),
         None => memory::forget(),
     }

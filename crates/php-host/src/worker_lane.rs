@@ -1,4 +1,4 @@
-//! How a process becomes the worker behind a lane: freshly forked by the zygote, or from the template.
+//! Turns a process into the worker of a lane: freshly forked by the zygote, or from the template.
 
 use crate::{bridge, child, memory, stack_signal};
 use howdah_transport::WorkerEnd;
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Exit status of a worker that could not take its lane.
 const NO_LANE: i32 = 70;
 
-/// What a worker is given.
+/// A worker's descriptors.
 pub(crate) struct Descriptors {
     pub(crate) lane: OwnedFd,
     /// Wakes the server.

@@ -46,7 +46,7 @@ struct Zygote {
     serial: bool,
 }
 
-/// What the event loop is to do next.
+/// The event loop's next step.
 enum Next {
     Continue,
     /// The server is gone or asked for the end.
@@ -101,7 +101,7 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Without it nothing can be told of workers' stacks, and all else works.
+    // Without it workers' stacks are not available, and everything else works.
     let memories = Memories::new().ok();
     let serial = !spec.worker.mode.is_multiplexed();
     let mut zygote =
@@ -173,7 +173,7 @@ impl Zygote {
     /// Waits for an order, for a worker's end or for what a worker or the template says, and deals with it.
     fn step(&mut self) -> io::Result<Next> {
         let (orders, ended) = self.wait()?;
-        // What a process has said before it ended counts.
+        // Messages of a process before its end count.
         self.hear()?;
         while let Some(needs) = self.learner.as_ref().map_or(Ok(None), Learner::hear)? {
             tell(&self.socket, &FromZygote::Learnt { needs }, &[])?;
@@ -207,7 +207,7 @@ impl Zygote {
         Ok(Next::Continue)
     }
 
-    /// Workers that have handed over their memory get it. Whatever else was, a script's child for one, is nobody's.
+    /// Assigns memory to workers that have handed it over. Other processes, a script's child for one, are ignored.
     fn take_memories(&mut self) {
         let Some(memories) = self.memories.as_mut() else { return };
         memories.receive();
@@ -218,7 +218,7 @@ impl Zygote {
         }
     }
 
-    /// How much memory each worker has, the template too: it is the pool's.
+    /// Memory of each worker, and of the template: it is the pool's.
     fn sizes(&self) -> Vec<(u32, u64)> {
         let size = |child: &Child| Some((child.pid.as_raw_nonzero().get() as u32, memory::size(child.size.as_ref()?)?));
         self.children.iter().filter_map(size).collect()
@@ -257,7 +257,7 @@ impl Zygote {
         Ok(())
     }
 
-    /// Has the template end, after the fork it is at, if any. What it was ordered beside that is done otherwise.
+    /// Ends the template after its present fork, if any. Its other orders are executed otherwise.
     fn drop_template(&mut self) -> io::Result<()> {
         let Some(pid) = self.sharing.template() else { return Ok(()) };
         let Some(index) = self.children.iter().position(|child| child.pid == pid) else { return Ok(()) };
@@ -278,7 +278,7 @@ impl Zygote {
         }
     }
 
-    /// Whether there is an order, and the positions of children that have ended.
+    /// Waits; returns whether there is an order, and the positions of ended children.
     fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
         waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));

@@ -1,5 +1,6 @@
-//! What the zygote no longer needs once PHP has booted: the code and constants of libphp and the extensions, read in while
-//! they were linked and initialised. Workers map what they use of these files themselves; the zygote only forks.
+//! Memory that the zygote no longer needs once PHP has booted: the code and constants of libphp and the extensions,
+//! read while they were linked and initialized. Workers map what they use of these files themselves; the zygote only
+//! forks.
 
 use rustix::mm::{Advice, madvise};
 use std::ops::Range;
@@ -17,7 +18,7 @@ pub(crate) fn release_libraries() {
     }
 }
 
-/// Read-only private file mappings without a page of their own, from the text of `/proc/self/smaps`.
+/// Read-only private file mappings without private pages, from the text of `/proc/self/smaps`.
 fn unchanged_files(maps: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut candidate = None;

@@ -1,8 +1,7 @@
-/* What extensions keep in variables of their own and do not export: each belongs to a request (the last error of
- * mysqli, links to PostgreSQL, the time zone, encodings of mbstring) or to the code that runs (the types of a SOAP
- * call, the collator of a sort). Their layouts are written down here as far as needed and trusted only where the size
- * that the extension itself gives, or the place of one of its settings, agrees; date and mbstring have headers for
- * theirs. */
+/* Variables that extensions do not export: each belongs to a request (the last error of mysqli, links to PostgreSQL,
+ * the time zone, encodings of mbstring) or to the running code (the types of a SOAP call, the collator of a sort).
+ * Their layouts are written down here as far as needed and trusted only where the size that the extension itself gives,
+ * or the place of one of its settings, agrees; date and mbstring have headers for theirs. */
 #include "globals/extensions.h"
 
 #include "shim.h"
@@ -233,7 +232,7 @@ void globals_extensions_request_places(add_place add) {
 #endif
 }
 
-/* What the script has set for all streams while it booted, in a context of the request's own. */
+/* A copy for the request of the stream context that the script has set while it booted. */
 static php_stream_context *copy_of(const php_stream_context *boot) {
     if (boot == NULL || zend_hash_num_elements(Z_ARRVAL(boot->options)) == 0) {
         return NULL;

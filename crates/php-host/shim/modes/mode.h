@@ -9,17 +9,17 @@ struct shim_mode {
     const char *name;
     /* Settings of PHP that the mode needs, "key=value\n" each. Those of the operator come later and win. */
     const char *ini;
-    /* Whether a request gets the settings of its directory and its host: .user.ini, [PATH=] and [HOST=]. Not where
+    /* True if a request gets the settings of its directory and its host: .user.ini, [PATH=] and [HOST=]. Not where
      * settings belong to a script that many requests share. */
     bool directory_settings;
-    /* Whether settings that a request has changed are there for the next one. */
+    /* True if settings changed by a request are kept for the next one. */
     bool keeps_settings;
-    /* How many arrays of $_SERVER are kept and brought up to date for later requests: as many as may be in use at the
-     * same time, at most SHIM_KEPT_SERVER_ARRAYS. */
+    /* Number of arrays of $_SERVER that are kept and updated for later requests: as many as may be in use at the same
+     * time, at most SHIM_KEPT_SERVER_ARRAYS. */
     unsigned kept_server_arrays;
-    /* Whether handlers, mask and alarm of a request are gone with it. */
+    /* True if handlers, mask and alarm of a request are gone with it. */
     bool restores_signals;
-    /* Whether what a request leaves in PHP's heap is there for the next one. */
+    /* True if a request's data in PHP's heap is kept for the next one. */
     bool keeps_memory;
 
     /* In the zygote: before PHP starts, and when its modules have started. NULL: nothing to do. */

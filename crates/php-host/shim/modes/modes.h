@@ -1,4 +1,4 @@
-/* All modes. For modes/ only: everybody else uses shim.mode. */
+/* All modes. For modes/ only: other files use shim.mode. */
 #ifndef HOWDAH_MODES_MODES_H
 #define HOWDAH_MODES_MODES_H
 

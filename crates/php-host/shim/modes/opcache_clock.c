@@ -16,7 +16,7 @@
 
 /* Some second of the year 4147: no other variable has it. */
 #define PROBE ((zend_long)68719476736 + 321987)
-/* How far behind the settings the clock is looked for; OPcache's variables are some ten thousand bytes. */
+/* Distance from the settings in which the clock is searched for; OPcache's variables are some ten thousand bytes. */
 #define REACH 1024
 
 /* OPcache's clock; NULL: no OPcache, or it was not found. */

@@ -6,7 +6,7 @@
 
 /* The request of PHP that the process stays in is about to begin. */
 void shim_opcache_clock_probe(void);
-/* Whether PHP's request begins at that time, which is stored. */
+/* True if PHP's request begins at that time, which is stored. */
 bool shim_opcache_clock_probes(double *time);
 /* It has begun: the clock goes from now on, and until the first request of the server every file is looked at again. */
 void shim_opcache_clock_found(void);

@@ -13,7 +13,7 @@
 #include "sapi/input.h"
 #include "sapi/user_ini.h"
 
-/* What the script has in place of PHP's state at the start of a request. */
+/* The script's replacement for PHP's state at the start of a request. */
 typedef struct script_state {
     zend_execute_data *frame;
     zval error_handler;
@@ -22,7 +22,7 @@ typedef struct script_state {
     bool upload_progress;
 } script_state;
 
-/* Before there is code of an application PHP knows no handlers of its own for sessions. */
+/* Before an application's code exists PHP knows no session handlers of it. */
 static bool handles_sessions_itself(void) {
     return SHIM_HAS_SESSION() && !Z_ISUNDEF(*(const zval *)&PS(mod_user_names));
 }

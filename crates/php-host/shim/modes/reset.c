@@ -1,8 +1,8 @@
-/* What worker mode puts back between two requests of one running script, one function per item, each with its reason.
- * What the application sets up stays, as it does in FrankenPHP: globals, statics, constants, included files, ini_set(),
- * $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files and connections,
- * functions for shutdown (they run when the script ends). Frameworks boot in their first request, so a request may set
- * up the application, too. docs/internals/request-state.md has the table. */
+/* State that worker mode resets between two requests of one running script, one function per item, each with its
+ * reason. The application's setup stays, as it does in FrankenPHP: globals, statics, constants, included files,
+ * ini_set(), $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files and
+ * connections, functions for shutdown (they run when the script ends). Frameworks boot in their first request, so a
+ * request may set up the application, too. docs/internals/request-state.md has the table. */
 #include "modes/reset.h"
 
 #include "shim.h"
@@ -48,7 +48,7 @@ void shim_reset_status(void) {
     RANDOM_G(combined_lcg_seeded) = false;
 }
 
-/* What the last stat() said holds for a request: files change between two. */
+/* The result of the last stat() holds for a request: files change between two. */
 void shim_reset_file_status(void) {
     if (BG(CurrentStatFile) != NULL || BG(CurrentLStatFile) != NULL) {
         php_clear_stat_cache(0, NULL, 0);
@@ -123,7 +123,7 @@ void shim_reset_superglobals(void) {
     }
 }
 
-/* Whether there is anything of a session to put away. */
+/* True if there is any session state to clear. */
 static bool session_touched(void) {
     return PS(session_status) == php_session_active || PS(id) != NULL || !Z_ISUNDEF(PS(http_session_vars)) ||
            PS(mod_data) != NULL || PS(mod_user_is_open);
@@ -169,7 +169,7 @@ void shim_reset_memory_limit(void) {
     zend_set_memory_limit((size_t)PG(memory_limit));
 }
 
-/* Whether a script still holds an open php://input, which reads from the stream of the body. */
+/* True if a script still holds an open php://input, which reads from the stream of the body. */
 static bool input_is_open(void) {
     const zend_resource *resource;
     ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
@@ -192,7 +192,7 @@ void shim_reset_input(void) {
         SG(request_info).request_body = NULL;
         php_stream_free(body, PHP_STREAM_FREE_CLOSE);
     }
-    /* Nobody's business any more: PHP need not read it to the end. */
+    /* The rest is not needed: PHP need not read it to the end. */
     SG(post_read) = 1;
 }
 

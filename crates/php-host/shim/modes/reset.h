@@ -1,4 +1,4 @@
-/* What a new request must not find of the one before, inside a script that lives on. */
+/* State of a request that the next one must not find, inside a script that lives on. */
 #ifndef HOWDAH_MODES_RESET_H
 #define HOWDAH_MODES_RESET_H
 
@@ -19,7 +19,7 @@ void shim_reset_compression_close(void);
 void shim_reset_input(void);
 void shim_reset_filter(void);
 void shim_reset_umask(void);
-/* What else a request may have changed goes back to what it was when the script asked for its first request. */
+/* Remembers further state, which is restored to that at the script's first request. */
 void shim_reset_remember(void);
 void shim_reset_changed(void);
 

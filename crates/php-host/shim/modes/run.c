@@ -18,7 +18,7 @@ static shim_outcome guarded(shim_step step, shim_outcome after_bailout) {
     return outcome;
 }
 
-/* A bailout out of the script ends that script only; one out of the clean-up leaves a state that nobody knows. */
+/* A bailout out of the script ends that script only; one out of the clean-up leaves an unknown state. */
 static shim_outcome run_request(shim_step begin, shim_step end) {
     shim_outcome begun = guarded(begin, SHIM_DONE);
     shim_outcome ended = guarded(end, SHIM_RETIRE);

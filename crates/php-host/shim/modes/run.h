@@ -1,4 +1,4 @@
-/* How a worker runs requests, with the guard that ends PHP's bailouts. */
+/* Runs a worker's requests, with the guard that ends PHP's bailouts. */
 #ifndef HOWDAH_MODES_RUN_H
 #define HOWDAH_MODES_RUN_H
 

@@ -62,7 +62,7 @@ void shim_loop_unsent_output(const char *text, size_t length) {
     if (shim.request != NULL) {
         return;
     }
-    /* Nobody is there to read what is printed outside of a request: one line of the log for each. */
+    /* Output outside of a request has no client: one line of the log for each line. */
     while (length > 0) {
         const char *newline = memchr(text, '\n', length);
         size_t line = newline != NULL ? (size_t)(newline - text) : length;
@@ -93,13 +93,13 @@ void shim_loop_boot_variables(zval *array) {
         php_register_variable("HTTP_HOST", shim.worker->boot_host, array);
         php_register_variable("SERVER_NAME", shim.worker->boot_host, array);
     }
-    /* How scripts written for FrankenPHP see that they may loop. */
+    /* Variable by which scripts written for FrankenPHP see that they may loop. */
     php_register_variable("FRANKENPHP_WORKER", "1", array);
 }
 
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
 
-/* What a boot prints goes to the log, and so does an error with log_errors: once is enough. */
+/* Output of a boot goes to the log, and so does an error with log_errors: once is enough. */
 static void report_boot_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
     const bool logged = phase == LOOP_BOOTING && PG(log_errors) && PG(error_log) == NULL;
     const zend_uchar displays = PG(display_errors);
@@ -113,8 +113,8 @@ static void report_boot_error(int type, zend_string *file, const uint32_t line, 
     }
 }
 
-/* PHP's request around the script, while the server has sent none: nobody gets its headers, its output goes to the log.
- */
+/* PHP's request around the script, while there is none from the server: its headers are dropped, its output goes to the
+ * log. */
 static void enter_script_alone(void) {
     SG(request_info).no_headers = 1;
 }
@@ -152,7 +152,7 @@ bool shim_loop_open_script(const char *path) {
     return true;
 }
 
-/* What the pool's recipe does before the script, or in its place: then it does not return true. */
+/* Runs the pool's recipe before the script, or instead of it: then it does not return true. */
 static bool run_recipe(void) {
     const char *path, *text;
     size_t length;
@@ -241,7 +241,7 @@ bool shim_loop_begin(void) {
     return true;
 }
 
-/* Whether exit() is on its way out of the script. */
+/* True if exit() is on its way out of the script. */
 static bool leaving(void) {
     return EG(exception) != NULL && (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception)));
 }

@@ -30,9 +30,9 @@ shim_outcome shim_loop_close_script(void);
 /* The status with which the process is to end: BOOT_FAILED for a script that never asked for a request. */
 int shim_loop_exit_status(void);
 
-/* Whether the script boots still: it runs and has not asked for a request. */
+/* True if the script still boots: it runs and has not asked for a request. */
 bool shim_loop_booting(void);
-/* Whether the running code may ask for a request: a worker script is there, and none of its requests is being run. */
+/* True if the running code may ask for a request: a worker script is there, and none of its requests is running. */
 bool shim_loop_may_serve(void);
 
 void shim_loop_boot_end(void);
@@ -44,22 +44,22 @@ void shim_loop_limit_time(void);
 bool shim_loop_begin(void);
 /* False when the script is on its way out (exit): the response is complete when it has ended. */
 bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache);
-/* An exception that nobody caught: the application's handler gets it, else PHP's message is printed. */
+/* An uncaught exception: the application's handler gets it, else PHP's message is printed. */
 void shim_loop_report_exception(void);
 void shim_loop_end_response(void);
 /* The end of a request for PHP, without telling the server. */
 void shim_loop_put_away(void);
-/* False when the worker's limits are reached: it was told that this was the last request. */
+/* False when the worker's limits are reached: this was its last request. */
 bool shim_loop_release(void);
 void shim_loop_leave(void);
 
 /* All of the above for one request. False when the worker shall end. */
 bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache);
 
-/* The requests run beside each other from now on, and the loop's pieces are for its end only. */
+/* The requests run concurrently from now on, and the loop's pieces are for its end only. */
 void shim_loop_hand_over(void);
 
-/* What a script prints while there is no request, for the log. */
+/* Output of a script without a request, for the log. */
 void shim_loop_unsent_output(const char *text, size_t length);
 /* The script lives on for other requests: this one only loses its output. */
 void shim_loop_client_gone(void);

@@ -41,11 +41,11 @@
  */
 #define WARM_ROUNDS 2
 
-/* What outlives restores; in the engine's memory. */
+/* State that survives restores; in the engine's memory. */
 typedef struct lasting {
     size_t warm_requests; /* done on the snapshot */
     bool offered;         /* the booted application, to other workers */
-    bool ready;           /* the server was told */
+    bool ready;           /* the server was notified */
 } lasting;
 
 static lasting *last;
@@ -393,7 +393,7 @@ static void unsent_output(const char *data, size_t length) {
     }
 }
 
-/* What the boot and its warm-up change is the application's. */
+/* Changes of the boot and its warm-up are the application's. */
 static void process_changed(const char *what) {
     static char why[100];
     if (snapshot_taken()) {

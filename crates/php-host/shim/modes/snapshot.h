@@ -12,7 +12,7 @@ uint64_t shim_snapshot_boot_began(void);
 
 /* --- snapshot_functions.c --- */
 
-/* What the script has given to Howdah\on_restore(), at the start of a request. */
+/* Calls the functions registered by Howdah\on_restore(), at the start of a request. */
 void shim_snapshot_call_restore_callbacks(void);
 /* Has the request run on a worker that boots after it has arrived: this one ends, and the function does not return.
  * False where that cannot be: the request goes on here. */

@@ -1,5 +1,5 @@
-/* What a script can say about the snapshot: take it now, call this after each restore, boot anew, this constant is of
- * the request. */
+/* Functions about the snapshot: take it now, call this after each restore, boot again, this constant belongs to the
+ * request. */
 #include "shim.h"
 #include "modes/script_loop.h"
 #include "modes/snapshot.h"
@@ -59,8 +59,8 @@ PHP_FUNCTION(Howdah_on_restore) {
     zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
 }
 
-/* Whether another worker can do the request in this one's place. One that arrived before the boot began is run here: it
- * could have come before what has changed since, and else it might wander for ever. */
+/* True if another worker can run the request. One that arrived before the boot began runs here: it may have come before
+ * the change, and else it might wander for ever. */
 static bool may_give_back(void) {
     return snapshot_taken() && shim.request != NULL && !shim_warmup_running() && !shim.script_child &&
            !SG(headers_sent) && shim.request->received_unix_us > shim_snapshot_boot_began();

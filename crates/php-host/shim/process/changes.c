@@ -1,6 +1,6 @@
-/* What scripts change of their process and PHP does not put back: user, groups, session, limits, priority, namespaces,
- * signals, children. A process that was changed so serves no other request. The calls are rare and watched where they are made,
- * so a request without them costs nothing. What the application changes before its first request stays. */
+/* Changes of scripts to their process that PHP does not undo: user, groups, session, limits, priority, namespaces,
+ * signals, children. A process that was changed so serves no other request. The calls are rare and watched where they
+ * are made, so a request without them costs nothing. Changes of the application before its first request stay. */
 #include "process/changes.h"
 
 #include "shim.h"

@@ -1,10 +1,10 @@
-/* What scripts change of their process and PHP does not put back. */
+/* Changes of scripts to their process that PHP does not undo. */
 #ifndef HOWDAH_PROCESS_CHANGES_H
 #define HOWDAH_PROCESS_CHANGES_H
 
 /* Watches the functions that change the process. Once, when PHP's modules have started. */
 void shim_changes_watch(void);
-/* What requests have changed that stays with the process, or NULL. */
+/* Description of changes by requests that stay with the process, or NULL. */
 const char *shim_changes_left(void);
 
 #endif

@@ -29,8 +29,8 @@ static size_t get_some(int memory, const char *from, char *to, size_t size) {
     return got > 0 ? (size_t)got : 0;
 }
 
-/* What one look at a stack has read, by page: frames lie side by side, and so do functions and instructions of one
- * file. A system call for each of them is most of what a profile costs. Pages are as old as the look, and no older. */
+/* Pages read by one walk of a stack: frames lie side by side, and so do functions and instructions of one file. System
+ * calls for each of them would be most of the cost of a profile. Pages are as old as the walk, and no older. */
 #define PAGE 4096
 #define PAGES 16
 

@@ -87,7 +87,7 @@ static file_kind kind_of(const char *path) {
         const howdah_code_rule *rule = &rules[i];
         bool below = length >= rule->length && memcmp(path, rule->path, rule->length) == 0 &&
                      (path[rule->length] == '/' || path[rule->length] == '\0');
-        /* Of two equal ones the one for code counts: it is what somebody has named beside. */
+        /* Of two equal ones the one for code counts: it was named in addition. */
         if (below && (rule->length > best || (rule->length == best && rule->code))) {
             best = rule->length;
             kind = rule->code ? WRITTEN_CODE : DATA;
@@ -97,7 +97,7 @@ static file_kind kind_of(const char *path) {
 }
 
 static file_kind kind_of_name(const char *name) {
-    /* Through PHP's cache: whoever opens the file next asks for the same. */
+    /* Through PHP's cache: the next open of the file asks for the same. */
     char real[MAXPATHLEN];
     return tsrm_realpath(name, real) == NULL ? OTHER : kind_of(real);
 }
@@ -125,7 +125,8 @@ static const char *after(const char *name, const char *scheme) {
     return strncasecmp(name, scheme, length) == 0 ? name + length : NULL;
 }
 
-/* What is opened as PHP code by this name, which may go through wrappers for archives and compression. */
+/* The kind of file that is opened as PHP code by this name, which may go through wrappers for archives and compression.
+ */
 static file_kind kind_of_source(const char *name) {
     static const char *const through[] = {"file://", "compress.zlib://", "compress.bzip2://", "zlib:"};
     for (int depth = 0; depth < 8; depth++) {

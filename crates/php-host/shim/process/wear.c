@@ -21,7 +21,7 @@
 #define MEMORY_CHECK 16
 /* Requests whose processor time is taken together. */
 #define WINDOW 256
-/* What takes less processor time in a window, in microseconds, is noise: 0.1 ms for each request. */
+/* Less processor time in a window, in microseconds, is noise: 0.1 ms for each request. */
 #define SHORTEST_WINDOW (WINDOW * 100)
 /* So many windows in a row have to be slow: one may have had other pages. */
 #define SLOW_WINDOWS 2
@@ -61,7 +61,7 @@ static bool fills_memory(void) {
     if (!shim.mode->keeps_memory || zend_memory_usage(true) <= default_max_memory()) {
         return false;
     }
-    /* What was freed, and is kept for the next request, is not in use. */
+    /* Freed memory that is kept for the next request is not in use. */
     zend_mm_gc(zend_mm_get_heap());
     if (zend_memory_usage(true) <= default_max_memory()) {
         return false;

@@ -42,7 +42,7 @@ void shim_debugger_prepare(shim_debug_what what) {
     }
 }
 
-/* Whether a variable of the request asks for a session: any value, or the one that is set. */
+/* True if a variable of the request asks for a session: any value, or the configured one. */
 static bool asks(const zval *variables) {
     static const char *const names[] = {"XDEBUG_SESSION", "XDEBUG_TRIGGER", "XDEBUG_SESSION_START"};
     const char *wanted = INI_STR("xdebug.trigger_value");

@@ -22,7 +22,7 @@ static void (*original_error)(int type, zend_string *file, const uint32_t line, 
 static zend_uchar displays;
 static bool hidden;
 
-/* What waits in PHP's output buffers, in bytes. */
+/* Amount of output in PHP's buffers, in bytes. */
 static uint64_t held_output(void) {
     uint64_t held = 0;
     int levels = zend_stack_count(&OG(handlers));
@@ -90,7 +90,7 @@ void shim_error_page_begin(void) {
     }
 }
 
-/* Whether the client gets something from the application: its own error page, or where to go instead. */
+/* True if the client gets a response from the application: its own error page, or a redirect. */
 static bool application_responds(uint64_t held_before) {
     uint64_t held = held_output();
     int status = SG(sapi_headers).http_response_code;
@@ -98,7 +98,7 @@ static bool application_responds(uint64_t held_before) {
            (status >= 300 && status < 400);
 }
 
-/* What the script said of its response is about another body. */
+/* The script's headers described a different body. */
 static void forget_head(void) {
     zend_llist_clean(&SG(sapi_headers).headers);
     if (SG(sapi_headers).mimetype != NULL) {

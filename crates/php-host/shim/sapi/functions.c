@@ -183,7 +183,7 @@ static PHP_MINIT_FUNCTION(howdah) {
 static PHP_RSHUTDOWN_FUNCTION(howdah) {
     (void)type;
     (void)module_number;
-    /* Scripts are over: what they left of the body is nobody's, PHP need not read it to the end. */
+    /* Scripts are over: the rest of the body is not needed, PHP need not read it to the end. */
     SG(post_read) = 1;
     return SUCCESS;
 }

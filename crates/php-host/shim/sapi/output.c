@@ -1,6 +1,6 @@
 /* The response on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
  * Once the client has its response (fastcgi_finish_request) output is dropped without ending the script; once the
- * client has gone PHP is told, which ends the script unless ignore_user_abort is set. */
+ * client has gone PHP is notified, which ends the script unless ignore_user_abort is set. */
 #include "sapi/output.h"
 
 #include "shim.h"

@@ -85,7 +85,7 @@ static ZEND_NAMED_FUNCTION(watched_filter_has_var) {
     original_filter_has_var(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* Whether the filter may be fed later: it only keeps copies and its functions are watched. */
+/* True if the filter may be fed later: it only keeps copies and its functions are watched. */
 static bool filter_can_wait(void) {
     if (sapi_module.input_filter == php_default_input_filter) {
         return true;

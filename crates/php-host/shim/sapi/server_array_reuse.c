@@ -18,9 +18,9 @@
 
 typedef struct kept_array {
     HashTable *table;
-    /* How many of its elements are ours; PHP adds more behind them (PHP_AUTH_USER, REQUEST_TIME, argv). */
+    /* Number of its elements that are ours; PHP adds more after them (PHP_AUTH_USER, REQUEST_TIME, argv). */
     uint32_t elements;
-    /* How many of these are the process environment's. */
+    /* Number of these that are the process environment's. */
     uint32_t environment;
 } kept_array;
 
@@ -88,7 +88,7 @@ void shim_kept_store(zval *array, uint32_t environment) {
     store(&kept_arrays[0], array, environment, true);
 }
 
-/* Whether nobody holds the array but this file and, from the request before, $_SERVER. */
+/* True if the array has no other holders than this file and, from the request before, $_SERVER. */
 static bool is_free(HashTable *table) {
     if (GC_REFCOUNT(table) == 1) {
         return true;
@@ -97,7 +97,7 @@ static bool is_free(HashTable *table) {
     return GC_REFCOUNT(table) == 2 && global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == table;
 }
 
-/* One that is free; else a copy of the first, in a place of its own while there is one. */
+/* One that is free; else a copy of the first, in a new place while there is one. */
 static kept_array *take_kept(void) {
     size_t i = 0;
     for (; i < shim.mode->kept_server_arrays && kept_arrays[i].table != NULL; i++) {

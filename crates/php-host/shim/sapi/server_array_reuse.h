@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* How many arrays there is room for. */
+/* Maximum number of kept arrays. */
 #define SHIM_KEPT_SERVER_ARRAYS 32
 /* Lets go of the $_SERVER that a resident script's requests share, while PHP's memory is still there. */
 void shim_kept_forget(void);

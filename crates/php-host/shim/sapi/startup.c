@@ -143,7 +143,7 @@ SHIM_EXPORT void howdah_c_shutdown(void) {
     shim_input_shutdown();
     free(ini_text);
     ini_text = NULL;
-    /* php_ini_path_override is freed by nobody else. */
+    /* php_ini_path_override has no other owner. */
     free(ini_path);
     ini_path = NULL;
 }

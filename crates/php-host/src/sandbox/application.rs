@@ -1,5 +1,5 @@
-//! What is known of applications: the directory that a root belongs to, where WordPress, Symfony and Laravel write, and
-//! what a script needs to run as a program.
+//! Knowledge about applications: the directory that a root belongs to, directories that WordPress, Symfony and Laravel
+//! write to, and resources that a script needs to run as a program.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ pub(crate) struct Written {
     pub(crate) path: PathBuf,
     /// It holds PHP that the application has made and includes.
     pub(crate) code: bool,
-    /// Whose custom that is.
+    /// The application with that custom.
     pub(crate) application: &'static str,
 }
 

@@ -1,9 +1,9 @@
-//! What a worker that runs as root gives up. Some capabilities go past Landlock: who may watch the performance of
-//! processes may read their memory maps and environments. Workers of other users have none.
+//! Drops capabilities of a worker that runs as root. Some bypass Landlock: the right to watch the performance of
+//! processes includes reading their memory maps and environments. Workers of other users have none.
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// What concerns files and low ports, which Landlock restricts.
+/// Capabilities for files and low ports, which Landlock restricts.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)

@@ -1,8 +1,8 @@
-//! Landlock: which files a worker reaches, which TCP ports, and whom it can signal and trace.
+//! Landlock: restricts a worker's files and TCP ports, and the processes that it can signal and trace.
 //!
-//! A rule names a file or directory itself, not its name: what replaces it later, by a rename or a changed symbolic link, is
-//! another one. So each worker makes its rules anew when it starts. A layer that does not grant `Refer` makes every rename
-//! between directories fail; each layer here does where something can be written.
+//! A rule names a file or directory itself, not its name: its replacement, by a rename or a changed symbolic link, is
+//! another one. So each worker makes its rules anew when it starts. A layer that does not grant `Refer` makes every
+//! rename between directories fail; each layer here does where something can be written.
 
 use super::kernel::Means;
 use super::profile::{Access, Entry, Profile};
@@ -44,15 +44,15 @@ pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
         .and_then(Ruleset::create)
         .map_err(|error| text(&error))?;
     for entry in &profile.entries {
-        // What is not there cannot be named. It was reported when the profile was made.
+        // Missing paths cannot be named. They were reported when the profile was made.
         let (Ok(path), Ok(about)) = (PathFd::new(&entry.path), std::fs::metadata(&entry.path)) else { continue };
         let pinned = entry.path.starts_with("/proc/").then(|| rustix::io::fcntl_dupfd_cloexec(&path, 0));
         ruleset = ruleset
             .add_rule(PathBeneath::new(path, rights(entry, about.is_dir())))
             .map_err(|error| format!("Landlock: {}: {error}", entry.path.display()))?;
         if let Some(Ok(descriptor)) = pinned {
-            // /proc makes files anew when nobody holds them, and the rule would name one that is gone. So it is held, as long
-            // as the process lives.
+            // /proc makes files anew when they are not held open, and the rule would name one that is gone. So it is
+            // held, as long as the process lives.
             std::mem::forget(descriptor);
         }
     }
@@ -82,7 +82,7 @@ pub(crate) fn part(means: &Means) -> Result<(), String> {
 
 fn enforce(ruleset: landlock::RulesetCreated) -> Result<(), String> {
     let status = ruleset.restrict_self().map_err(|error| format!("Landlock: {error}"))?;
-    // What this kernel lacks was reported when the pool started; here only whether anything holds.
+    // Missing features of this kernel were reported when the pool started; here only whether anything holds.
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("Landlock: the kernel enforces nothing of it".to_owned()),
         _ => Ok(()),

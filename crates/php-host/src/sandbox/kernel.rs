@@ -1,4 +1,4 @@
-//! What the running kernel can restrict. Each part of a sandbox came with a release of Linux of its own.
+//! Restrictions that the running kernel supports. Each part of a sandbox came with another release of Linux.
 
 use std::ffi::{c_char, c_int};
 
@@ -35,7 +35,7 @@ impl Means {
         Self { landlock: u32::try_from(landlock).unwrap_or(0), seccomp: seccomp == 0, sealed_memory: seals_memory() }
     }
 
-    /// What it cannot restrict, in words, with the kernel that can.
+    /// Missing restrictions, in words, with the kernel that has them.
     pub(crate) fn missing(&self) -> Vec<String> {
         let parts = PARTS.iter().filter(|(version, ..)| self.landlock < *version);
         let mut missing: Vec<String> = parts.map(|(_, what, since)| format!("{what} (Linux {since})")).collect();

@@ -1,7 +1,7 @@
-//! A sandbox that learns: workers may do everything, and what the profile `app` would refuse is noted down.
+//! A learning sandbox: workers may do everything, and needs that the profile `app` would refuse are recorded.
 //!
-//! Each worker has a filter that asks before system calls with paths and ports. A process beside the workers answers: it
-//! looks at the call in the worker's memory, tells the zygote what is new, and lets the call go on. Slow, but it sees
+//! Each worker has a filter that asks before system calls with paths and ports. A separate process answers: it reads
+//! the call in the worker's memory, reports new needs to the zygote, and lets the call go on. Slow, but it sees
 //! everything: libraries, programs that scripts run, and what these run. It must never be the answer to a hostile
 //! worker, which could change the memory after the look; it decides nothing.
 
@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// What is told to the server at most: an application that opens ever new files must not fill its memory.
+/// Maximum number of reported needs: an application that opens ever new files must not fill the server's memory.
 const MOST_NEEDS: usize = 2000;
 
 /// Longer paths are cut off by the kernel too.
@@ -59,7 +59,7 @@ impl Learner {
         &self.socket
     }
 
-    /// What was learnt, if anything is there. An error when the process has ended: workers cannot go on without it.
+    /// Newly learned needs, if there are any. An error when the process has ended: workers cannot go on without it.
     pub(crate) fn hear(&self) -> io::Result<Option<Vec<Need>>> {
         match control_socket::receive(&self.socket, true) {
             Ok(Some((bytes, _))) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -93,7 +93,7 @@ pub(super) fn enter(calls: &Program, learner: &OwnedFd) -> Result<(), String> {
         )
     };
     let listener = c_int::try_from(listener).ok().filter(|fd| *fd >= 0).ok_or_else(|| fail("seccomp listener"))?;
-    // SAFETY: the call has just returned this descriptor, which nobody else owns.
+    // SAFETY: the call has just returned this descriptor, which has no other owner.
     let listener = unsafe { OwnedFd::from_raw_fd(listener) };
     control_socket::send(learner, b"worker", &[listener.as_fd()], false).map_err(|error| format!("learner: {error}"))
 }
@@ -129,7 +129,7 @@ struct Answer {
 
 const RECEIVE: libc::c_ulong = 0xc050_2100;
 const SEND: libc::c_ulong = 0xc018_2101;
-/// The call goes on as if nobody had asked.
+/// The call goes on unchanged.
 const CONTINUE: u32 = 1;
 
 /// The learner's own state.
@@ -141,7 +141,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Answers until nobody can register any more.
+    /// Answers until no more workers can register.
     fn take(mut self, registered: &OwnedFd) {
         let mut listeners: Vec<OwnedFd> = Vec::new();
         loop {
@@ -188,7 +188,7 @@ impl Notes {
     }
 }
 
-/// What a call needs that the profile does not give.
+/// Needs of a call that the profile does not cover.
 fn needs(question: &Question, profile: &Profile, groups: &[&'static Group]) -> Vec<Need> {
     let call = c_long::from(question.call);
     let a = &question.arguments;
@@ -279,7 +279,7 @@ fn is_of_process(path: &Path) -> bool {
 fn reading(path: &Path, profile: &Profile) -> Option<Need> {
     const READABLE: &[Access] =
         &[Access::Read, Access::ReadFiles, Access::Append, Access::Write, Access::WriteCode, Access::Execute];
-    // What is not there is looked for in vain, with or without a sandbox.
+    // Missing files are missing with or without a sandbox.
     let needed = path.exists() && !profile.covers(path, READABLE) && !is_of_process(path);
     needed.then(|| Need::Read(text(path)))
 }
@@ -329,7 +329,7 @@ fn port(question: &Question, profile: &Profile) -> Option<Need> {
     }
 }
 
-/// Whether a socket of another process is one of TCP; where that cannot be found out, yes.
+/// `true` if a socket of another process is a TCP one, or if that is unknown.
 fn is_stream(pid: u32, descriptor: c_int) -> bool {
     // SAFETY: plain system calls; each descriptor is this function's own and closed by its owner.
     let copy = unsafe {

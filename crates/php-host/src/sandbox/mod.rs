@@ -26,7 +26,7 @@ use profile::Profile;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-/// What the running kernel can restrict.
+/// Restrictions that the running kernel supports.
 pub(crate) fn of_this_kernel() -> kernel::Means {
     kernel::Means::of_this_kernel()
 }
@@ -34,7 +34,7 @@ pub(crate) fn of_this_kernel() -> kernel::Means {
 /// Exit status of a worker that could not restrict itself.
 const NOT_RESTRICTED: i32 = 71;
 
-/// What every worker of this zygote applies.
+/// The sandbox of every worker of this zygote.
 enum Plan {
     /// The profile, and the filters of system calls, which are the same for all.
     App { profile: Profile, filters: system_calls::Filters, means: kernel::Means },

@@ -7,7 +7,7 @@ use howdah_transport::zygote_protocol::BootSpec;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What may be done with a path and everything below it.
+/// Rights on a path and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Read and list.
@@ -18,7 +18,7 @@ pub(crate) enum Access {
     Append,
     /// Read and write; nothing there is run as PHP.
     Write,
-    /// The same, and PHP there may be included.
+    /// Write, and PHP there may be included.
     WriteCode,
     /// Read, and run as a program.
     Execute,
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) origin: Cow<'static, str>,
 }
 
-/// What a worker may do.
+/// A worker's rights.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Profile {
     pub(crate) entries: Vec<Entry>,
@@ -241,7 +241,7 @@ impl Profile {
         failed.map(|entry| (entry.path.as_path(), entry.origin.as_ref())).collect()
     }
 
-    /// Whether anything at all may be run.
+    /// `true` if any program may be run.
     pub(crate) fn runs_programs(&self) -> bool {
         self.entries.iter().any(|entry| entry.access == Access::Execute)
     }
@@ -257,7 +257,7 @@ impl Profile {
         written.map(|(entry, code)| (entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone()), code)).collect()
     }
 
-    /// Whether the profile gives one of these rights on a real path.
+    /// `true` if the profile grants one of these rights on a real path.
     pub(crate) fn covers(&self, path: &Path, rights: &[Access]) -> bool {
         let of_right = self.entries.iter().filter(|entry| rights.contains(&entry.access));
         of_right.into_iter().any(|entry| {

@@ -1,9 +1,9 @@
 //! Logs system calls that the filters refuse, and has them fail as the kernel's own refusals do.
 //!
-//! The kernel sends SIGSYS in the place of a refused call. The handler writes one line to standard error, which the server
-//! reads, and returns with EPERM as the call's result. It runs in whatever state the script has left the process, so it
-//! does what signal-safety(7) allows. A thread that blocks SIGSYS, or a script that takes it over, gains nothing: the call
-//! is not made; the process is then killed, or the script's handler runs.
+//! The kernel sends SIGSYS instead of executing a refused call. The handler writes one line to standard error, which
+//! the server reads, and returns with EPERM as the call's result. It runs in whatever state the script has left the
+//! process, so it does what signal-safety(7) allows. A thread that blocks SIGSYS, or a script that takes it over, gains
+//! nothing: the call is not made; the process is then killed, or the script's handler runs.
 
 use super::system_calls;
 use crate::php;
@@ -25,7 +25,7 @@ pub(crate) fn install() {
 }
 
 extern "C" fn refused(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes the context of the interrupted thread, which nobody else uses meanwhile.
+    // SAFETY: the kernel passes the context of the interrupted thread, which has no other user meanwhile.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let call = answer(context);
     // SAFETY: the place of this thread's errno, which the interrupted code may be about to read.

@@ -1,5 +1,5 @@
-//! What `howdah check` shows of a pool's sandbox: the final profile with the origin of each line, and what this kernel
-//! enforces.
+//! The part of `howdah check` about a pool's sandbox: the final profile with the origin of each line, and the
+//! restrictions that this kernel enforces.
 
 use super::kernel::Means;
 use super::profile::{Access, Profile};
@@ -48,7 +48,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
     code
 }
 
-/// What is preloaded is part of the application.
+/// Preloaded code is part of the application.
 fn without_preload(spec: &mut BootSpec) -> Result<(), String> {
     let entries = &mut spec.worker.ini_text;
     *entries = CText::new(&format!("{}opcache.preload=\n", entries.as_str())).map_err(|error| error.to_string())?;

@@ -25,7 +25,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// A group of calls, as the settings name it.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// Whether it is refused unless `allow` names it.
+    /// It is refused unless `allow` names it.
     refused: bool,
     calls: &'static [c_long],
     cases: Option<fn(&mut Rules) -> Built>,

@@ -6,7 +6,7 @@
 #include "async/core/coroutine.h"
 
 typedef enum async_admission {
-    ADMISSION_EMPTY, /* nobody wants to begin */
+    ADMISSION_EMPTY, /* no request waits */
     ADMISSION_OPEN,  /* the next may */
     ADMISSION_FULL,
 } async_admission;

@@ -148,7 +148,7 @@ static void run_body(void *self) {
     ((coroutine *)self)->body(self);
 }
 
-/* What a coroutine leaves of itself: its object lives on, its joiners go on. */
+/* Ends a coroutine: its object lives on, its joiners go on. */
 static void end(coroutine *self) {
     self->state = COROUTINE_ENDED;
     count--;
@@ -381,7 +381,7 @@ void coroutine_after_bailout(void) {
     gc_protect(false);
     CG(unclean_shutdown) = 0;
     coroutine_pinned = 0;
-    /* Of what runs: whoever waits has taken its own out. */
+    /* Waiting coroutines have taken theirs out. */
     while (zend_fiber_switch_blocked()) {
         zend_fiber_switch_unblock();
     }

@@ -38,11 +38,11 @@ struct coroutine {
     uint64_t id;
     coroutine_state state;
     coroutine_woken woken;
-    /* What it runs; owns nothing but itself. */
+    /* Its body; owns nothing but itself. */
     void (*body)(coroutine *self);
     /* The PHP function of one that a script started. */
     zval function;
-    /* Whose superglobals, headers and output it has; NULL: nobody's. */
+    /* The request with its superglobals, headers and output; NULL without one. */
     async_request *request;
     /* Its object in PHP, which holds no reference back; NULL until a script asks for it. */
     coroutine_object *object;

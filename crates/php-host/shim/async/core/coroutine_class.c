@@ -40,7 +40,7 @@ static zend_object *create(zend_class_entry *class_type) {
     return &object->std;
 }
 
-/* The coroutine holds a reference of its own as long as it lives: its data must not go with the last variable. */
+/* The coroutine holds a reference to its object as long as it lives: its data must not go with the last variable. */
 zend_object *coroutine_object_of(coroutine *self) {
     if (self->object == NULL) {
         coroutine_object *object = of(create(class_entry));
@@ -77,7 +77,8 @@ void coroutine_object_release(coroutine *self) {
     if (object == NULL) {
         return;
     }
-    /* Its data goes now, whoever still knows the object: locks and connections of the coroutine come back with it. */
+    /* Its data goes now, even if the object is still referenced: locks and connections of the coroutine come back with
+     * it. */
     zval *data = OBJ_PROP_NUM(&object->std, 0);
     zval old = *data;
     ZVAL_EMPTY_ARRAY(data);
@@ -149,8 +150,8 @@ static void add_to_list(zval *list, zval *function) {
     add_next_index_zval(list, function);
 }
 
-/* An exception on its way out of a coroutine: exit() has done what it is for, a cancelled coroutine ends as it was
- * told, everything else is reported as PHP does it at the end of a script. */
+/* An exception on its way out of a coroutine: exit() has done its work, a cancelled coroutine ends quietly, everything
+ * else is reported as PHP does it at the end of a script. */
 void async_exit_or_report(void) {
     if (EG(exception) == NULL) {
         return;

@@ -8,7 +8,7 @@
 void coroutine_class_startup(zend_class_entry *registered);
 /* The object of a coroutine, a new reference. */
 zend_object *coroutine_object_of(coroutine *self);
-/* Whether this is it. */
+/* True if it is the coroutine's object. */
 bool coroutine_is(const coroutine *self, const zend_object *object);
 /* The coroutine has ended: its object forgets it. */
 void coroutine_object_release(coroutine *self);

@@ -50,12 +50,12 @@ static const struct {
     PLACE(FG(pclose_ret)),
     PLACE(FG(pclose_wait)),
 #ifdef HAVE_GETHOSTBYNAME_R
-    /* What gethostbyname() fills in while it waits; another coroutine's call would free it. */
+    /* Result of gethostbyname() while it waits; another coroutine's call would free it. */
     PLACE(FG(tmp_host_info)),
     PLACE(FG(tmp_host_buf)),
     PLACE(FG(tmp_host_buf_len)),
 #endif
-    /* What json_last_error() and preg_last_error() say. */
+    /* Results of json_last_error() and preg_last_error(). */
     PLACE(JSON_G(error_code)),
     PLACE(PCRE_G(error_code)),
     /* Statements since the last tick. */
@@ -158,7 +158,7 @@ void coroutine_state_end(void) {
     free(FG(tmp_host_buf));
 #endif
     globals_extensions_running_end();
-    /* What the scheduler must not find. */
+    /* State hidden from the scheduler. */
     swap_list_load(&all, blank);
     blank_in_place = true;
 }

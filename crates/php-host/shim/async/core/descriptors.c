@@ -139,7 +139,7 @@ void async_deliver(int fd, uint32_t events) {
     }
     self->state &= (uint8_t)~EMPTY;
     if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-        /* An end is told once, however often it is asked for afterwards. */
+        /* An end is reported once, however often it is asked for afterwards. */
         self->state &= (uint8_t)~CONNECTED;
     }
     bool left = false;

@@ -1,4 +1,4 @@
-/* Who waits for which descriptor. */
+/* Waits for descriptors. */
 #ifndef HOWDAH_ASYNC_CORE_DESCRIPTORS_H
 #define HOWDAH_ASYNC_CORE_DESCRIPTORS_H
 
@@ -12,7 +12,7 @@ typedef struct async_watch {
     int fd;
     short events; /* POLLIN, POLLOUT, POLLPRI */
     short revents;
-    /* By select(): whoever waits this way does not claim the descriptor for itself. */
+    /* By select(): such a waiter does not claim the descriptor. */
     bool only_looks;
     coroutine *owner;
     struct async_watch *next;
@@ -25,7 +25,7 @@ int async_wait_fds(async_watch *watches, unsigned count, uint64_t until, const c
 int async_wait_fd(int fd, short events, uint64_t until, const char *what);
 /* Another coroutine that waits for the same of this descriptor, or NULL. */
 const coroutine *async_fd_taken(int fd, short events);
-/* A descriptor is about to be closed: whoever waits for it goes on. */
+/* A descriptor is about to be closed: its waiters go on. */
 void async_fd_closing(int fd);
 /* The number has got another file: a stream socket that is being connected, or something else. */
 void async_fd_new(int fd, bool connected);

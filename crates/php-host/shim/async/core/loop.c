@@ -26,7 +26,7 @@
 #define EVENTS 128
 /* Coroutines at once whose memory is worth giving back. */
 #define CROWD 512
-/* Longest time for which nobody is told that all coroutines wait for each other. */
+/* Time after which a deadlock of all coroutines is reported. */
 #define DEADLOCK_AFTER UINT64_C(1000000000)
 /* For waits from here on, like those for a database, the cheaper clock will do; nanoseconds. */
 #define LONG_WAIT UINT64_C(30000000000)
@@ -139,7 +139,7 @@ void async_loop_end_turn(void) {
 bool async_loop_startup(void) {
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     async_descriptors_startup(epoll_fd);
-    /* Edge-triggered and never read: each write is an edge of its own. */
+    /* Edge-triggered and never read: each write is an edge. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u32 = SERVER_EVENT};
     return epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, howdah_rs_wake_fd(), &event) == 0;
 }

@@ -119,7 +119,7 @@ static void respond(void *request) {
     shim_response_end(false);
 }
 
-/* Before the request is done, so that what pools have to say about them is said about this request. */
+/* Before the request is done, so that errors of connection pools are logged for this request. */
 static void give_connections_back(void *self) {
     async_pools_come_back(self);
 }

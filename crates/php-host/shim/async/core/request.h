@@ -36,8 +36,8 @@ void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
 /* A coroutine of the request has ended. */
 void async_request_leave(async_request *request);
-/* What another coroutine than the main one prints goes where the main one's output goes, into its buffers. False: the
- * caller prints for the main one. */
+/* Output of another coroutine than the main one goes into the main one's buffers. False: the caller prints for the main
+ * one. */
 bool async_output_to_main(const char *data, size_t length);
 /* The function that is run for each request. */
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);

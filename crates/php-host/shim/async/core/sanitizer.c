@@ -10,7 +10,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
-/* How PHP's structure of a stack begins (Zend/zend_fibers.c). */
+/* First fields of PHP's structure of a stack (Zend/zend_fibers.c). */
 typedef struct stack_bounds {
     const void *bottom;
     size_t size;

@@ -1,5 +1,5 @@
-/* What the address sanitizer has to know of a process with many stacks (`make test-asan`). Without it these are
- * nothing, or PHP's own switch. */
+/* Annotations for the address sanitizer in a process with many stacks (`make test-asan`). Without it these are nothing,
+ * or PHP's own switch. */
 #ifndef HOWDAH_SANITIZER_H
 #define HOWDAH_SANITIZER_H
 

@@ -26,7 +26,7 @@
 static bool draining;
 static bool stopping;
 static bool ending;
-/* What the process used when it began to serve. */
+/* Memory of the process when it began to serve. */
 static size_t booted_memory;
 
 static void (*original_interrupt)(zend_execute_data *execute_data);

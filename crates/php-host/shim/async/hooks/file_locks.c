@@ -1,7 +1,6 @@
 /* flock() for coroutines: session files, LOCK_EX of file_put_contents(). A lock of another request in the same process
- * would never be released if the process waited for it. The kernel tells nobody when a lock is free, so a coroutine
- * tries again: at once when this process has let a lock or a descriptor go, after a growing pause for those of others.
- */
+ * would never be released if the process waited for it. The kernel does not report free locks, so a coroutine tries
+ * again: at once when this process has let a lock or a descriptor go, after a growing pause for those of others. */
 #include "async/hooks/file_locks.h"
 
 #include "shim.h"
@@ -26,7 +25,7 @@ typedef struct lock_wait {
 static lock_wait *first, **last = &first;
 
 void async_lock_released(void) {
-    /* In the order in which they came; all, as nobody knows which file it was. */
+    /* In order of arrival; all, as the file is unknown. */
     for (lock_wait *wait = first; wait != NULL; wait = wait->next) {
         coroutine_wake(wait->owner, COROUTINE_WOKEN);
     }
@@ -78,8 +77,7 @@ static bool locked_here(int fd) {
     return false;
 }
 
-/* Where a coroutine may not wait the process does; for a lock that one of its own coroutines holds it would for ever.
- */
+/* Where a coroutine may not wait, the process does; for a lock of one of its own coroutines it would wait for ever. */
 static int lock_blocking(int fd, int operation) {
     if (coroutine_current == NULL) {
         return flock(fd, operation);

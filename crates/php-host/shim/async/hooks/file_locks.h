@@ -1,4 +1,4 @@
-/* What takes the place of flock(). See hooks.h. */
+/* Replaces flock(). See hooks.h. */
 #ifndef HOWDAH_ASYNC_HOOKS_FILE_LOCKS_H
 #define HOWDAH_ASYNC_HOOKS_FILE_LOCKS_H
 

@@ -38,7 +38,7 @@ static const import_hook hooks[] = {
     {"gethostbyname_r", async_gethostbyname_r},
 };
 
-/* Set in the thread that runs PHP; libraries have threads of their own. */
+/* Set in the thread that runs PHP; libraries have other threads. */
 static __thread bool php_thread;
 
 bool async_may_wait(void) {

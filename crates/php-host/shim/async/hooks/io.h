@@ -1,4 +1,4 @@
-/* What takes the place of libc's calls on descriptors and of its sleeps. See hooks.h. */
+/* Replaces libc's calls on descriptors and its sleeps. See hooks.h. */
 #ifndef HOWDAH_ASYNC_HOOKS_IO_H
 #define HOWDAH_ASYNC_HOOKS_IO_H
 

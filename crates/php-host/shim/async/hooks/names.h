@@ -1,4 +1,4 @@
-/* What takes the place of libc's name resolution. See hooks.h. */
+/* Replaces libc's name resolution. See hooks.h. */
 #ifndef HOWDAH_ASYNC_HOOKS_NAMES_H
 #define HOWDAH_ASYNC_HOOKS_NAMES_H
 

@@ -86,7 +86,7 @@ FILE *async_popen(const char *command, const char *type) {
         return NULL;
     }
     int ours = ends[reads ? 0 : 1], theirs = ends[reads ? 1 : 0];
-    /* The stream first: a process that nobody reads from would be left when there is no memory for one. */
+    /* The stream first: without memory for one, an unread process would be left. */
     process->stream = fdopen(ours, reads ? "r" : "w");
     int error = process->stream == NULL
                     ? errno

@@ -1,4 +1,4 @@
-/* What takes the place of libc's calls that wait for processes. See hooks.h. */
+/* Replaces libc's calls that wait for processes. See hooks.h. */
 #ifndef HOWDAH_ASYNC_HOOKS_PROCESS_H
 #define HOWDAH_ASYNC_HOOKS_PROCESS_H
 

@@ -133,8 +133,8 @@ void async_exclusive_forget(const coroutine *self) {
     }
 }
 
-/* PDO gives everybody who asks for a persistent connection with the same arguments the same one. Coroutines get their
- * own; what a persistent connection is for, Howdah\Pool does. */
+/* PDO returns the same persistent connection for the same arguments. Coroutines get separate ones; Howdah\Pool replaces
+ * persistent connections. */
 static void refuse_persistence(zval *options) {
     if (options == NULL || Z_TYPE_P(options) != IS_ARRAY) {
         return;

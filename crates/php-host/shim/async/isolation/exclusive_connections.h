@@ -7,7 +7,7 @@
 
 /* Guards the objects of drivers. While PHP's modules are the only code there is. */
 void async_exclusive_install(void);
-/* Puts a function in the place of one of PHP's, which it finds with async_wrapped(). */
+/* Replaces one of PHP's functions, which the new one finds with async_wrapped(). */
 void async_wrap(zend_function *function, zif_handler wrapper);
 zif_handler async_wrapped(const zend_execute_data *execute_data);
 /* A coroutine was ended in the middle of a driver's method. */

@@ -2,7 +2,7 @@
 #ifndef HOWDAH_ASYNC_ISOLATION_HALF_LINKED_H
 #define HOWDAH_ASYNC_ISOLATION_HALF_LINKED_H
 
-/* Makes them what they were for whoever links them: to be called after a bailout. */
+/* Restores them for the next link: to be called after a bailout. */
 void async_mend_half_linked_classes(void);
 
 #endif

@@ -17,7 +17,7 @@ struct async_ini_change {
 /* While no setting is changed; negative before anything is served. */
 static int usual_error_reporting = -1;
 
-/* What the script set while it booted stays: without marks PHP takes it for the configured value. */
+/* Settings that the script changed while it booted stay: without marks PHP takes them for the configured values. */
 void async_ini_startup(void) {
     usual_error_reporting = EG(error_reporting);
     if (EG(modified_ini_directives) == NULL) {
@@ -47,7 +47,7 @@ int async_ini_error_reporting(void) {
     return value == NULL || *value == '\0' ? E_ALL : (int)zend_ini_long(ZEND_STRL("error_reporting"), 0);
 }
 
-/* What the session's settings ask before they change, and that its handlers may be those of the script. */
+/* Conditions of session settings before they change; its handlers may be those of the script. */
 typedef struct session_guards {
     php_session_status status;
     bool own_handler;

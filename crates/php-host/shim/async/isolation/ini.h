@@ -12,7 +12,7 @@ async_ini_change *async_ini_take(void);
 void async_ini_apply(async_ini_change *changes);
 /* Takes the changes back for good. */
 void async_ini_forget(void);
-/* What a coroutine begins with, by the settings in place: PHP's copy of it is its neighbour's then. */
+/* Error reporting of a new coroutine, by the settings in place: PHP's copy is its neighbor's then. */
 int async_ini_error_reporting(void);
 
 #endif

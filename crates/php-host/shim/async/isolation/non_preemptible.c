@@ -32,7 +32,7 @@ static zend_op_array *compile_string_pinned(zend_string *source, const char *fil
     return compiled;
 }
 
-/* A second coroutine that asks for a class while the first one's autoloader waits would be told there is none. */
+/* A second coroutine that asks for a class while the first one's autoloader waits would get none. */
 static zend_class_entry *autoload(zend_string *name, zend_string *lc_name) {
     coroutine_pinned++;
     zend_class_entry *found = original_autoload(name, lc_name);

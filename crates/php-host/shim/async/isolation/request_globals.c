@@ -23,7 +23,7 @@
 
 static swap_list all;
 
-/* Whose globals are in place: NULL means nobody's, the script's own between requests. */
+/* The request whose globals are in place: NULL for the script's own between requests. */
 static async_request *loaded;
 /* The request whose globals are in place has ended: nothing of them is to be kept. */
 static bool worthless;
@@ -33,7 +33,7 @@ static unsigned char *nobody;
 static zval *filter_arrays;
 #define FILTER_ARRAYS 5
 
-/* The names of those that each request has of its own; $_ENV is the same for all. */
+/* Names of superglobals that each request has separately; $_ENV is the same for all. */
 static zend_string *own_superglobals[7];
 
 /* PHP makes these for a request when code that names them is compiled (auto_globals_jit). */
@@ -215,7 +215,7 @@ static bool is_superglobal(const zend_string *name) {
 /* The global scope of a request: the script's variables as they are between requests, each request with its own
  * copies of scalars and arrays; objects are the same for all. */
 static void inherit_symbols(void) {
-    /* The table is moved by value; the script's own goes on to lie in nobody's image. */
+    /* The table is moved by value; the script's own stays in the base image. */
     HashTable boot_table = EG(symbol_table);
     HashTable *boot = &boot_table;
     zend_hash_init(&EG(symbol_table), 16, NULL, ZVAL_PTR_DTOR, 0);
@@ -236,7 +236,7 @@ static void inherit_symbols(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* Makes what is nobody's the request's own: with nobody's globals in place, takes references and copies. */
+/* Copies the base state into the request: with the base globals in place, takes references and copies. */
 static void inherit(void) {
     inherit_symbols();
     Z_TRY_ADDREF(EG(user_error_handler));

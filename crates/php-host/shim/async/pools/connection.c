@@ -123,8 +123,7 @@ PHP_METHOD(Howdah_Internal_ConnectionState, check) {
     check(state_of(Z_OBJ_P(ZEND_THIS)));
 }
 
-/* Whether a statement may leave something behind in its session. Drivers are named as PDO names them; of others nothing
- * is known, and nothing is assumed. */
+/* True if a statement may change its session. Drivers are named as by PDO; for unknown ones nothing is assumed. */
 static bool may_change(const zend_string *driver, const zend_string *sql) {
     static const struct {
         const char *name;
@@ -151,7 +150,7 @@ PHP_METHOD(Howdah_Internal_ConnectionState, look) {
     }
 }
 
-/* Whether a transaction is open on a mysqli connection, as the server said in its last answer. NULL: not known. */
+/* True if a transaction is open on a mysqli connection, by the server's last response. NULL: unknown. */
 PHP_METHOD(Howdah_Internal_ConnectionState, mysqliInTransaction) {
     zend_object *object;
     ZEND_PARSE_PARAMETERS_START(1, 1)

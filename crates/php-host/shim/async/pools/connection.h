@@ -13,7 +13,7 @@ enum { STATE_CHANGED, STATE_DOUBTFUL, STATE_BEGUN, STATE_ROLLED_BACK, STATE_ATTR
 void async_pool_connection_startup(void);
 pooled *pooled_of(zend_object *object);
 bool is_pooled(const zend_object *object);
-/* The connection is the current request's, or nobody's. */
+/* Lends the connection to the current request, or to none. */
 void connection_state_lend(zend_object *state);
 void connection_state_take_back(zend_object *state);
 

@@ -1,6 +1,6 @@
-/* What connection pools have counted, for `howdah status` and the metrics. A number is a property of its pool's
- * Connections object. The scheduler adds up the pools of each name here before it sleeps, and writes the sums into the
- * page of the lane where the server finds them. What a pool has counted stays in its name's sums when it goes. */
+/* Numbers of connection pools, for `howdah status` and the metrics. A number is a property of its pool's Connections
+ * object. The scheduler adds up the pools of each name here before it sleeps, and writes the sums into the page of the
+ * lane where the server finds them. The counts of a pool stay in its name's sums when it goes. */
 #include "async/pools/numbers.h"
 
 #include "shim.h"
@@ -21,7 +21,7 @@ static name_slot slots[POOL_SLOTS];
 static unsigned slots_used;
 static connection_pool *first_pool;
 
-/* Seconds are told in nanoseconds. */
+/* Seconds are reported in nanoseconds. */
 static uint64_t value_of(connection_pool *self, pool_number which) {
     const zval *value = pool_number_of(self, which);
     switch (Z_TYPE_P(value)) {

@@ -1,4 +1,4 @@
-/* What connection pools have counted, and where the server finds it. */
+/* Numbers of connection pools, and their place for the server. */
 #ifndef HOWDAH_ASYNC_POOLS_NUMBERS_H
 #define HOWDAH_ASYNC_POOLS_NUMBERS_H
 

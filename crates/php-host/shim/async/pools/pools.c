@@ -82,7 +82,7 @@ static pooled *in_use(connection_pool *self, const zend_object *connection) {
     return zend_hash_index_find_ptr(&self->in_use, connection->handle);
 }
 
-/* The connection is nobody's any more; its reference is the caller's. */
+/* The connection has no holder any more; its reference is the caller's. */
 static void end_lease(connection_pool *self, pooled *entry) {
     zend_hash_index_del(&self->in_use, Z_OBJ_HANDLE_P(pooled_property(entry, POOLED_CONNECTION)));
     unlink_from_holder(entry);
@@ -200,7 +200,7 @@ PHP_METHOD(Howdah_Internal_Connections, __construct) {
     async_pool_numbers_add(self, name);
 }
 
-/* Whether a connection need not be looked at, as it was seen alive a short time ago. */
+/* True if a connection was seen alive a short time ago and need not be checked. */
 static bool is_fresh(const connection_pool *self, pooled *entry) {
     return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > about_now();
 }
@@ -237,7 +237,7 @@ PHP_METHOD(Howdah_Internal_Connections, lend) {
     RETURN_COPY(pooled_property(entry, POOLED_CONNECTION));
 }
 
-/* Whether nothing is to be undone. What fails, or is another coroutine's at the moment, is not as new. */
+/* True if nothing is to be undone. A connection that fails, or is in use by another coroutine, is not as new. */
 static bool is_as_new(zend_object *driver, zval *connection, zval *state) {
     static zend_class_entry *driver_class;
     static zend_function *function;
@@ -267,8 +267,7 @@ static bool is_idle(connection_pool *self, const zend_object *connection) {
 }
 
 /* ?PooledConnection giveBack(object $connection, PoolDriver $driver): NULL: it is among the unused ones again. Else the
- * connection is nobody's, and what comes next is the caller's business: a reset unless it is as new, and who gets it.
- */
+ * connection has no holder, and the caller decides: a reset unless it is as new, and its next holder. */
 PHP_METHOD(Howdah_Internal_Connections, giveBack) {
     zval *connection;
     zend_object *driver;

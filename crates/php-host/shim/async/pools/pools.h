@@ -16,7 +16,7 @@ struct connection_pool {
     double check_after, lifetime;
     /* Somebody has to look before a connection is taken: PHP keeps a minimum of them open. */
     bool look_first;
-    /* Unused connections expire by themselves: a coroutine of the pool sees to it. */
+    /* A coroutine of the pool closes expired unused connections. */
     bool kept;
     bool closed;
     /* Unused ones, the one used last at the end. */
@@ -26,7 +26,7 @@ struct connection_pool {
     HashTable in_use;
     /* Called with a connection that its coroutine has left behind. */
     zval forget;
-    /* Where its numbers are told (async/pools/numbers.c); -1: nowhere. */
+    /* Position of its numbers (async/pools/numbers.c); -1: none. */
     int slot;
     connection_pool *next, *previous;
     zend_object std;
@@ -43,7 +43,7 @@ struct pooled {
 void async_pools_class_startup(void);
 /* The pools take back what the coroutine has of them, without waiting. */
 void async_pools_come_back(coroutine *holder);
-/* The same for one that a fatal error has ended on its way: its pools are told nothing. */
+/* Releases one that a fatal error has ended: its pools are not notified. */
 void async_pools_let_go(coroutine *holder);
 
 #endif

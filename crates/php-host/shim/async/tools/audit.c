@@ -1,8 +1,8 @@
 /* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1 the static
  * properties of all classes and the static variables of all functions and methods are fingerprinted before and after
- * each request that ran alone, and what differs is logged by name. Slow; requests that overlapped are not judged, as
- * nobody could tell whose change it was. Also logged: where waiting calls are made that can only block, and between
- * which two places the process stood still or computed for long. */
+ * each request that ran alone, and differences are logged by name. Slow; overlapping requests are not judged, because
+ * the author of a change is unknown. Also logged: waiting calls that can only block, and places between which the
+ * process stood still or computed for long. */
 #include "async/tools/audit.h"
 
 #include "shim.h"
@@ -31,7 +31,7 @@ static bool has_seen;
 /* Places that were reported. */
 static HashTable blocking;
 
-/* What the thread had used when the running coroutine began to run, and where that was. */
+/* Processor time of the thread when the running coroutine began to run, and its place. */
 typedef struct usage {
     uint64_t clock, processor;
     /* Times the thread gave the processor away to wait. */
@@ -215,7 +215,7 @@ void async_audit_end(void) {
     }
 }
 
-/* Whether this was not told of this place yet. */
+/* True if this was not reported for this place yet. */
 static bool is_new(const char *what, const char *place) {
     char key[512];
     int length = (snprintf)(key, sizeof key, "%s %s", what, place);
@@ -245,7 +245,7 @@ void async_audit_turn_begin(const coroutine *self) {
     }
 }
 
-/* Between two waits of a coroutine nobody else runs. Who waited for the processor only is not to blame. */
+/* Between two waits of a coroutine no other one runs. One that only waited for the processor is not to blame. */
 void async_audit_turn_end(const coroutine *self) {
     if (!enabled || turn_began == NULL) {
         return;

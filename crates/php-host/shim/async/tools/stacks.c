@@ -34,7 +34,7 @@ static bool is_user_code(const zend_execute_data *frame) {
     return frame->func != NULL && ZEND_USER_CODE(frame->func->type);
 }
 
-/* The library's own frames are nobody's business. Its files have paths that no file has (php-host/src/library.rs). */
+/* The library's own frames are hidden. Its files have paths that no file has (php-host/src/library.rs). */
 #define LIBRARY "/howdah:"
 
 static bool is_library(const zend_execute_data *frame) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The processor fetches ahead within a page by itself, but not from one page to another. */
+/* The processor prefetches within a page, but not from one page to another. */
 static void prefetch(const snapshot_run *run) {
     size_t length = run->length < SNAPSHOT_PAGE ? run->length : SNAPSHOT_PAGE;
     for (size_t at = 0; at < length; at += SNAPSHOT_LINE) {
