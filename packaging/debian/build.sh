@@ -94,10 +94,10 @@ Section: httpd
 Priority: optional
 Homepage: https://github.com/howdah-php/howdah
 Description: PHP application server
- One program in the place of a web server with PHP-FPM: HTTP/1, 2 and 3 with
- certificates that it gets by itself, static files, and PHP in worker processes
+ One program that replaces a web server with PHP-FPM: HTTP/1, 2 and 3 with
+ automatic certificates, static files, and PHP in worker processes
  that it supervises. PHP itself comes with the packages howdah-phpX.Y, of which
- several can be installed beside each other.
+ several can be installed at the same time.
 CONTROL
 }
 
@@ -122,7 +122,7 @@ Homepage: https://github.com/howdah-php/howdah
 Description: PHP application server: PHP $php
  The host of PHP $php for the server howdah: a pool runs it by \`php = "$php"\`.
  It is bound to the libphp of this version, so several versions can be installed
- beside each other.
+ at the same time.
 CONTROL
 }
 

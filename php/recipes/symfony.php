@@ -35,7 +35,7 @@ use Symfony\Component\Runtime\SymfonyRuntime;
 /** Looks at the front controller without running it. */
 final class FrontController
 {
-    /** What it may do before it returns the application. */
+    /** Statements that it may have before it returns the application. */
     private const HARMLESS = '(?:use [^;]+ ; |declare \( [^;]+ \) ; |require_once [^;]*autoload_runtime\.php[\'"] ; '
         . '|(?:umask|ini_set|set_time_limit|date_default_timezone_set|define|error_reporting) \( [^;$]* \) ; '
         . '|\$_SERVER \[ \'APP_RUNTIME_OPTIONS\' \] = \[ [^;$]*\] ; )*';

@@ -39,7 +39,7 @@ function words_of(string $file): string
     return implode(' ', $words);
 }
 
-/** What plugins, themes and the configuration look at. */
+/** Inputs of plugins, themes and the configuration. */
 final class Code
 {
     private const VARIABLES = ['$_GET', '$_POST', '$_REQUEST', '$_COOKIE', '$_SERVER', '$_FILES', '$_SESSION'];
@@ -447,7 +447,7 @@ final class Request
     }
 }
 
-/** What block themes make of their files for every page. */
+/** Data that block themes compute from their files for every page. */
 final class Blocks
 {
     /** Templates by type and name, as the theme's files have them. */

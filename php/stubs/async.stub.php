@@ -155,7 +155,7 @@ class MisuseError extends \Error
 {
 }
 
-/** What await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
+/** The type that await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
 interface Awaitable
 {
     public function isDone(): bool;
@@ -270,7 +270,7 @@ final class Pool implements \Countable
      *
      * @param callable(): object           $factory     opens a connection
      * @param int                          $max         connections open at once
-     * @param int                          $minIdle     connections kept open although nobody uses them
+     * @param int                          $minIdle     connections kept open although they are unused
      * @param float                        $idleTimeout seconds after which an unused connection is closed
      * @param float                        $lifetime    seconds after which a connection is closed at its return
      * @param float|null                   $waitTimeout seconds get() waits for a free connection unless it is told otherwise
@@ -405,7 +405,7 @@ final class Semaphore
     public function available(): int {}
 }
 
-/** A function that runs in a coroutine of its own, and its result. */
+/** A function that runs in a separate coroutine, and its result. */
 final class Task implements Awaitable
 {
     public function id(): int {}

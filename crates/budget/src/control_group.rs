@@ -1,4 +1,4 @@
-//! Limits of this process's control groups, in cgroup v2 and v1: the smallest of its own group's and those above.
+//! Limits of this process's control groups, in cgroup v2 and v1: the smallest along the path to the root group.
 
 use std::fs;
 use std::path::{Path, PathBuf};

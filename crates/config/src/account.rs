@@ -28,7 +28,7 @@ impl Account {
     /// in. Without `GROUP` it has the user's own.
     ///
     /// # Errors
-    /// What is not there, for the operator.
+    /// The missing name, for the operator.
     pub fn find(text: &str, groups: &[String]) -> Result<Self, String> {
         let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
         let known = match user.parse() {

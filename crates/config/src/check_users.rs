@@ -19,7 +19,7 @@ pub(crate) fn of_server() -> Option<Account> {
     Account::find(OF_THE_SERVER, &[]).ok().filter(|account| account.uid != 0)
 }
 
-/// Chooses the server's user if only PHP's is set: scripts can signal processes of their own user.
+/// Chooses the server's user if only PHP's is set: scripts can signal processes of the same user.
 pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     if source.around.uid != Some(0) || source.origins.of("user") != Origin::Default {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         && !settings.admin_remote
     {
         let message = format!(
-            "others can reach {addr}, and whoever does can stop the server; take 127.0.0.1 or a Unix socket, or set \
+            "other machines can reach {addr}, and could stop the server; take 127.0.0.1 or a Unix socket, or set \
              admin_remote = true and an admin_token"
         );
         source.object("admin", message);

@@ -1,7 +1,7 @@
 //! Writes settings of PHP for its `php.ini` parser, so that each value arrives unchanged. A syntax error would lose
 //! more than one value: the parser drops everything after it.
 //!
-//! What looks like a word or an expression stays one, since `off` and `E_ALL & ~E_NOTICE` are no strings in `php.ini`.
+//! A word or an expression stays one, since `off` and `E_ALL & ~E_NOTICE` are no strings in `php.ini`.
 
 use std::collections::BTreeMap;
 

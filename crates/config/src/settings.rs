@@ -120,7 +120,7 @@ settings! {
         ///
         /// These files then decide what runs if no file matches; `front_controller` does not apply.
         htaccess: bool = "false" flag("htaccess") example("true");
-        /// How to treat an `.htaccess` file with an unknown directive: `refuse` it (500, like Apache) or `ignore` the
+        /// Treatment of an `.htaccess` file with an unknown directive: `refuse` it (500, like Apache) or `ignore` the
         /// directive.
         htaccess_unknown: UnknownDirective = r#""refuse""# example(r#""ignore""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.

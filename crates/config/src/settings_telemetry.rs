@@ -43,9 +43,9 @@ settings! {
         exact_endpoint: bool = false;
         /// Which requests are sampled: `OTEL_TRACES_SAMPLER`.
         sampler: Sampler = Sampler::ParentRatio;
-        /// How long an export may take, its repetitions included: `OTEL_EXPORTER_OTLP_TIMEOUT`.
+        /// Maximum time of an export, retries included: `OTEL_EXPORTER_OTLP_TIMEOUT`.
         timeout: Duration = Duration::from_secs(10);
-        /// How long a span may wait for others before it is sent: `OTEL_BSP_SCHEDULE_DELAY`.
+        /// Maximum time that a span waits for others before it is sent: `OTEL_BSP_SCHEDULE_DELAY`.
         delay: Duration = Duration::from_secs(1);
         /// Maximum number of spans that wait; further ones are dropped and counted: `OTEL_BSP_MAX_QUEUE_SIZE`.
         queue: usize = 8192;

@@ -151,7 +151,7 @@ impl Finder<'_> {
             let name = format!("pool.{}", pool.key);
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
             if pool.key == DEFAULT_POOL {
-                let message = "the default pool is set at the top level and in [php], not in a section of its own";
+                let message = "the default pool is set at the top level and in [php], not in a separate section";
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
             } else if !matches!(pool.node.tree, Tree::Table(_)) {
                 let hint =

@@ -32,12 +32,12 @@ final class Probe
     /** The class that has the property at a path. */
     private static array $owners = [];
     private static ?string $previous = null;
-    /** Whether the script's loop ends after this request. */
+    /** True if the script's loop ends after this request. */
     private static bool $ends = false;
     /** Classes and functions that were looked at, with what they have that can change. */
     private static array $classes = [];
     private static array $functions = [];
-    /** What classes and functions begin with: code that was loaded has changed nothing. */
+    /** Initial values of classes and functions: newly loaded code has changed nothing. */
     private static array $defaults = [];
     private const EMPTY = ['NULL' => 1, 'false' => 1, '0' => 1, '0.0' => 1, '""' => 1, 'array(0)' => 1];
     private static bool $cut = false;
@@ -308,7 +308,7 @@ final class Probe
         return $keys;
     }
 
-    /** What an object is, with what its properties do not say. */
+    /** Description of an object, with state outside of its properties. */
     private static function object(object $value, string $path, array &$found): string
     {
         $class = $value::class;
@@ -335,7 +335,7 @@ final class Probe
         }
     }
 
-    /** What a database connection has in its session, as far as it is known without asking its server. */
+    /** Session state of a database connection, as far as it is known without asking its server. */
     private static function connection(object $value): ?string
     {
         if ($value instanceof \PDO) {
@@ -392,7 +392,7 @@ final class Probe
         return is_object($callable) ? $callable::class : "$callable()";
     }
 
-    /** What belongs to the process and not to the code. */
+    /** State of the process, not of the code. */
     private static function process(): array
     {
         $found = [];

@@ -20,7 +20,7 @@ pub(crate) enum Verdict {
 }
 
 /// Excluding clients by something that cannot be known would exclude none, so such a file is refused.
-const NOT_LOOKED_UP: &str = "host names and groups are not looked up, so nobody can be excluded by one: name addresses";
+const NOT_LOOKED_UP: &str = "host names and groups are not looked up, so they cannot exclude clients: name addresses";
 
 #[derive(Debug)]
 pub(crate) enum Require {
@@ -247,7 +247,7 @@ impl Compat {
                 }
                 Ok(())
             }
-            _ => Err(format!("{name} is followed by from and whom")),
+            _ => Err(format!("{name} is followed by from and clients")),
         }
     }
 

@@ -375,7 +375,7 @@ impl Walk<'_> {
             for name in names.iter().take(50) {
                 scene.effort.spend(10_000)?;
                 let Some(path) = beside(&scene.path, &raw(name)) else { continue };
-                // Apache asks for each name by a request of its own, so where nothing has it FallbackResource responds,
+                // Apache tries each name by a separate request, so where nothing has it FallbackResource responds,
                 // before the names behind it (mod_dir.c, fixup_dir and fixup_dflt).
                 match self.world.look(&[self.facts.root, &path].concat()).map(|entry| entry.kind) {
                     Some(Kind::File) => {

@@ -107,7 +107,7 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
 ];
 
 const LISTING: &str = "how listings of directories look is not configured here";
-const COMPRESSION: &str = "what is compressed is said by `[compression]` in howdah.toml";
+const COMPRESSION: &str = "see `[compression]` in howdah.toml for compression";
 const LANGUAGE: &str = "there is no content negotiation";
 const OWN: &str = "the server does this in its own way";
 

@@ -22,7 +22,7 @@ const DYNAMIC_SECTION: u64 = 6;
 const SONAME: u64 = 14;
 const ENTRY: usize = 16;
 
-/// The library with this name instead of its own; `None` if it has no name, or is no file of the kind above.
+/// The library with this name instead of the original one; `None` if it has no name, or is no file of the kind above.
 pub(crate) fn renamed(library: &[u8], name: &str) -> Option<Vec<u8>> {
     if !library.starts_with(IDENTITY) {
         return None;

@@ -2,10 +2,10 @@
 //! afterwards and inherit all of it.
 //!
 //! 0. a separate process group, without a terminal: Ctrl-C is for the server alone, or running requests die, and
-//!   scripts neither read what is typed nor type themselves. It stays in the server's session: the kernel shares
-//!   processors out between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes
-//!   the processor from them at each response (a fifth of the requests of a short script). So the kernel lets scripts
-//!   of other users send the server SIGCONT (kill(2)), which does nothing to a process that runs;
+//!    scripts neither read what is typed nor type themselves. It stays in the server's session: the kernel shares
+//!    processors out between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes
+//!    the processor from them at each response (a fifth of the requests of a short script). So the kernel lets scripts
+//!    of other users send the server SIGCONT (kill(2)), which does nothing to a process that runs;
 //! 1. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
 //! 2. limits, which only root may widen;
 //! 3. the control group, which may be root's;
@@ -100,7 +100,7 @@ fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> Stri
     if error.raw_os_error() == Some(libc::EBUSY) {
         // The kernel lets processes share a group, or its controllers be passed on, but not both.
         format!(
-            "; {at} has processes of its own, so the {controller} controller cannot be passed on: the server needs a group below it too"
+            "; {at} has processes itself, so the {controller} controller cannot be passed on: the server needs a group below it too"
         )
     } else {
         format!("; is its controller delegated to {at}? ({error})")

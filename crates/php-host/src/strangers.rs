@@ -2,7 +2,7 @@
 //! session. The kernel makes them the zygote's children once their own parents have ended, since the zygote is their
 //! subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
 //!
-//! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/process/fork.c`.
+//! A script's own forks (`pcntl_fork()`, `proc_open()`) end with its worker already: see `shim/process/fork.c`.
 
 use howdah_transport::descendants::{Ending, has_ended};
 use rustix::process::{Pid, WaitOptions, waitpid};

@@ -2,7 +2,7 @@
 //! token.
 //!
 //! Each path was asked by four visitors who sent no cookies: two where no warm-up request had run, two on the snapshot.
-//! What looks random, is the same for the two on the snapshot and is unknown to the other two is suspicious. It is
+//! A value that looks random, is the same for the two on the snapshot and unknown to the other two is suspicious. It is
 //! harmless where the other two have something equal in its place too, as with a hash that changes with the time.
 //! Where the first two could not be asked, or were answered with another status, only cookies and what is called a token
 //! are looked at: the page of a limit that the warm-up itself has reached has little in common with the page behind it.

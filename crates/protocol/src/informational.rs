@@ -7,7 +7,7 @@
 //! connection closes the number before it writes the response's head, behind all that was taken in. All of that happens
 //! under one lock. HTTP/2 does it in another way with the same rule.
 //!
-//! What waits for a client that reads nothing is bounded, per request and per connection. Clients must do without them
+//! Data that waits for a client that reads nothing is bounded, per request and per connection. Clients must do without them
 //! anyway, so what is too much is dropped.
 
 use bytes::Bytes;

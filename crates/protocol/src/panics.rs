@@ -1,7 +1,7 @@
 //! A panic while a request runs ends that request only. Requests share a connection (all streams of HTTP/2, what was
 //! sent ahead in HTTP/1.1), and the client of another one did nothing to lose it.
 //!
-//! What a panic leaves half done belongs to its request and goes with it. Shared locks are taken over as they are
+//! State that a panic leaves half done belongs to its request and goes with it. Shared locks are taken over as they are
 //! (`PoisonError::into_inner`): the guarded state is consistent between any two statements.
 
 use howdah_observe::Metrics;

@@ -265,7 +265,7 @@ impl<'a> Sending<'a> {
             let asked = self.upgrade.as_ref().map(|asked| asked.as_bytes().trim_ascii());
             asked.is_some_and(|asked| asked.eq_ignore_ascii_case(named.as_bytes().trim_ascii()))
         }) else {
-            return Err(broken("it changes to a protocol that nobody asked for"));
+            return Err(broken("it switches to a protocol that was not requested"));
         };
         if self.handshake.as_ref().is_some_and(|handshake| !handshake.is_right(&mut headers)) {
             return Err(broken("it does not answer for the handshake of WebSocket"));

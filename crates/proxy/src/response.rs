@@ -25,7 +25,7 @@ pub(crate) fn fields(headers: &mut HeaderMap) -> Result<(), &'static str> {
         (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             headers.remove(header::CONTENT_LENGTH);
         }
-        _ => return Err("its body has a transfer coding that nobody asked for"),
+        _ => return Err("its body has a transfer coding that was not requested"),
     }
     hop_by_hop::strip(headers);
     // It would be the server's word about this server.

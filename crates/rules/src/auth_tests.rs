@@ -96,7 +96,7 @@ fn a_changed_file_is_read_by_the_thread_that_verifies_and_not_by_the_one_that_as
     let auth = Arc::new(Auth::new("x", Users::file(file.path()).unwrap(), Vec::new()).unwrap());
     let now = Instant::now();
     assert_eq!(who(&auth, Some(&header("sha", "secret"))).as_deref(), Some("sha"));
-    std::fs::write(file.path(), "# nobody is left\n").unwrap();
+    std::fs::write(file.path(), "# no user is left\n").unwrap();
     let later = now + Duration::from_secs(3);
     for _ in 0..2 {
         let asked = auth.ask(Some(&header("sha", "secret")), later);

@@ -86,7 +86,7 @@ impl Reader<'_> {
                 self.problem(
                     node,
                     "app",
-                    "goes with `host` and `path` only: put further conditions into rules of their own",
+                    "goes with `host` and `path` only: put further conditions into separate rules",
                 );
             }
             self.application(node, &name, &paths, rules);

@@ -38,7 +38,7 @@ impl Upstream for Kept {
 /// used up.
 ///
 /// # Errors
-/// What would happen to the request instead.
+/// The outcome that the request would have instead.
 pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
     let sites = Arc::new(Sites::new(settings.clone(), Metrics::new(), &AccessLogs::default(), *BUDGETS)?);
     let mut instead = None;

@@ -32,8 +32,7 @@ impl StateDir {
         let meta = std::fs::metadata(top)?;
         let own = rustix::process::geteuid().as_raw();
         if meta.uid() != own {
-            let why =
-                format!("{} belongs to user {}, not to {own}, whom the server runs as", top.display(), meta.uid());
+            let why = format!("{} belongs to user {}, not to {own}, the server's user", top.display(), meta.uid());
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
         if meta.mode() & 0o077 != 0 {

@@ -30,7 +30,7 @@ pub struct StackFrame {
 pub struct PhpStack {
     /// The coroutine's number; 0 outside of async mode.
     pub coroutine: u64,
-    /// What a coroutine waits for; `None` if it runs, or if that is unknown.
+    /// Reason for which a coroutine waits; `None` if it runs, or if that is unknown.
     pub waits_for: Option<String>,
     /// The query that its innermost function sends or waits for.
     pub query: Option<String>,

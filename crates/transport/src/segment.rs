@@ -5,7 +5,7 @@
 //! the descriptor to one worker. Either mapping lives until its owner drops it.
 //!
 //! The worker's mapping does not pass to processes that it forks: a script's child must not be able to respond in the
-//! worker's name. Such a process has a hole there (`Hole`), which it may fill with memory of its own.
+//! worker's name. Such a process has a hole there (`Hole`), which it may fill with separate memory.
 
 use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
 use crate::wire::WIRE_VERSION;

@@ -1,6 +1,6 @@
 <?php
 
-/* What await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
+/* The type that await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
 
 declare(strict_types=1);
 

@@ -1,7 +1,6 @@
 <?php
 
-/* The tasks of a scope that run. Tasks know these and not the scope itself, so that a scope nobody holds any more is
- * destroyed, which cancels them. */
+/* The tasks of a scope that run. Tasks know these and not the scope itself, so that an unreferenced scope is destroyed, which cancels them. */
 
 declare(strict_types=1);
 
@@ -35,7 +34,7 @@ final class Members
         $this->heir?->release($task);
     }
 
-    /** What runs now and what it starts belongs to another scope from now on, or to none. */
+    /** Moves the running tasks, and those that they start, to another scope, or to none. */
     public function dissolve(?self $heir): void
     {
         if ($heir !== null) {

@@ -1,6 +1,6 @@
 <?php
 
-/* Pooled PDO connections. A return costs no query of its own unless there is something to undo. */
+/* Pooled PDO connections. A return costs no additional query unless there is something to undo. */
 
 declare(strict_types=1);
 

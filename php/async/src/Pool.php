@@ -21,7 +21,7 @@ use Howdah\Internal\WaitQueue;
 
 final class Pool implements \Countable
 {
-    /** What `howdah status` and the metrics call it. */
+    /** Its name in `howdah status` and the metrics. */
     public readonly string $name;
     private PoolDriver $driver;
     /** Which there are and who has them, in C: what almost every query does happens there and nowhere else. */
@@ -35,7 +35,7 @@ final class Pool implements \Countable
      *
      * @param callable(): object           $factory     opens a connection
      * @param int                          $max         connections open at once
-     * @param int                          $minIdle     connections kept open although nobody uses them
+     * @param int                          $minIdle     connections kept open although they are unused
      * @param float                        $idleTimeout seconds after which an unused connection is closed
      * @param float                        $lifetime    seconds after which a connection is closed at its return
      * @param float|null                   $waitTimeout seconds get() waits for a free connection unless it is told otherwise
@@ -190,7 +190,7 @@ final class Pool implements \Countable
     }
 
     /**
-     * What is left to do with a connection that has come back: it is wanted, or not as new.
+     * Finishes the return of a connection: it is wanted, or not as new.
      *
      * @param \Throwable|null $because what ended its use
      */
@@ -396,7 +396,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** To the next in line; to the idle ones if nobody waits. */
+    /** To the next in line; to the idle ones without waiters. */
     private function passOn(PooledConnection $entry): void
     {
         if (!$this->serve($entry)) {
@@ -493,7 +493,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** @param \WeakReference<self> $reference a pool that nobody holds any more ends, and its keeper with it */
+    /** @param \WeakReference<self> $reference an unreferenced pool ends, and its keeper with it */
     private static function keeper(\WeakReference $reference, float $period): void
     {
         do {

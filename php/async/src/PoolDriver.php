@@ -1,6 +1,6 @@
 <?php
 
-/* How a pool deals with one kind of connection. All methods but isAsNew() and inTransaction() may wait. */
+/* A pool's operations on one kind of connection. All methods but isAsNew() and inTransaction() may wait. */
 
 declare(strict_types=1);
 
@@ -13,10 +13,10 @@ interface PoolDriver
     /** Asks the other side. */
     public function isAlive(object $connection): bool;
 
-    /** Whether nothing is to be undone before the next one may have it. Must not wait, nor ask the other side. */
+    /** True if nothing is to be undone before its next use. Must not wait, nor ask the other side. */
     public function isAsNew(object $connection, ConnectionState $state): bool;
 
-    /** Whether a transaction is open that the reset would roll back. Must not wait, nor ask the other side. */
+    /** True if a transaction is open that the reset would roll back. Must not wait, nor ask the other side. */
     public function inTransaction(object $connection, ConnectionState $state): bool;
 
     /**

@@ -11,7 +11,7 @@ if (class_exists(\Redis::class, false)) {
     {
         /** Some key is watched: the next transaction would depend on it. */
         public bool $watching = false;
-        /** phpredis would connect again by itself, but to database 0. */
+        /** phpredis would reconnect automatically, but to database 0. */
         public bool $closed = false;
         /** Something was called that changes the connection: what exactly is looked at when it comes back. */
         public bool $touched = false;

@@ -1,6 +1,6 @@
 <?php
 
-/* Lines for the server's log about what no code can be told. */
+/* Lines for the server's log about events that no code can handle. */
 
 declare(strict_types=1);
 

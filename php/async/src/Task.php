@@ -1,6 +1,6 @@
 <?php
 
-/* A function that runs in a coroutine of its own, and its result. */
+/* A function that runs in a separate coroutine, and its result. */
 
 declare(strict_types=1);
 
@@ -28,7 +28,7 @@ final class Task implements Awaitable
     }
 
     /**
-     * What go() does. A detached task belongs to the worker and not to the request it was started in.
+     * Implements go(). A detached task belongs to the worker and not to the request it was started in.
      *
      * @internal
      *

@@ -1,6 +1,6 @@
 <?php
 
-/* What a task's coroutine runs. Its destructor sees to it that a task has an end when its coroutine left by exit(),
+/* The body of a task's coroutine. Its destructor sees to it that a task has an end when its coroutine left by exit(),
  * which runs destructors but neither `catch` nor `finally`. */
 
 declare(strict_types=1);

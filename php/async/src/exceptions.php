@@ -1,6 +1,6 @@
 <?php
 
-/* What the library throws. Exceptions are things that happen to a correct program; errors are bugs in it. */
+/* Exceptions and errors of the library. Exceptions are things that happen to a correct program; errors are bugs in it. */
 
 declare(strict_types=1);
 

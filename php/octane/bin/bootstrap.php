@@ -1,6 +1,6 @@
 <?php
 
-/* What the scripts of Howdah's workers begin with: the project's classes. Returns its directory. */
+/* Common start of the worker scripts: loads the project's classes. Returns its directory. */
 
 declare(strict_types=1);
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Howdah\Octane;
 
 /**
- * Starts the server in the place of this process: signals, process id, standard streams and a service manager's sockets are
+ * Replaces this process by the server: signals, process id, standard streams and a service manager's sockets are
  * the server's from then on. Where pcntl_exec() is not there it is a child, which this process waits for.
  */
 class Launcher

@@ -18,7 +18,7 @@ final class ServerProcessInspector implements Contract
         return $this->status() !== null;
     }
 
-    /** What `howdah status` says; null without a server. */
+    /** Output of `howdah status`; null without a server. */
     public function status(): ?string
     {
         [$status, $text] = $this->order('status');

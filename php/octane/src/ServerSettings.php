@@ -6,12 +6,12 @@ namespace Howdah\Octane;
 
 use Howdah\Octane\Tasks\TaskDirectory;
 
-/** What octane:start was asked for, as flags and variables of `howdah serve`. */
+/** The options of octane:start, as flags and variables of `howdah serve`. */
 final class ServerSettings
 {
     private const MODES = ['worker', 'snapshot'];
 
-    /** What is watched below a directory: code and settings, but no databases and caches, which requests write. */
+    /** Files to watch below a directory: code and settings, but no databases and caches, which requests write. */
     private const WATCHED = ['php', 'json', 'yaml', 'yml'];
 
     /** Words of Octane's servers for the log, as Howdah has them. */
@@ -62,7 +62,7 @@ final class ServerSettings
         return ($this->https ? 'https://' : 'http://') . $this->listen();
     }
 
-    /** The file that every command of Howdah's is told to read, so that none takes a howdah.toml by accident. */
+    /** The settings file for every command of Howdah, so that none takes a howdah.toml by accident. */
     public function configFile(): string
     {
         return $this->config ?? $this->tasks?->settings() ?? \dirname(__DIR__) . '/config/howdah.toml';
@@ -102,7 +102,7 @@ final class ServerSettings
         return $arguments;
     }
 
-    /** @return array<string, string> variables that the server gets beside those of octane:start */
+    /** @return array<string, string> variables for the server in addition to those of octane:start */
     public function environment(): array
     {
         $variables = [

@@ -7,12 +7,12 @@ namespace Howdah\Revolt;
 use Howdah\Coroutine;
 use Revolt\EventLoop\CallbackType;
 
-/** What was registered with the event loop. */
+/** A callback registered with the event loop. */
 final class Callback
 {
     public bool $enabled = false;
     public bool $referenced = true;
-    /** Whether its request's share of the loop counts it among what run() waits for. */
+    /** True if run() of its request waits for it. */
     public bool $counted = false;
     /** Its next call is not to be arranged yet: one is arranged, or runs and has not been suspended. */
     public bool $due = false;

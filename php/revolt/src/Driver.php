@@ -14,7 +14,7 @@ use Revolt\EventLoop\UncaughtThrowable;
 use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
- * Revolt's event loop on Howdah's: each callback runs in a coroutine of its own, and a suspension suspends its coroutine
+ * Revolt's event loop on Howdah's: each callback runs in a separate coroutine, and a suspension suspends its coroutine
  * alone, so that code for AMPHP, code for this driver and plain blocking code run side by side.
  *
  * There is one driver in a worker for all of its requests. Callbacks run in the request that registered them while that
@@ -37,7 +37,7 @@ final class Driver implements RevoltDriver
     private readonly Timers $timers;
     /** @var array<int, array<string, Callback>> */
     private array $signals = [];
-    /** What the application had chosen for pcntl_async_signals(). */
+    /** The application's setting of pcntl_async_signals(). */
     private bool $asyncSignals = false;
     private ?Coroutine $looker = null;
     private ?\Closure $errorHandler = null;
@@ -332,7 +332,7 @@ final class Driver implements RevoltDriver
         }
     }
 
-    /** Has the callback called in a coroutine of its own, unless it is disabled before that begins. */
+    /** Calls the callback in a separate coroutine, unless it is disabled before that begins. */
     private function arrange(Callback $callback): void
     {
         $callback->due = true;
@@ -393,7 +393,7 @@ final class Driver implements RevoltDriver
         }
     }
 
-    /** What arranges the next call of a repeated callback, at the end of this call or at its first suspension. */
+    /** Arranges the next call of a repeated callback, at the end of this call or at its first suspension. */
     private function repetition(Callback $callback): \Closure
     {
         // It is not in the heap now.

@@ -103,7 +103,7 @@ final class Share
         }
     }
 
-    /** Begins a call in a coroutine of its own: of the request if one of its coroutines waits for the loop, else of none. */
+    /** Begins a call in a separate coroutine: of the request if one of its coroutines waits for the loop, else of none. */
     public function dispatch(\Closure $call): void
     {
         foreach ($this->parked as $id => $coroutine) {

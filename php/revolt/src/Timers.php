@@ -12,7 +12,7 @@ final class Timers
     /** @var \SplMinHeap<array{float, int, Callback, int}> expiration, order, callback, its version */
     private \SplMinHeap $heap;
     private int $order = 0;
-    /** How many of them still hold. */
+    /** Number of valid ones. */
     private int $valid = 0;
     private ?Coroutine $keeper = null;
 

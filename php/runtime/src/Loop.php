@@ -23,7 +23,7 @@ final class Loop
         $this->boot = array_filter(array_diff_key($_SERVER, $own), static fn ($name) => !$isRequests($name), ARRAY_FILTER_USE_KEY);
     }
 
-    /** Whether the running script may loop: it is the script of a worker and has been started as such. */
+    /** True if the running script may loop: it is the script of a worker and has been started as such. */
     public static function isAvailable(): bool
     {
         return isset($_SERVER['FRANKENPHP_WORKER']) && \function_exists('frankenphp_handle_request');

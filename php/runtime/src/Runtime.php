@@ -12,8 +12,7 @@ use Symfony\Component\Runtime\SymfonyRuntime;
 /**
  * Symfony's runtime with a loop around the application where it runs in a Howdah worker; everywhere else it is Symfony's.
  *
- * Chosen by `APP_RUNTIME=Howdah\Runtime\Runtime` or in composer.json (`extra.runtime.class`). Symfony 7.4 loops by itself
- * and does not need it. The option `worker_loop_max` (or the variable FRANKENPHP_LOOP_MAX) ends the script after so many
+ * Chosen by `APP_RUNTIME=Howdah\Runtime\Runtime` or in composer.json (`extra.runtime.class`). Symfony 7.4 has its own loop and does not need it. The option `worker_loop_max` (or the variable FRANKENPHP_LOOP_MAX) ends the script after so many
  * requests; by default the server's `max_requests` decides.
  */
 class Runtime extends SymfonyRuntime

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Howdah\SwooleCompat;
 
-/** What the settings of both kinds of database connections have in common. */
+/** Common settings of both kinds of database connections. */
 trait DatabaseSettings
 {
     use ServerSettings;

@@ -1,6 +1,6 @@
 <?php
 
-/* What the Swoole extension defines besides classes with long names. Loaded only where it is absent. */
+/* Definitions of the Swoole extension besides classes with long names. Loaded only where it is absent. */
 
 declare(strict_types=1);
 

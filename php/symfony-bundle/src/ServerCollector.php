@@ -8,7 +8,7 @@ use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\DataCollector\DataCollector;
 
-/** What Howdah tells PHP of the request that it runs. Under another server only that it is another one. */
+/** Howdah's data about the running request. Under another server only that it is another one. */
 final class ServerCollector extends DataCollector
 {
     public function __construct(private readonly Moments $moments)

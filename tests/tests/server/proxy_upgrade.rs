@@ -224,7 +224,7 @@ fn a_change_that_nobody_asked_for_is_a_fault() {
         let mut conn = site.conn();
         conn.send(ASK.replace("HTTP/1.1", "HTTP/1.0"));
         assert_eq!(conn.response("GET").status, 502);
-        let _ = site.wait_for_log(&["it changes to a protocol that nobody asked for"]);
+        let _ = site.wait_for_log(&["it switches to a protocol that was not requested"]);
     });
 }
 

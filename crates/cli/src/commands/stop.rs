@@ -15,7 +15,7 @@ pub(crate) fn run(admin: &AdminAddress) -> Result<ExitCode> {
     if code == ExitCode::SUCCESS {
         match until_the_end.read(&mut [0; 1]) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                bail!("the server still finishes requests after {} s; it ends by itself", PATIENCE.as_secs());
+                bail!("the server still finishes requests after {} s; it exits after them", PATIENCE.as_secs());
             }
             _ => output::print("stopped\n")?,
         }

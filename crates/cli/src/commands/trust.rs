@@ -72,7 +72,7 @@ fn install(settings: &AcmeSettings) -> Result<()> {
     refresh(update)?;
     output::print(format!(
         "Programs that use the system's list (curl, PHP, git, …) believe the local CA now; it can vouch for private names \
-         only.\nBrowsers have lists of their own (certutil is in libnss3-tools):\n  \
+         only.\nBrowsers have separate lists (certutil is in libnss3-tools):\n  \
          Chromium: certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n 'Howdah local CA' -i {target}\n  \
          Firefox:  for p in ~/.mozilla/firefox/*.default*; do certutil -d sql:$p -A -t C,, -n 'Howdah local CA' -i {target}; done\n",
         target = target.display()
@@ -88,7 +88,7 @@ fn uninstall() -> Result<()> {
     output::print(format!("removed {}\n", target.display()))?;
     refresh(update)?;
     output::print(
-        "Browsers have lists of their own: certutil -d sql:$HOME/.pki/nssdb -D -n 'Howdah local CA', and the same for \
+        "Browsers have separate lists: certutil -d sql:$HOME/.pki/nssdb -D -n 'Howdah local CA', and the same for \
          Firefox's profiles\n",
     )
 }

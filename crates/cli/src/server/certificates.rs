@@ -36,7 +36,7 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
             // Root hands over what is its own.
             let is_handed_over = own == 0 && meta.uid() == 0 && meta.mode() & 0o022 == 0;
             let whose = format!(
-                "{} belongs to {}, and the server runs as {}: set `acme.state` to a directory of its own, or `user`",
+                "{} belongs to {}, and the server runs as {}: set `acme.state` to a separate directory, or `user`",
                 state.display(),
                 user_name(meta.uid()),
                 user_name(user)

@@ -77,7 +77,7 @@ async fn whoever_was_replaced_waits_until_that_was_heard() {
     service.replaced_by(4711);
     let mut waiting = std::pin::pin!(service.heard());
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx).is_ready())).await;
-    assert!(!first, "nobody has read anything yet");
+    assert!(!first, "nothing was read yet");
     assert!(heard(&socket).unwrap().starts_with("MAINPID=4711"));
     // Descriptors that are not asked for are closed.
     assert_eq!(heard(&socket).unwrap(), "BARRIER=1");

@@ -13,7 +13,7 @@ Examples:
   howdah dev --listen 127.0.0.1:9000  on an address of your choice
   howdah dev --mode worker --script public/worker.php
 
-It takes the flags and the howdah.toml of `howdah serve`. What it does beside:
+It takes the flags and the howdah.toml of `howdah serve`. In addition:
   errors become pages with source, stack and request; such pages show your code, so it serves this machine alone
   each request gets a line here; changed code counts from the next request on
   mails stay here: `howdah mails` shows them

@@ -54,7 +54,7 @@ fn verdict(report: &Report) -> String {
     let modes: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
     let Some(best) = modes.iter().find(|mode| mode.mode == advice.mode) else {
         return match modes.iter().any(|mode| mode.leaks().next().is_none()) {
-            true => "Classic mode: what is safe beside it is not faster.".to_owned(),
+            true => "Classic mode: no other safe mode is faster.".to_owned(),
             false => "Classic mode: no other mode is safe and faster.".to_owned(),
         };
     };

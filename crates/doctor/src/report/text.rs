@@ -108,7 +108,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
     }
     let notes: Vec<&Finding> = mode.findings.iter().filter(|finding| !finding.is_leak()).collect();
     if !notes.is_empty() {
-        let _ = writeln!(out, "\nSeen in {} mode, where nobody was harmed by it: {}", mode.mode, notes.len());
+        let _ = writeln!(out, "\nSeen in {} mode, without harm to visitors: {}", mode.mode, notes.len());
         notes.iter().take(SHOWN).for_each(|finding| {
             let _ = writeln!(out, "      {} {}: {}, by {}", finding.kind, finding.name, finding.what, finding.route);
         });

@@ -40,7 +40,7 @@ struct Pass<'p, 'a> {
     directory: &'p [u8],
     effects: &'p mut Effects,
     status: Option<u16>,
-    /// A rule has put something in the place of the path.
+    /// A rule has replaced the path.
     applied: bool,
     no_escape: bool,
     /// A rule with `PT` was met: what rules have made is a path, whatever it looks like.

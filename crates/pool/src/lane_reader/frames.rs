@@ -91,7 +91,7 @@ impl LaneReader {
         }
         sink.fail(Fault::storage("cannot hand a body over", &error));
         // The worker waits for a response.
-        control.send_no_body(number).map_err(|error| format!("cannot be told that there is no body: {error}"))?;
+        control.send_no_body(number).map_err(|error| format!("cannot be notified that there is no body: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.body_sent();
         }

@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_route_is_a_path_without_its_query_and_numbers() {
         assert_eq!(route_of(b"/items/77/a1?page=2"), "/items/#/a#");
-        assert_eq!(route_of(b"/items/#/a#"), "/items/#/a#", "a name is the name of its own route");
+        assert_eq!(route_of(b"/items/#/a#"), "/items/#/a#", "a name stands for itself");
         assert!(route_of(&[b'/'; 10_000]).len() <= NAME);
     }
 

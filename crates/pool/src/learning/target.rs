@@ -1,7 +1,7 @@
 //! Decides which targets the server may repeat: for a warm-up, or to compare two pools. A target with a token belongs
 //! to a visitor, or is used up by a request; it would also appear in the log.
 //!
-//! Tokens cannot be told from names for certain. A path that is refused by mistake costs speed, a token that passes costs a
+//! Tokens cannot be distinguished from names for certain. A path that is refused by mistake costs speed, a token that passes costs a
 //! visitor something, so doubtful words are refused: codes of a dozen characters in which letters and digits alternate.
 
 const LONGEST_PATH: usize = 256;

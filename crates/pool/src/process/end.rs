@@ -1,6 +1,6 @@
 //! The end of a pool's process, and who is to blame.
 //!
-//! A boot has failed if PHP says so, or if the process ended on its own: with a status, or by a fault of its own code.
+//! A boot has failed if PHP says so, or if the process ended on its own: with a status, or by a fault in its code.
 //! One that was killed from outside (the out-of-memory killer, an operator) says nothing about the application.
 //!
 //! Two sources report a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause.

@@ -94,7 +94,7 @@ fn only_what_was_settled_is_started() {
     server.say(&ToLauncher::Socket { path: mark.clone(), later: false }, &[]);
     let _evil = server.start(2, "evil");
     let (id, status) = server.hear();
-    assert!(id == 2 && status.contains("knows no pool"), "nothing is said of the early one: {id} {status}");
+    assert!(id == 2 && status.contains("knows no pool"), "nothing is reported of the early one: {id} {status}");
     let output = server.start(3, "p");
     assert_eq!(first_line(&output), "started");
     assert_eq!(server.hear(), (3, "exit status: 0".to_owned()));

@@ -134,7 +134,7 @@ impl Zygote {
         self.is_stuck = true;
     }
 
-    /// `true` if it has closed its end of the socket, which the kernel does before its workers are told to end.
+    /// `true` if it has closed its end of the socket, which the kernel does before its workers get the order to end.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.life().is_over()
     }

@@ -183,7 +183,7 @@ impl Scheduler {
     }
 
     /// Gives up the oldest waiting request whose client may have left; `false` if there is none. Otherwise clients that
-    /// give up and return would find the queue full of their own old requests.
+    /// give up and return would find the queue full of their earlier requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.nobody_doubtful.is_some_and(|since| since.elapsed() < DOUBT_AGAIN) {
             return false;

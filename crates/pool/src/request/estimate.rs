@@ -3,7 +3,7 @@
 //! A mean and a mean deviation, moved by each request that ends (as TCP keeps the round-trip time, RFC 6298), for the
 //! script with the request's path, and for the script alone, which serves paths that were not seen often. The tables
 //! have a fixed size; keys that collide push each other out, so the worst effect of many addresses is that nothing is
-//! known of them. A worker reports its own times: lies of a compromised one mislead the placing of its own pool's
+//! known of them. A worker reports its own times: lies of a compromised one mislead only the placing of its pool's
 //! requests, nothing else.
 //!
 //! A request that takes far longer than its route ever did is left out while such requests are rare. On a busy machine

@@ -1,4 +1,4 @@
-//! How long a request may wait, run and compute: what is said for it alone, or for its pool.
+//! Time limits of a request for waiting, running and computing: its own, or its pool's.
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;

@@ -113,7 +113,7 @@ impl SlowRequests {
             .map(|(at, _)| *at)
             .collect();
         for order in late {
-            self.answered(pool, order, Err("nobody has said where it is".to_owned()));
+            self.answered(pool, order, Err("its zygote has not reported where it is".to_owned()));
         }
     }
 

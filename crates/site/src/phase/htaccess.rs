@@ -226,7 +226,7 @@ async fn target<U: Upstream>(
             let mut found = found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?;
             let refused = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::RANGE_NOT_SATISFIABLE].contains(&found.status());
             let maker = if refused { Maker::Server } else { Maker::File };
-            // What files say of a media type holds for a 304 too, which does not name it.
+            // The files' media type applies to a 304 too, which does not name it.
             if found.status() == StatusCode::NOT_MODIFIED
                 && let Some(media_type) = static_files::media_type(&site.static_files, &file.name)
             {

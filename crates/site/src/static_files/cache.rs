@@ -104,7 +104,7 @@ impl Cache {
             None => shard.order.push_back(path.into()),
         }
         // Second chance: the oldest entry is evicted, unless it was used since it was last considered. Each entry is
-        // passed over at most once, so this ends; the newest is never the victim of its own insertion.
+        // passed over at most once, so this ends; an insertion never evicts its own entry.
         let mut chances = shard.order.len();
         while shard.cost > self.capacity && shard.order.len() > 1 {
             let Some(oldest) = shard.order.pop_front() else { break };

@@ -65,7 +65,7 @@ final class Connection
         return true;
     }
 
-    /** Whether the response has ended. */
+    /** True if the response has ended. */
     private function read(): bool
     {
         $this->received .= (string) fread($this->stream, self::CHUNK);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Howdah\Octane\Tasks;
 
-/** What a task worker is asked for: one task, or a tick. */
+/** Work for a task worker: one task, or a tick. */
 final class Order
 {
     /** The path that task workers have. A request from elsewhere than the socket of the tasks gets 404 there. */

@@ -33,7 +33,7 @@ final class Seal
         return hash_equals($this->put($purpose, $text), $sealed) ? $text : null;
     }
 
-    /** What tells a sealed text from all others. */
+    /** Identifies a sealed text. */
     public static function mark(string $sealed): string
     {
         return substr($sealed, 0, self::LENGTH);

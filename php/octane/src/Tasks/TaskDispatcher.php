@@ -11,10 +11,10 @@ use Laravel\Octane\Exceptions\TaskTimeoutException;
 use Laravel\Octane\Swoole\TaskResult;
 use Laravel\SerializableClosure\SerializableClosure;
 
-/** Octane's concurrent tasks: each goes to a worker of its own in the pool of the tasks. */
+/** Octane's concurrent tasks: each goes to a separate worker in the pool of the tasks. */
 final class TaskDispatcher implements DispatchesTasks
 {
-    /** Nanoseconds that a task which nobody waits for may wait for a worker: longer than the server lets it. */
+    /** Nanoseconds that a task without a waiter may wait for a worker: longer than the server lets it. */
     private const PATIENCE = 60_000_000_000;
 
     private const WHY = [

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Howdah\Octane\Tasks;
 
-/** What a howdah.toml says for tasks and ticks. */
+/** The settings of howdah.toml for tasks and ticks. */
 final class TaskPools
 {
-    /** None while nobody has tasks, and as many as are waited for. */
+    /** None without tasks, and as many as are waited for. */
     private const AUTO = '0-8';
 
     private readonly string $workers;
@@ -25,13 +25,13 @@ final class TaskPools
         $this->workers = $workers === 'auto' ? self::AUTO : $workers;
     }
 
-    /** Whether there are to be any. */
+    /** True if there are to be any. */
     public function areWanted(): bool
     {
         return (int) substr((string) strrchr("-$this->workers", '-'), 1) > 0;
     }
 
-    /** Whether a project's own howdah.toml has them. */
+    /** True if a project's own howdah.toml has them. */
     public static function areIn(string $file): bool
     {
         return preg_match('/^\s*\[\s*pool\s*\.\s*["\']?octane-tasks["\']?\s*\]/m', (string) file_get_contents($file)) === 1;

@@ -26,7 +26,7 @@ pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
     };
     match settings.listen.iter().find(is_remote) {
         Some(addr) => Err(format!(
-            "dev shows source code to whoever can reach it, and {addr} can be reached by other machines: \
+            "dev shows source code to its clients, and other machines can reach {addr}: \
              listen on 127.0.0.1 or [::1], or use `howdah serve`"
         )),
         None => Ok(()),

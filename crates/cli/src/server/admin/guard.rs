@@ -82,7 +82,7 @@ impl Guard {
             Some(false) => Ok(()),
             // `/proc` may hide root's processes from others, and PHP is not root where the server is not.
             None if peer.uid() == 0 && own != 0 => Ok(()),
-            None => Err("a process of which nobody knows who started it"),
+            None => Err("a process of unknown origin"),
         }
     }
 
