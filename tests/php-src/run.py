@@ -49,6 +49,8 @@ LASTS = re.compile(rb"ini_set\(.open_basedir")
 # Processes and threads that the whole run may have: one server with one worker, or one php-cgi.
 PROCESSES = 150
 LONGEST_FILE = 1 << 30
+# What each process may have in memory of its own.
+MEMORY = 4 << 30
 # What run-tests.php sets.
 SETTINGS = {
     "output_handler": "", "open_basedir": "", "disable_functions": ",".join(STARTERS), "output_buffering": "0", "error_reporting": "32767",
@@ -341,7 +343,7 @@ def judge(options, server, test):
 
 
 def confine(options):
-    """Limits the processes and the sizes of files of the whole run. Root becomes `nobody`, since root has no limit."""
+    """Limits the processes, their memory and the sizes of files of the whole run. Root becomes `nobody`, since root has no limit."""
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")
         for folder, folders, files in os.walk(options.source):
@@ -354,6 +356,7 @@ def confine(options):
     limit = running(os.getuid()) + PROCESSES
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
     resource.setrlimit(resource.RLIMIT_FSIZE, (LONGEST_FILE, LONGEST_FILE))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
