@@ -177,6 +177,9 @@ impl Reader<'_> {
             ("filesmatch", [pattern]) => {
                 Select::Files(NameTest::Pattern(Pattern::new(pattern, false, &mut self.room)?))
             }
+            ("limit" | "limitexcept", all) if all.iter().any(|name| !known::is_method(name)) => {
+                return Err(format!("`{rest}` names a method that is not known"));
+            }
             ("limit", [_, ..]) => Select::Methods(words, true),
             ("limitexcept", [_, ..]) => Select::Methods(words, false),
             ("if" | "elseif", [_, ..]) => {
@@ -244,9 +247,12 @@ impl Reader<'_> {
         match name {
             "rewriteengine" => body.rewrite(self.directory).engine = Some(on_off(text)?),
             "rewritebase" => {
-                let base = words().into_iter().next().filter(|base| base.starts_with('/'));
-                let base = base.ok_or("takes a path that begins with a slash")?;
-                body.rewrite(self.directory).base = Some(raw(&base).into_owned());
+                let all = words();
+                let [base] = all.as_slice() else { return Err("takes one path".to_owned()) };
+                if !base.starts_with('/') {
+                    return Err("takes a path that begins with a slash".to_owned());
+                }
+                body.rewrite(self.directory).base = Some(raw(base).into_owned());
             }
             "rewriteoptions" => {
                 let mut options = Options::default();
@@ -293,13 +299,7 @@ impl Reader<'_> {
                     _ => return Err("takes off, and or or".to_owned()),
                 };
             }
-            "authtype" => {
-                let kind = first()?;
-                if !kind.eq_ignore_ascii_case("basic") && !kind.eq_ignore_ascii_case("none") {
-                    return Err(format!("{kind} is not supported, only Basic"));
-                }
-                config.auth.kind = Some(kind.to_ascii_lowercase());
-            }
+            "authtype" => config.auth.kind = Some(first()?.to_ascii_lowercase()),
             "authname" => config.auth.realm = Some(first()?),
             "authuserfile" => {
                 config.auth.file = Some(first()?);

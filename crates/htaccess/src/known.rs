@@ -43,6 +43,41 @@ pub(crate) fn has_module(name: &str) -> bool {
     plain.is_some_and(|plain| MODULES.contains(&plain))
 }
 
+/// Methods that `<Limit>` may name; there is none for TRACE.
+const METHODS: &[&str] = &[
+    "GET",
+    "HEAD",
+    "PUT",
+    "POST",
+    "DELETE",
+    "CONNECT",
+    "OPTIONS",
+    "PATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "VERSION-CONTROL",
+    "CHECKOUT",
+    "UNCHECKOUT",
+    "CHECKIN",
+    "UPDATE",
+    "LABEL",
+    "REPORT",
+    "MKWORKSPACE",
+    "MKACTIVITY",
+    "BASELINE-CONTROL",
+    "MERGE",
+];
+
+/// True if `<Limit>` may name this method.
+pub(crate) fn is_method(name: &str) -> bool {
+    METHODS.contains(&name)
+}
+
 /// Directives that are accepted and have no effect, with the reason. In lower case.
 pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("addalt", LISTING),

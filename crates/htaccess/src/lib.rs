@@ -3,8 +3,9 @@
 //! Reading order: `text` (lines and words), `directives` (what they say) into `config`, `store` (files that were read, and
 //! put together along a path), `decision` (the order in which modules are asked for a request), `response` (what
 //! becomes of its response). Each module of Apache is a file or folder: `rewrite`, `access`, `response_headers`, `media`,
-//! `environment`, `redirects`. What a request costs is bounded by `limits`, and much closer on a thread that other
-//! connections wait for, which gives up (`Dear`) for another one to do it. `known` lists what has no effect.
+//! `environment`, `redirects`, `decision/directory`. What a request costs is bounded by `limits`, and much closer on a
+//! thread that other connections wait for, which gives up (`Dear`) for another one to do it. `known` lists what has no
+//! effect.
 //!
 //! Everything here is pure but for what goes through the trait [`World`].
 #![forbid(unsafe_code)]

@@ -71,10 +71,12 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
     let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
     let mut pass =
         Pass { scene, directory, effects, status: None, applied: false, no_escape: false, passed: false, end: false };
-    let outcome = match pass.list(rewrite)? {
+    let status = pass.list(rewrite)?;
+    let outcome = match status {
+        // This comes before all else (mod_rewrite.c, hook_fixup).
+        _ if (status.is_some() || pass.applied) && pass.has_bad_query() => Outcome::Status(403),
         Some(status) => Outcome::Status(status),
         None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
-        None if pass.applied && pass.has_blank_query() => Outcome::Status(403),
         None => Outcome::Same,
     };
     let end = pass.end;
@@ -88,10 +90,11 @@ impl Pass<'_, '_> {
         self.scene.filename != original
     }
 
-    /// True if the query has what may not stand in an address.
-    fn has_blank_query(&self) -> bool {
+    /// True if the query has what may not stand in an address, and is not encoded before it does.
+    fn has_bad_query(&self) -> bool {
         let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
-        self.scene.query.as_ref().is_some_and(has_blank)
+        let encoded = has_scheme(&self.scene.filename).is_some() && !self.no_escape && !self.passed;
+        !encoded && self.scene.query.as_ref().is_some_and(has_blank)
     }
 
     /// All rules in their order. A status ends the request.
@@ -313,9 +316,6 @@ impl Pass<'_, '_> {
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
         let scheme = has_scheme(&made).filter(|_| !self.passed);
-        if self.has_blank_query() && (self.no_escape || scheme.is_none()) {
-            return Outcome::Status(403);
-        }
         if let Some(scheme) = scheme {
             return self.redirect(rewrite, made, scheme, old_query);
         }

@@ -333,7 +333,7 @@ async fn error_document<U: Upstream>(
             Some(Stop::Status(status, _)) => Refusal::new(*status).into_response(&exchange.head.headers),
             _ => response,
         };
-        return (response, Maker::Server, decision);
+        return (response, Maker::Server, Arc::new(error));
     }
     // A page that cannot be had either must not lead to another.
     if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {

@@ -24,7 +24,7 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
             return Some("a directory without an index is 403 for all methods");
         }
     }
-    if is(theirs, "200") && is(ours, "404") && asked.target.contains(".txt/info") {
+    if (is(theirs, "200") || is(theirs, "304")) && is(ours, "404") && asked.target.contains(".txt/info") {
         return Some("AcceptPathInfo has no effect for files");
     }
     if is(theirs, "403") && is(ours, "403") && theirs.contains_key("php:script") && !ours.contains_key("php:script") {
@@ -32,6 +32,9 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
     }
     if is(theirs, "206") && !is(ours, "206") {
         return Some("what a script responds is sent as a whole");
+    }
+    if theirs.get("php:REDIRECT_STATUS").is_some_and(|status| status.starts_with('3')) {
+        theirs.remove("php:REDIRECT_STATUS");
     }
     if theirs["status"].starts_with('3') && !is(theirs, "304") && !theirs.contains_key("location") {
         return Some("a redirect that later rules have undone leaves no status behind");

@@ -207,7 +207,7 @@ fn reduced(
 }
 
 fn count() -> usize {
-    std::env::var("HOWDAH_HTACCESS_CASES").ok().map_or(150, |n| n.parse().unwrap())
+    std::env::var("HOWDAH_HTACCESS_CASES").ok().map_or(60, |n| n.parse().unwrap())
 }
 
 fn setup(setup: Setup) -> Setup {
@@ -234,7 +234,6 @@ fn allow_complaints(setup: Setup) -> Setup {
 }
 
 #[test]
-#[ignore = "it finds differences that are not settled yet: `make fuzz` runs it"]
 fn generated_files_are_answered_as_apache_answers_them() {
     run(Mode::Classic, setup, |site| {
         let Some(apache) = Apache::start(&[("localhost", &site.place().root)]) else {
