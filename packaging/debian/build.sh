@@ -15,7 +15,7 @@ out=${OUT:-target/debian}
 built=${BUILT:-target/dist}
 arch=$(dpkg --print-architecture)
 debian=packaging/debian
-# A version of its own for each Debian, since the libraries differ: 0.1.0-1~deb12.
+# A separate version for each Debian, since the libraries differ: 0.1.0-1~deb12.
 release=$(. /etc/os-release && echo "${VERSION_ID:-0}")
 version=${VERSION:-$("$built/howdah" --version | cut -d' ' -f2)-1~deb$release}
 work=$(mktemp -d)

@@ -11,10 +11,10 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Maximum number of findings by area. An area that is not listed has none.
 const LIMITS: &[(&str, usize)] = &[
-    (".", 88),
+    (".", 87),
     ("crates/budget", 1),
     ("crates/cli", 2),
-    ("crates/config", 9),
+    ("crates/config", 2),
     ("crates/doctor", 8),
     ("crates/htaccess", 1),
     ("crates/observe", 1),
@@ -26,10 +26,10 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/transport", 1),
     ("docs/guide", 3),
     ("docs/internals", 95),
-    ("docs/reference", 7),
+    ("docs/reference", 4),
     ("lab", 384),
     ("php", 61),
-    ("tests", 542),
+    ("tests", 527),
 ];
 
 /// Comments that begin with one of these, and are not questions, have no main clause.

@@ -42,7 +42,7 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
             source.object("listen", format!("{addr} is named twice"));
         }
         if settings.admin.place() == addr.place() && !any_port {
-            source.object("admin", format!("{addr} is an address of `listen` too; give it an address of its own"));
+            source.object("admin", format!("{addr} is an address of `listen` too; give it a separate address"));
         }
     }
 }

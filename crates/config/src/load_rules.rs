@@ -24,11 +24,11 @@ pub(crate) struct Written<'a> {
     pub(crate) section: &'a str,
 }
 
-/// What the rules of all sites have one list of.
+/// Lists shared by the rules of all sites.
 pub(crate) struct Gathered {
     /// The sections, and the addresses that stand in a rule.
     pub(crate) proxies: Vec<ProxySettings>,
-    /// How many routes have a share.
+    /// Number of routes with a share.
     pub(crate) shares: u16,
 }
 

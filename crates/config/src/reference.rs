@@ -74,11 +74,11 @@ pub fn settings_page() -> String {
     );
     rows(&mut page, ProxySettings::ROWS);
     page.push_str(
-        "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
+        "## `[[site]]`\n\nA site for some hosts. Besides these keys it may have `root`, `index`, `front_controller`, \
          `server_name`, `app`, `htaccess`, `htaccess_unknown` and `root_links`, its own `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
          `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
          and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
-         level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
+         level. In a separate file (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
          [\"shop.example\", \"www.shop.example\"]\nroot = \"/srv/shop/public\"\n\n[site.pool]\nuser = \"shop\"\n```\n\n",
     );
     rows(&mut page, SiteKeys::ROWS);
@@ -210,7 +210,7 @@ pub fn example_file() -> String {
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
          #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there\n\
-         #[[rule]]\n#path = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in files of their own (see `sites`):\n\
+         #[[rule]]\n#path = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in separate files (see `sites`):\n\
          # [[site]]\n# hosts = [\"shop.example\", \"*.shop.example\"]\n# root = \"/srv/shop/public\"\n# [site.pool]\n# user = \"shop\"\n",
     );
     page

@@ -145,7 +145,7 @@ settings! {
         sites: Vec<SiteSettings> = Vec::new();
         /// The files with sites that were read.
         site_files: Vec<PathBuf> = Vec::new();
-        /// What is done with which requests, in the order written.
+        /// Rules, in the order written.
         rules: SiteRules = SiteRules::default();
         /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
         proxies: Vec<ProxySettings> = Vec::new();

@@ -95,7 +95,7 @@ pub struct SiteSettings {
     pub htaccess: bool,
     /// Treatment of one with an unknown directive.
     pub htaccess_unknown: UnknownDirective,
-    /// What is done with which requests: its own rules, or those of the top level if it has none.
+    /// Rules: its own, or those of the top level if it has none.
     pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.
     pub http: HttpSettings,

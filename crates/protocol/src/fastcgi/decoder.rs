@@ -147,7 +147,7 @@ impl Decoder {
                 input.advance(taken);
                 continue;
             }
-            // Another protocol is told apart by its first byte.
+            // Another protocol is recognized by its first byte.
             if input.first().is_some_and(|version| *version != record::VERSION) {
                 return Err(Malformed::Version);
             }
