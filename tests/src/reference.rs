@@ -57,7 +57,7 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
         .map(|(key, (_, value))| format!("{} = {value}\n", fpm_name(key)))
         .collect();
     format!(
-        "[global]\nerror_log = {run}/fpm.log\ndaemonize = no\n[www]\n{user}listen = {run}/fpm.sock\nlisten.backlog = 511\n\
+        "[global]\nerror_log = {run}/fpm.log\ndaemonize = no\n[www]\n{user}listen = {run}/fpm.sock\nlisten.backlog = 511\nlisten.mode = 0666\n\
          pm = static\npm.max_children = {}\ncatch_workers_output = yes\n{pages}{env}",
         setup.workers
     )
@@ -71,7 +71,7 @@ fn fpm_name(key: &str) -> &str {
 }
 
 fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> String {
-    let keep = if keeps { ("keepalive 8;", "fastcgi_keep_conn on;") } else { ("", "") };
+    let keep = if keeps { ("keepalive 1;", "fastcgi_keep_conn on;") } else { ("", "") };
     let run = place.run.display();
     let root = place.root.display();
     let user = if as_root() { "user root;" } else { "" };

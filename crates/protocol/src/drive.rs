@@ -133,7 +133,7 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
 
 /// Serves a connection of a web server that speaks FastCGI.
 pub(crate) async fn drive_fastcgi<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket) {
-    if !fastcgi::may_connect(&connection) {
+    if !fastcgi::may_connect(&connection.peer) {
         let peer = &*connection.peer.addr_text;
         tracing::warn!(
             target: "howdah::conn", peer,

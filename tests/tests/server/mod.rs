@@ -22,6 +22,7 @@ mod early_hints;
 mod environment;
 mod error_page_in_browser;
 mod fastcgi;
+mod fastcgi_fronts;
 mod few_descriptors;
 mod found;
 mod half_closed_clients;

@@ -16,6 +16,7 @@ use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Request, RequestBody, Response, StandardError, report_rejected};
 use crate::multiplexed::Outgoing;
 use crate::params::Params;
+use crate::peer::Peer;
 use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::Verdict;
@@ -36,8 +37,7 @@ const AHEAD: usize = 64 * 1024;
 
 /// Returns `true` if a web server at this address may connect, as it chooses the script that is run: this machine, and
 /// `http.trusted_proxies`, which stands for PHP-FPM's `listen.allowed_clients`.
-pub(crate) fn may_connect(connection: &Connection) -> bool {
-    let peer = &connection.peer;
+pub(crate) fn may_connect(peer: &Peer) -> bool {
     peer.trusted || peer.addr.is_none_or(|addr| addr.is_loopback())
 }
 
@@ -222,4 +222,27 @@ async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
         poll_fn(|cx| lock(io).poll_linger(cx)).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn web_servers_of_other_machines_are_refused_unless_they_are_trusted() {
+        let peer = |address: &str, trusted| {
+            may_connect(&Peer::tcp(address.parse().unwrap(), ([10, 0, 0, 5], 9000).into(), |_| trusted))
+        };
+        assert!(may_connect(&Peer::unix(Path::new("/run/s"), |_| false)));
+        for (address, trusted, may) in [
+            ("127.0.0.1:5000", false, true),
+            ("[::1]:5000", false, true),
+            ("[::ffff:127.0.0.1]:5000", false, true),
+            ("10.0.0.4:5000", false, false),
+            ("10.0.0.4:5000", true, true),
+        ] {
+            assert_eq!(peer(address, trusted), may, "{address} {trusted}");
+        }
+    }
 }

@@ -1,0 +1,95 @@
+//! Web servers other than nginx that send requests for scripts over FastCGI.
+
+use crate::client::{Conn, Target};
+use crate::process::{PATIENCE, eventually, signal, wait_for_exit};
+use crate::site::Port;
+use rustix::process::Signal;
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+const APACHE: [&str; 7] = ["mpm_event", "authz_core", "dir", "mime", "rewrite", "proxy", "proxy_fcgi"];
+
+/// A running web server; it ends with this.
+pub struct Front {
+    process: Child,
+    port: Port,
+    _directory: TempDir,
+}
+
+impl Front {
+    /// Apache with mod_proxy_fcgi, before what listens on a socket. `/pretty/…` is rewritten to `/dump.php/…`.
+    #[must_use]
+    pub fn apache(root: &Path, socket: &Path) -> Self {
+        let modules: String =
+            APACHE.map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")).concat();
+        let user = if rustix::process::geteuid().is_root() { "User www-data\nGroup www-data" } else { "" };
+        let (root, socket) = (root.display(), socket.display());
+        Self::start("/usr/sbin/apache2", &["-D", "FOREGROUND", "-f"], |dir, port| {
+            let dir = dir.display();
+            format!(
+                "ServerRoot {dir}\nDefaultRuntimeDir {dir}\nPidFile {dir}/pid\nErrorLog {dir}/error.log\n{modules}{user}\n\
+                 ServerName localhost\nListen 127.0.0.1:{port}\nTypesConfig /etc/mime.types\nDocumentRoot {root}\n\
+                 <Directory {root}>\nRequire all granted\nRewriteEngine on\n\
+                 RewriteRule ^pretty/(.*)$ dump.php/$1 [L]\n</Directory>\n\
+                 <FilesMatch \"\\.php$\">\nSetHandler \"proxy:unix:{socket}|fcgi://localhost\"\n</FilesMatch>\n"
+            )
+        })
+    }
+
+    /// HAProxy with a `fcgi-app`, which keeps connections.
+    #[must_use]
+    pub fn haproxy(root: &Path, socket: &Path) -> Self {
+        let (root, socket) = (root.display(), socket.display());
+        Self::start("/usr/sbin/haproxy", &["-db", "-f"], |_, port| {
+            format!(
+                "defaults\n mode http\n timeout connect 10s\n timeout client 60s\n timeout server 60s\n\
+                 fcgi-app php\n docroot {root}\n index dump.php\n path-info ^(/.+\\.php)(/.*)?$\n\
+                 frontend f\n bind 127.0.0.1:{port}\n default_backend php\n\
+                 backend php\n use-fcgi-app php\n server s {socket} proto fcgi\n"
+            )
+        })
+    }
+
+    fn start(program: &str, arguments: &[&str], configuration: impl FnOnce(&Path, u16) -> String) -> Self {
+        let directory = tempfile::Builder::new().prefix("howdah-front-").tempdir().unwrap_or_else(|e| panic!("{e}"));
+        let port = Port::hold();
+        let file = directory.path().join("front.conf");
+        fs::write(&file, configuration(directory.path(), port.number)).unwrap_or_else(|e| panic!("{e}"));
+        let output = fs::File::create(directory.path().join("output")).unwrap_or_else(|e| panic!("{e}"));
+        let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--", program]).args(arguments).arg(&file).env_remove("APACHE_RUN_DIR");
+        let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
+        let process = process.unwrap_or_else(|e| panic!("cannot start {program}: {e}"));
+        let front = Self { process, port, _directory: directory };
+        let listens = eventually(PATIENCE, || TcpStream::connect(("127.0.0.1", front.port.number)).is_ok());
+        let said = fs::read_to_string(file.with_file_name("output")).unwrap_or_default();
+        assert!(listens, "{program} does not listen: {said}");
+        front
+    }
+
+    /// Its port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.number
+    }
+
+    /// A new connection.
+    #[must_use]
+    pub fn conn(&self) -> Conn {
+        Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        signal(self.process.id(), Signal::TERM);
+        if wait_for_exit(&mut self.process, PATIENCE).is_none() {
+            signal(self.process.id(), Signal::KILL);
+            let _ = self.process.wait();
+        }
+    }
+}
