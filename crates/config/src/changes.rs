@@ -14,14 +14,10 @@ use std::fmt;
 /// Settings of the server's process that it reads at its start alone.
 const OF_THE_PROCESS: &[&str] = &[
     "admin",
-    "admin_mode",
     "admin_group",
-    "admin_remote",
     "admin_hosts",
     "admin_token",
     "dashboard_orders",
-    "listen_mode",
-    "listen_owner",
     "listen_group",
     "user",
     "allow_root",
@@ -242,7 +238,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
             ("pool", site.pool.show()),
             ("index", site.index.show()),
             ("front_controller", site.front_controller.show()),
-            ("recipe", site.recipe.show()),
+            ("app", site.app.show()),
             ("server_name", site.server_name.show()),
             ("htaccess", site.htaccess.show()),
             ("htaccess_unknown", site.htaccess_unknown.show()),
@@ -281,14 +277,10 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     }
     keep! {
         "admin" admin;
-        "admin_mode" admin_mode;
         "admin_group" admin_group;
-        "admin_remote" admin_remote;
         "admin_hosts" admin_hosts;
         "admin_token" admin_token;
         "dashboard_orders" dashboard_orders;
-        "listen_mode" listen_mode;
-        "listen_owner" listen_owner;
         "listen_group" listen_group;
         "user" user;
         "allow_root" allow_root;

@@ -57,7 +57,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             source.object(&name("mode"), message);
         }
         (Mode::Snapshot, None, None) => {
-            let message = "mode \"snapshot\" needs a script or a boot file; for example: boot = \"boot.php\"";
+            let message = "mode \"snapshot\" needs a script, a boot file or an `app` that the server can boot; for example: boot = \"boot.php\"";
             source.object(&name("mode"), message.to_owned());
         }
         _ => {}
@@ -203,8 +203,7 @@ fn http(settings: &Settings, source: &mut Source<'_>) {
     let http = &settings.http;
     for (key, value) in [
         ("header_timeout", http.header_timeout),
-        ("body_timeout", http.body_timeout),
-        ("write_timeout", http.write_timeout),
+        ("client_timeout", http.client_timeout),
         ("idle_timeout", http.idle_timeout),
     ] {
         not_zero(source, &format!("http.{key}"), value);

@@ -60,23 +60,18 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if !acme.redis.as_ref().is_none_or(is_redis) {
         source.object("acme.redis", "is no address such as \"redis://:password@10.0.0.5:6379/0\"".to_owned());
     }
-    if let Some(file) = &acme.redis_ca_file
-        && !file.is_file()
-    {
-        source.object("acme.redis_ca_file", format!("there is no file {}", file.display()));
-    }
     if let Some(url) = &acme.on_demand
         && !(url.starts_with("http://") || url.starts_with("https://"))
     {
         source.object("acme.on_demand", format!("\"{url}\" is no address such as \"http://127.0.0.1:9000/allowed\""));
     }
-    if acme.eab_kid.is_some() != acme.eab_key.is_some() {
-        source.object("acme.eab_kid", "goes with `acme.eab_key`: the authority gives you both".to_owned());
-    }
-    let is_base64url =
-        |key: &Secret| key.expose().bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
-    if !acme.eab_key.as_ref().is_none_or(is_base64url) {
-        source.object("acme.eab_key", "is not base64url (letters, digits, - and _)".to_owned());
+    let is_pair = |pair: &Secret| {
+        let is_base64url =
+            |key: &str| key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
+        pair.expose().rsplit_once(':').is_some_and(|(id, key)| !id.is_empty() && !key.is_empty() && is_base64url(key))
+    };
+    if !acme.eab.as_ref().is_none_or(is_pair) {
+        source.object("acme.eab", "is no \"KEY_ID:KEY\" with a key in base64url (letters, digits, - and _)".to_owned());
     }
     if let Some(email) = &acme.email
         && (!email.contains('@') || email.contains([' ', ',', '<', '>']) || email.starts_with("mailto:"))

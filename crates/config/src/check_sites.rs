@@ -106,7 +106,6 @@ fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     }
     pools(settings, site, source);
     fields(site, source);
-    media_types(site, source);
     tls(settings, site, source);
     handed_over(site, source);
 }
@@ -162,13 +161,6 @@ fn fields(site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
-fn media_types(site: &SiteSettings, source: &mut Source<'_>) {
-    if let Some(media) = site.compression.types.iter().find(|media| !is_media_type(media)) {
-        let message = format!("\"{media}\" is not a media type, such as \"text/css\" or \"text/*\"");
-        site.object("compression.types", message, source);
-    }
-}
-
 /// Directories of files that only scripts may give out.
 fn handed_over(site: &SiteSettings, source: &mut Source<'_>) {
     let files = &site.static_files;
@@ -195,11 +187,6 @@ fn private_directory(site: &SiteSettings, key: &str, directory: &Path, source: &
         let message = format!("{} and the root overlap: clients could ask for its files", directory.display());
         site.object(key, message, source);
     }
-}
-
-fn is_media_type(text: &str) -> bool {
-    let fits = |byte: u8| (b' '..=b'~').contains(&byte);
-    text.split_once('/').is_some_and(|(kind, sub)| !kind.is_empty() && !sub.is_empty()) && text.bytes().all(fits)
 }
 
 /// Each host is in one site, or a request for it could mean two.

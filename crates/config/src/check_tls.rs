@@ -49,18 +49,4 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         }
         _ => {}
     }
-    if let Some(hsts) = &tls.hsts
-        && !is_hsts(hsts)
-    {
-        let message = format!("\"{hsts}\" must begin with \"max-age=SECONDS\", for example \"max-age=31536000\"");
-        source.object("tls.hsts", message);
-    }
-}
-
-/// RFC 6797 6.1, with the required directive first.
-fn is_hsts(value: &str) -> bool {
-    let first = value.split(';').next().unwrap_or_default().trim();
-    let seconds = first.to_ascii_lowercase().strip_prefix("max-age=").map(|age| age.trim_matches('"').to_owned());
-    seconds.is_some_and(|age| !age.is_empty() && age.bytes().all(|byte| byte.is_ascii_digit()))
-        && value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }

@@ -39,11 +39,11 @@ pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if let ListenAddr::Tcp(addr) = settings.admin
         && !addr.ip().to_canonical().is_loopback()
-        && !settings.admin_remote
+        && settings.admin_token.is_none()
     {
         let message = format!(
-            "other machines can reach {addr}, and could stop the server; take 127.0.0.1 or a Unix socket, or set \
-             admin_remote = true and an admin_token"
+            "other machines can reach {addr}, and could stop the server; take 127.0.0.1 or a Unix socket, or set an \
+             admin_token"
         );
         source.object("admin", message);
     }
@@ -55,10 +55,6 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         if let Some(Err(message)) = group.as_deref().map(find_group) {
             source.object(key, message);
         }
-    }
-    if let Some(Err(message)) = settings.listen_owner.as_deref().map(|owner| Account::find(&format!("{owner}:0"), &[]))
-    {
-        source.object("listen_owner", message);
     }
     server(settings, uid, source);
     for pool in &settings.pools {

@@ -3,12 +3,10 @@
 
 use howdah_detect::Application;
 
+use crate::app_choice::AppChoice;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, Settings};
 use crate::source::Source;
-
-/// `app` where no application is to be looked for.
-pub(crate) const NONE: &str = "none";
 
 /// The application in the directory that is named, or in the current one.
 pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
@@ -19,7 +17,7 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     let settings = Settings::read(source);
     // They are reported when the settings are read for good.
     source.errors.truncate(errors);
-    if settings.app.as_deref() == Some(NONE) {
+    if settings.app != AppChoice::Auto {
         return None;
     }
     let dir = if source.origins.of("root") == Origin::Default { &source.around.current_dir } else { &settings.root };
@@ -35,9 +33,9 @@ pub(crate) fn take(found: &Application, settings: &mut Settings, source: &mut So
     }
     let is_said = |name: &str| source.origins.of(name) != Origin::Default;
     let has_script = settings.pools.iter().any(|pool| pool.name == DEFAULT_POOL && pool.script.is_some());
-    let is_free = settings.app.is_none() && !is_said("front_controller") && !settings.htaccess && !has_script;
+    let is_free = settings.app == AppChoice::Auto && !is_said("front_controller") && !settings.htaccess && !has_script;
     if let Some(app) = found.kind.app.filter(|_| is_free) {
-        settings.app = Some(app.to_owned());
+        settings.app = AppChoice::Named(app.to_owned());
         source.origins.set("app".to_owned(), title());
     }
 }

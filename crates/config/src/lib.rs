@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod admin_address;
+mod app_choice;
 mod booted;
 mod changes;
 mod check;
@@ -73,6 +74,7 @@ mod warnings_of_sites;
 pub use account::{Account, find_group, user_name};
 pub use address::{ListenAddr, SocketPlace, TrustedProxy};
 pub use admin_address::{AdminAddress, find_admin};
+pub use app_choice::AppChoice;
 pub use booted::Booted;
 pub use changes::{Change, changes};
 pub use choice::{

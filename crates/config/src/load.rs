@@ -141,13 +141,12 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         telemetry: TelemetrySettings::read(source),
         ..Settings::read(source)
     };
-    settings.app = settings.app.filter(|app| app != detected::NONE);
     if let Some(found) = found {
         detected::take(found, &mut settings, source);
     }
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
     settings.rules =
-        load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered).unwrap_or_default();
+        load_rules::read(source, written, settings.app.name(), &settings.pools, &mut gathered).unwrap_or_default();
     settings.sites = load_sites::read_sites(source, &sites, &settings, &mut gathered);
     settings.proxies = gathered.proxies;
     settings

@@ -203,7 +203,6 @@ fn read_site<'a>(
         hosts: keys.hosts,
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
         app: source.take_over(own_row("app"), &top.app),
-        recipe: source.take_over(own_row("recipe"), &top.recipe),
         server_name: source.take_over(own_row("server_name"), &top.server_name),
         root: source.take_over(own_row("root"), &top.root),
         root_links: source.take_over(own_row("root_links"), &top.root_links),
@@ -215,9 +214,9 @@ fn read_site<'a>(
         name,
         ..top.top_level_site()
     });
-    let app = find(site.entries, "app").and(found.app.clone());
+    let app = find(site.entries, "app").and(found.app.name());
     let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
-    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools, gathered) {
+    if let Some(rules) = load_rules::read(source, written, app, &top.pools, gathered) {
         found.rules = rules;
     }
     let part = |key: &str| (format!("{section}.{key}"), site.section(key));

@@ -7,7 +7,6 @@ use std::path::Path;
 use clap::Command;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
-use howdah_detect::RECIPES;
 
 use crate::cli::{PROGRAM, definition, flag_rows};
 use crate::kind::Kind;
@@ -31,12 +30,12 @@ pub fn completions(shell: &str) -> Vec<u8> {
 /// check these, because the settings' own check reports a mistake in the same way wherever it stands.
 fn offered() -> Command {
     let whole = definition();
-    let recipes: Vec<&'static str> = RECIPES.iter().map(|recipe| recipe.name).collect();
+    let apps = ["auto", "none"].into_iter().chain(howdah_rules::presets::NAMES.iter().copied()).collect();
     let words = flag_rows().filter_map(|(_, row)| match row.kind {
         Kind::Choice(words) => Some((row.flag?, words.to_vec())),
         _ => None,
     });
-    let words: Vec<_> = words.chain([("recipe", recipes)]).collect();
+    let words: Vec<_> = words.chain([("app", apps)]).collect();
     let commands = whole.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| {
         let has = |flag: &str| command.get_arguments().any(|arg| arg.get_id() == flag);
         let known: Vec<_> = words.iter().filter(|(flag, _)| has(flag)).collect();

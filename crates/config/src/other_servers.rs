@@ -6,10 +6,10 @@ use std::ffi::OsString;
 /// Keys of nginx, PHP and others.
 const SETTINGS: &[(&str, &str)] = &[
     ("client_max_body_size", "[http] max_body; PHP's post_max_size alone is enough"),
-    ("client_body_timeout", "[http] body_timeout"),
+    ("client_body_timeout", "[http] client_timeout"),
     ("client_header_timeout", "[http] header_timeout"),
     ("keepalive_timeout", "[http] idle_timeout"),
-    ("send_timeout", "[http] write_timeout"),
+    ("send_timeout", "[http] client_timeout"),
     ("worker_connections", "[http] max_connections"),
     ("set_real_ip_from", "[http] trusted_proxies"),
     ("worker_processes", "threads"),
@@ -29,6 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("fastcgi_param", "[php] env"),
     ("fastcgi_read_timeout", "deadline"),
     ("proxy_pass", "a `proxy` in [[rule]]"),
+    ("recipe", "app, with mode = \"snapshot\" or \"worker\""),
     ("route", "[[rule]] with `path` for `match`"),
     ("php_value", "[php] ini"),
     ("php_flag", "[php] ini"),

@@ -2,6 +2,7 @@
 //! stays in classic mode and takes over whenever the other does not serve. Without sites, the top level is the only
 //! one.
 
+use crate::app_choice::AppChoice;
 use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks};
 use crate::code_files::code_patterns;
@@ -20,10 +21,7 @@ const FIRST_WORKERS: usize = 2;
 const FIRST_PATH: &str = "/";
 /// One of so many responses is compared with classic mode's if the recipe was not asked for.
 const COMPARED: u32 = 1000;
-/// The value that switches recipes off.
-const NONE: &str = "none";
-
-/// Adds a pool for each site that names a recipe, or whose application was found and has one.
+/// Adds a pool for each site whose application has a recipe, if `mode` asks for it or the application was found.
 pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: &mut Source<'_>) {
     let sites = settings.all_sites();
     let booted: Vec<_> = sites.iter().map(|site| boot(settings, site, found, source)).collect();
@@ -33,10 +31,7 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
         settings.pools.push(pool.clone());
         match settings.sites.get_mut(at) {
             Some(site) => site.booted = Some(booted.clone()),
-            None => {
-                settings.recipe = Some(booted.recipe.name.to_owned());
-                settings.booted = Some(booted.clone());
-            }
+            None => settings.booted = Some(booted.clone()),
         }
         if let Some(pool) = settings.pools.iter_mut().find(|pool| pool.name == site.pool) {
             stand_back(pool);
@@ -61,44 +56,26 @@ fn boot(
     source: &mut Source<'_>,
 ) -> Option<(Booted, PoolSettings)> {
     let behind = settings.pool(&site.pool)?;
-    let mode = match behind.mode {
-        Mode::Classic if !is_said(behind, "mode", source) => Mode::Snapshot,
-        other => other,
-    };
-    let said = site.recipe.as_deref().filter(|said| *said != NONE);
-    // An explicit mode counts more.
-    if mode == Mode::Classic || (said.is_none() && site.recipe.is_some()) {
-        return None;
-    }
-    let recipe = match said {
-        Some(name) => Recipe::named(name).ok_or_else(|| {
-            let names = Recipe::names();
-            format!("there is no recipe {name}; there are {names} and {NONE}")
-        }),
-        None => Ok(found.and_then(Application::recipe)?),
+    let has_script = behind.script.is_some() || behind.boot.is_some();
+    let is_asked_for = is_said(behind, "mode", source);
+    let (mode, recipe) = match behind.mode {
+        _ if site.app == AppChoice::None || has_script => return None,
+        mode @ (Mode::Snapshot | Mode::Worker) => (mode, named(site, found)?),
+        Mode::Classic if !is_asked_for => (Mode::Snapshot, found.and_then(Application::recipe)?),
+        _ => return None,
     };
     let name = |recipe: &Recipe| match settings.sites.is_empty() {
         true => recipe.name.to_owned(),
         false => format!("{}.{}", site.name, recipe.name),
     };
-    let fits = |recipe: &'static Recipe| match obstacle(settings, site, behind, (recipe, &name(recipe)), mode, source) {
-        Some(why) => Err(why),
-        None => Ok(recipe),
-    };
-    let recipe = match recipe.and_then(fits) {
-        Ok(recipe) => recipe,
-        Err(why) => {
-            if said.is_some() {
-                site.object("recipe", why, source);
-            }
-            return None;
+    if let Some(why) = obstacle(settings, site, (recipe, &name(recipe)), mode, source) {
+        if is_asked_for {
+            site.object("app", why, source);
         }
-    };
-    let pool = pool(site, behind, recipe, mode, said.is_some(), source);
-    let pool = PoolSettings { name: name(recipe), ..pool };
-    if let Some(found) = found.filter(|_| said.is_none()) {
-        source.origins.set("recipe".to_owned(), Origin::Found(found.title()));
+        return None;
     }
+    let pool = pool(site, behind, recipe, mode, is_asked_for, source);
+    let pool = PoolSettings { name: name(recipe), ..pool };
     let host = match &site.hosts[..] {
         [HostPattern::Exact(host)] if recipe.for_one_host => Some(host),
         _ => None,
@@ -168,22 +145,25 @@ fn watched(recipe: &Recipe, root: &Path, front: &Path) -> Vec<String> {
     patterns
 }
 
+/// The recipe of a site's application.
+fn named(site: &SiteSettings, found: Option<&Application>) -> Option<&'static Recipe> {
+    match site.app.name() {
+        Some(name) => Recipe::named(name),
+        None => found?.kind.recipe,
+    }
+}
+
 /// Why the recipe cannot boot this site's application.
 fn obstacle(
     settings: &Settings,
     site: &SiteSettings,
-    behind: &PoolSettings,
     (recipe, pool): (&Recipe, &str),
     mode: Mode,
     source: &Source<'_>,
 ) -> Option<String> {
     let Recipe { name, script, .. } = recipe;
     let front = site.front_controller.as_deref().filter(|_| site.says("front_controller", source));
-    if behind.script.is_some() || behind.boot.is_some() {
-        Some("a recipe boots the front controller: leave out `script` and `boot`, or the recipe".to_owned())
-    } else if !matches!(mode, Mode::Classic | Mode::Snapshot | Mode::Worker) {
-        Some(format!("recipes are for the modes snapshot and worker, and `mode` is {mode}"))
-    } else if mode == Mode::Worker && !recipe.in_worker_mode {
+    if mode == Mode::Worker && !recipe.in_worker_mode {
         Some(format!("the recipe {name} is for mode snapshot, and `mode` is worker"))
     } else if site.root_links == RootLinks::Request {
         Some("a recipe needs to know where its application lies: root_links = \"reload\"".to_owned())

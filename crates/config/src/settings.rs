@@ -9,6 +9,7 @@ use howdah_budget::machine;
 use howdah_rules::Share;
 
 use crate::address::ListenAddr;
+use crate::app_choice::AppChoice;
 use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks, ServerUser, UnknownDirective};
 use crate::log_target::LogTarget;
@@ -49,14 +50,10 @@ settings! {
         /// Anyone who can connect to it can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
-        /// Permissions of the admin socket, in octal. Its owner is the user that starts the server.
+        /// Group that may use the admin socket too; `""` for its owner alone, which is the user that starts the server.
         ///
-        /// Scripts of the server are refused whatever the permissions are.
-        admin_mode: FileMode = r#""0600""# example(r#""0660""#);
-        /// Group of the admin socket; `""` for its owner's.
+        /// Scripts of the server are refused even so.
         admin_group: Option<String> = r#""""# example(r#""adm""#);
-        /// Allow an `admin` address that other machines can reach.
-        admin_remote: bool = "false" example("true");
         /// Additional host names that the admin endpoint responds to, besides its address and `localhost`.
         admin_hosts: Vec<String> = "[]" example(r#"["web1.internal"]"#);
         /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
@@ -66,10 +63,6 @@ settings! {
         /// Let the dashboard (`/dashboard` on an `admin` address) restart pools, drain workers and restore demoted
         /// routes. Otherwise it is read-only.
         dashboard_orders: bool = "false" example("true");
-        /// Permissions of Unix sockets in `listen`, in octal.
-        listen_mode: FileMode = r#""0660""# example(r#""0666""#);
-        /// Owner of Unix sockets in `listen`; `""` for the server's user.
-        listen_owner: Option<String> = r#""""# example(r#""www-data""#);
         /// Group of Unix sockets in `listen`; `""` for the server's. A proxy in front must belong to it.
         listen_group: Option<String> = r#""""# example(r#""www-data""#);
         /// User that a server started as root switches to, once it listens and its logs are open, or `USER:GROUP`; `""` for
@@ -96,22 +89,19 @@ settings! {
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// Script under the root that runs if no file matches the path; `""` for none (404).
         front_controller: Option<String> = r#""index.php""# example(r#""app.php""#);
-        /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
-        /// visitors upload to, its front controller. Without a `howdah.toml` the server looks for a known one in the directory
-        /// (`howdah init --list`) and takes its document root and rules; it reads files and runs none. `"none"` disables that.
+        /// Application that is served: `auto` looks for a known one in the directory if there is no `howdah.toml`; `none`
+        /// for no application; or its name, such as `wordpress`.
+        ///
+        /// Its rules come before those of `[[rule]]`: what is private, where visitors upload to, its front controller. With
+        /// `mode` snapshot or worker and no `script` or `boot`, the server boots `symfony`, `laravel` and `wordpress`
+        /// (snapshot only) once for many requests. The front controller then runs in a pool named after the application, in
+        /// a site `SITE.APP`. Other scripts, and the front controller while that pool does not serve, run in classic mode. An
+        /// application that `auto` has found boots in mode snapshot if `mode` is not set.
         ///
         /// One of `adminer`, `bedrock`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`,
         /// `nextcloud`, `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`,
         /// `symfony`, `wordpress`.
-        app: Option<String> = r#""""# example(r#""wordpress""#);
-        /// The recipe that boots the application in `root` once for many requests, in `mode` snapshot (the default then) or
-        /// worker: `symfony`, `laravel`, `wordpress` (snapshot only), or `none`. Its front controller runs in a pool named after
-        /// the recipe, in a site `SITE.RECIPE`. All other scripts, and the front controller whenever that pool does not serve,
-        /// run in classic mode.
-        ///
-        /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
-        /// script is said.
-        recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
+        app: AppChoice = r#""auto""# flag("app") example(r#""wordpress""#);
         /// `SERVER_NAME` for scripts, whatever host was requested; `""` for the requested host.
         ///
         /// Applications build URLs from it, for example in password reset mails.

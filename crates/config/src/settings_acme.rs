@@ -18,15 +18,13 @@ settings! {
         ///
         /// By setting names you accept the authority's terms of service.
         directory: String = r#""production""# example(r#""https://ca.internal/acme/directory""#);
-        /// Additional CA certificates to verify the authority's server with, in PEM: for an authority in your own
+        /// Additional CA certificates to verify the authority's server and `redis` with, in PEM: for servers in your own
         /// network.
         ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
         /// E-mail address for the authority's notices; only some authorities require one.
         email: Option<String> = r#""""# example(r#""admin@example.org""#);
-        /// External account binding: identifier of the key from the authority.
-        eab_kid: Option<String> = r#""""# example(r#""kid-1""#);
-        /// External account binding: the key (base64url). Prefer the environment variable.
-        eab_key: Option<Secret> = r#""""# example(r#""zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W""#);
+        /// External account binding, `KEY_ID:KEY`, as the authority gave you both. Prefer the environment variable.
+        eab: Option<Secret> = r#""""# example(r#""kid-1:zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W""#);
         /// Kind of certificate to request, as named by the authority.
         profile: Option<String> = r#""""# example(r#""shortlived""#);
         /// Ways to prove control of a name: `http-01` (port 80) or `tls-alpn-01` (port 443). After a failure the next
@@ -50,8 +48,6 @@ settings! {
         /// Anyone who can read it can impersonate your site. Prefer the environment variable for an address with a
         /// password.
         redis: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
-        /// CA certificates to verify that Redis with, in PEM, instead of the system's.
-        redis_ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
     }
     plus {}
 }

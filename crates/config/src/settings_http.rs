@@ -39,19 +39,12 @@ settings! {
     pub struct HttpSettings at "http" {
         /// Maximum time from the first byte of a request to the end of its header; then 408.
         header_timeout: Duration = r#""10s""# example(r#""5s""#);
-        /// Maximum pause between two reads of a request body; then 408.
-        body_timeout: Duration = r#""60s""# example(r#""20s""#);
-        /// Maximum time without progress while a response is written; then the connection is closed.
-        write_timeout: Duration = r#""60s""# example(r#""20s""#);
+        /// Maximum pause of a client that sends a request body (then 408) or reads a response (then the connection is closed).
+        client_timeout: Duration = r#""60s""# example(r#""20s""#);
         /// Time that a connection stays open without a request.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
         /// Maximum size of a request header, all fields together; then 431.
         max_header_bytes: ByteSize = r#""64K""# in(4096, 1048576) example(r#""16K""#);
-        /// Maximum length of a request target; then 414.
-        max_uri: ByteSize = r#""16K""# in(64, 65534) example(r#""8K""#);
-        /// Minimum speed of a client that sends a body or reads a response, in bytes per second over `body_timeout` and
-        /// `write_timeout`; 0 for none. Only time spent waiting for the client counts.
-        min_rate: ByteSize = "256" example("0");
         /// Maximum size of a request body; then 413.
         ///
         /// By default PHP limits its forms: the body of a POST with a form above `post_max_size` is read and dropped,
@@ -67,10 +60,6 @@ settings! {
         /// get 503, and workers wait for slow clients.
         spool: ByteSize = "a quarter of what is free in `temp_dir`, 16M to 64G; no more than `memory`'s default if that is memory itself"
             auto(default_spool) in(1048576, 1125899906842624) example(r#""2G""#);
-        /// Maximum size of a request body in memory; larger ones go to a temporary file.
-        body_memory: ByteSize = r#""256K""# example(r#""1M""#);
-        /// Maximum size of a response kept in memory for a slow client; the rest goes to a temporary file.
-        response_memory: ByteSize = r#""1M""# example(r#""4M""#);
         /// Directory for temporary files, which should be on a disk. They have no names, and end with the server.
         temp_dir: Option<PathBuf> = "`$TMPDIR`, else `/var/tmp` where `/tmp` is memory, else `/tmp`" auto(default_temp_dir)
             example(r#""/var/tmp/howdah""#);
@@ -95,15 +84,23 @@ settings! {
         server_header: Option<String> = r#""Howdah""# example(r#""""#);
         /// Response header with the request's id; `""` for none.
         request_id_header: Option<String> = r#""""# example(r#""X-Request-Id""#);
-        /// Path that responds with 200 while the server is alive, for any host; `""` for none.
+        /// Respond to `/livez` (200 while the server is alive) and `/readyz` (200 if the server should get requests, else 503
+        /// and the reason: it is stopping, or a pool has no worker), for any host.
         ///
-        /// For probes that cannot reach the admin address, which always has `/livez` and `/readyz`.
-        livez: Option<String> = r#""""# example(r#""/livez""#);
-        /// Path that responds with 200 if the server should get requests, else with 503 and the reason: it is stopping,
-        /// or a pool has no worker; `""` for none.
-        readyz: Option<String> = r#""""# example(r#""/readyz""#);
+        /// For probes that cannot reach the admin address, which always has both.
+        probes: bool = "false" example("true");
     }
-    plus {}
+    plus {
+        /// Maximum size of a response kept in memory for a slow client; the rest goes to a temporary file.
+        response_memory: ByteSize = ByteSize(1 << 20);
+        /// Maximum size of a request body in memory; larger ones go to a temporary file.
+        body_memory: ByteSize = ByteSize(256 << 10);
+        /// Minimum speed of a client that sends a body or reads a response, in bytes per second over `client_timeout`. Only time
+        /// spent waiting for the client counts.
+        min_rate: ByteSize = ByteSize(256);
+        /// Maximum length of a request target; then 414.
+        max_uri: ByteSize = ByteSize(16 << 10);
+    }
 }
 
 settings! {
@@ -150,18 +147,45 @@ settings! {
     }
 }
 
+/// Media types that become smaller.
+const COMPRESSIBLE: &[&str] = &[
+    "text/*",
+    "application/json",
+    "application/ld+json",
+    "application/geo+json",
+    "application/manifest+json",
+    "application/problem+json",
+    "application/vnd.api+json",
+    "application/javascript",
+    "application/x-javascript",
+    "application/xml",
+    "application/xhtml+xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/soap+xml",
+    "application/wasm",
+    "application/vnd.ms-fontobject",
+    "font/ttf",
+    "font/otf",
+    "font/collection",
+    "image/svg+xml",
+    "image/bmp",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+];
+
 settings! {
     /// Compression of responses while they are sent.
     pub struct CompressionSettings at "compression" {
         /// Compress responses.
         enabled: bool = "true" example("false");
-        /// Media types to compress; `TYPE/*` matches all of a kind.
-        types: Vec<String> = r#"["text/*", "application/json", "application/ld+json", "application/geo+json", "application/manifest+json", "application/problem+json", "application/vnd.api+json", "application/javascript", "application/x-javascript", "application/xml", "application/xhtml+xml", "application/rss+xml", "application/atom+xml", "application/soap+xml", "application/wasm", "application/vnd.ms-fontobject", "font/ttf", "font/otf", "font/collection", "image/svg+xml", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon"]"#
-            example(r#"["text/*", "application/json"]"#);
-        /// Memory for compressed bodies that may be sent again, found by their content; 0 for none.
-        cache: ByteSize = r#""16M""# example(r#""64M""#);
     }
-    plus {}
+    plus {
+        /// Media types to compress; `TYPE/*` matches all of a kind.
+        types: Vec<String> = COMPRESSIBLE.iter().map(|&media| media.to_owned()).collect();
+        /// Memory for compressed bodies that may be sent again, found by their content.
+        cache: ByteSize = ByteSize(16 << 20);
+    }
 }
 
 settings! {

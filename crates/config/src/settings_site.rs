@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::app_choice::AppChoice;
 use crate::booted::Booted;
 use crate::choice::{RootLinks, UnknownDirective};
 use crate::host::HostPattern;
@@ -30,23 +31,14 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] = &[
-    "root",
-    "root_links",
-    "index",
-    "front_controller",
-    "server_name",
-    "app",
-    "recipe",
-    "htaccess",
-    "htaccess_unknown",
-];
+pub(crate) const OWN_KEYS: &[&str] =
+    &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
-    ("http", HttpSettings::ROWS, Keys::Only(&["max_body", "body_memory", "server_header", "request_id_header"])),
+    ("http", HttpSettings::ROWS, Keys::Only(&["max_body", "server_header", "request_id_header"])),
     ("static", StaticSettings::ROWS, Keys::But(&[])),
-    ("compression", CompressionSettings::ROWS, Keys::But(&["cache"])),
+    ("compression", CompressionSettings::ROWS, Keys::But(&[])),
     ("log", LogSettings::ROWS, Keys::Only(&["access", "access_format"])),
     ("tls", TlsSettings::ROWS, Keys::Only(&["certificates", "auto"])),
 ];
@@ -76,10 +68,8 @@ pub struct SiteSettings {
     /// The name of the pool that runs its scripts where no route says otherwise.
     pub pool: String,
     /// The application whose rules it has.
-    pub app: Option<String>,
-    /// The recipe that boots its application, as written.
-    pub recipe: Option<String>,
-    /// The recipe's result.
+    pub app: AppChoice,
+    /// What boots that application once for many requests.
     pub booted: Option<Booted>,
     /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
     pub server_name: Option<String>,

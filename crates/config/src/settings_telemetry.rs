@@ -24,8 +24,6 @@ settings! {
         endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
         /// Headers of each export, such as an API key. Their values are not shown.
         headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
-        /// Additional CA certificates to verify an `https://` collector with, in PEM.
-        ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
         /// Share of traces to sample, from 0 to 1, for samplers with a ratio.
         ratio: Ratio = "1.0" example("0.05");
         /// Callers whose `traceparent` is continued: `http.trusted_proxies` (`trusted`), all (`always`) or none
@@ -33,12 +31,14 @@ settings! {
         parent: ParentTrust = r#""trusted""# example(r#""always""#);
         /// Name of this service.
         service_name: String = r#""howdah""# example(r#""shop""#);
-        /// Additional resource attributes.
-        attributes: BTreeMap<String, String> = "{}" example(r#"{ "deployment.environment.name" = "production" }"#);
         /// Include a request's query in its span. Queries may contain private data.
         query: bool = "false" example("true");
     }
     plus {
+        /// Attributes of the resource: `OTEL_RESOURCE_ATTRIBUTES`.
+        attributes: BTreeMap<String, String> = BTreeMap::new();
+        /// Additional CA certificates to verify the collector with: `OTEL_EXPORTER_OTLP_CERTIFICATE`.
+        ca_file: Option<PathBuf> = None;
         /// Append nothing to the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
         exact_endpoint: bool = false;
         /// Which requests are sampled: `OTEL_TRACES_SAMPLER`.

@@ -35,10 +35,6 @@ settings! {
         /// Redirect requests without TLS: 301 for GET and HEAD, 308 for other methods. `/.well-known/acme-challenge/`
         /// is still served.
         redirect: bool = "false" example("true");
-        /// `Strict-Transport-Security` of responses over TLS; `""` for none.
-        ///
-        /// Browsers obey it for the given time, even without a certificate: start with a short one.
-        hsts: Option<String> = r#""""# example(r#""max-age=31536000; includeSubDomains""#);
         /// Enable HTTP/3: over UDP, at the port of every `https://` address in `listen`. Responses over HTTP/1.1 and
         /// HTTP/2 advertise it by `Alt-Svc`.
         ///

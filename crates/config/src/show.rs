@@ -130,7 +130,6 @@ impl Page<'_> {
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
             ("app", site.app.show(), origin("app")),
-            ("recipe", site.recipe.show(), origin("recipe")),
             ("server_name", site.server_name.show(), origin("server_name")),
             ("htaccess", site.htaccess.show(), origin("htaccess")),
             ("htaccess_unknown", site.htaccess_unknown.show(), origin("htaccess_unknown")),

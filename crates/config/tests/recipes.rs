@@ -12,7 +12,7 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
         ("wordpress", "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}"),
         ("laravel", "vendor/composer/installed.php"),
     ] {
-        let site = Site::new(&format!("root = \"public\"\nrecipe = \"{name}\"\n"));
+        let site = Site::new(&format!("root = \"public\"\napp = \"{name}\"\nmode = \"snapshot\"\n"));
         site.write("public/index.php", "<?php");
         let Loaded { settings, .. } = site.load().unwrap();
         let booted = settings.pool(&settings.booted.as_ref().unwrap().pool).unwrap();
@@ -26,16 +26,17 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
 #[test]
 fn what_a_recipe_is_not_for_is_an_error() {
     for (text, why) in [
-        ("recipe = \"nothing\"", "there is no recipe nothing; there are symfony, laravel, wordpress and none"),
+        ("app = \"nothing\"", "there are no rules for \"nothing\""),
+        ("app = \"drupal\"\nmode = \"snapshot\"", "needs a script, a boot file or an `app` that the server can boot"),
+        ("app = \"wordpress\"\nmode = \"worker\"", "the recipe wordpress is for mode snapshot, and `mode` is worker"),
         (
-            "recipe = \"wordpress\"\nmode = \"worker\"",
-            "the recipe wordpress is for mode snapshot, and `mode` is worker",
-        ),
-        (
-            "recipe = \"symfony\"\nfront_controller = \"app.php\"",
+            "app = \"symfony\"\nmode = \"snapshot\"\nfront_controller = \"app.php\"",
             "a recipe boots index.php, and `front_controller` is another script",
         ),
-        ("recipe = \"symfony\"\n[pool.symfony]\nworkers = 1", "there is a pool of that name: symfony"),
+        (
+            "app = \"symfony\"\nmode = \"snapshot\"\n[pool.symfony]\nworkers = 1",
+            "there is a pool of that name: symfony",
+        ),
     ] {
         let errors = Site::new(text).errors().join("\n");
         assert!(errors.contains(why), "{why} is not in {errors}");
@@ -45,14 +46,15 @@ fn what_a_recipe_is_not_for_is_an_error() {
 #[test]
 fn each_site_has_its_own_recipe_and_a_pool_that_goes_ahead_of_the_sites_own() {
     let text = "
+        mode = \"snapshot\"
         [[site]]
         hosts = \"one.example\"
         root = \"public\"
-        recipe = \"wordpress\"
+        app = \"wordpress\"
         [[site]]
         hosts = [\"two.example\", \"www.two.example\"]
         root = \"public\"
-        recipe = \"wordpress\"
+        app = \"wordpress\"
         [site.pool]
         workers = 3
         warmup = [\"/news\"]
@@ -79,7 +81,8 @@ fn each_site_has_its_own_recipe_and_a_pool_that_goes_ahead_of_the_sites_own() {
 #[test]
 fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
     let text = "
-        recipe = \"symfony\"
+        app = \"symfony\"
+        mode = \"snapshot\"
         [[site]]
         hosts = \"one.example\"
         root = \"public\"
@@ -87,11 +90,12 @@ fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
         [[site]]
         hosts = \"two.example\"
         root = \"public\"
-        recipe = \"none\"";
+        app = \"none\"";
     let site = Site::new(text);
     site.write("public/index.php", "<?php");
     let errors = site.errors();
-    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[1].contains("howdah.toml:3: mode: mode \"snapshot\" needs a script"), "{errors:?}");
+    assert_eq!(errors.len(), 2, "{errors:?}");
     assert!(errors[0].contains("howdah.toml:2") && errors[0].contains("a recipe boots index.php"), "{errors:?}");
 }
 
@@ -102,8 +106,8 @@ fn a_site_alone_is_as_the_top_level_would_be() {
         hosts = \"one.example\"
         root = \"public\"
         app = \"symfony\"
-        recipe = \"symfony\"
         [site.pool]
+        mode = \"snapshot\"
         workers = 3
         [[site]]
         hosts = \"two.example\"
@@ -116,7 +120,7 @@ fn a_site_alone_is_as_the_top_level_would_be() {
     let names: Vec<&str> = loaded.settings.pools.iter().map(|pool| pool.name.as_str()).collect();
     assert_eq!(names, ["default", "one.example.symfony"]);
     let shown = loaded.show();
-    for line in ["app = \"symfony\"", "recipe = \"symfony\"", "workers = \"0-3\"", "mode = \"snapshot\""] {
+    for line in ["app = \"symfony\"", "workers = \"0-3\"", "mode = \"snapshot\""] {
         assert!(shown.contains(line) || line.starts_with("workers"), "{line}: {shown}");
     }
     assert!(!shown.contains("[[site]]") && shown.contains("workers = 3"), "{shown}");

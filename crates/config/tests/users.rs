@@ -23,7 +23,6 @@ fn root_must_say_whom_it_becomes() {
         ("user = \"nobody\"\n[pool.a]\nuser = \"no-such-user\"", "pool.a"),
         ("allow_root = true\n[php]\ngroups = [\"nogroup\"]", "says nothing without a `user`"),
         ("user = \"nobody\"\nadmin_group = \"no-such-group\"", "admin_group"),
-        ("user = \"nobody\"\nlisten_owner = \"no-such-user\"", "listen_owner"),
     ] {
         site.write("howdah.toml", text);
         let errors = site.errors().join("\n");

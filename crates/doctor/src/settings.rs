@@ -91,7 +91,9 @@ impl Settings {
     /// The script of workers in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
-        let said = self.text("recipe");
+        // Without a script of its own the server boots it in these modes.
+        let said =
+            if matches!(self.text("mode"), "snapshot" | "worker") { self.text("app") } else { Default::default() };
         let recipe = RECIPES.iter().find(|(name, _)| *name == said);
         match recipe.filter(|_| matches!(mode, Mode::Snapshot | Mode::Worker)) {
             _ if own => Boot::Own,
@@ -104,11 +106,11 @@ impl Settings {
     pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
         let mut table = self.given.clone();
         let quiet = "
-            admin_mode = '0600'\nadmin_group = ''\nadmin_token = ''\nadmin_remote = false\nadmin_hosts = []
+            admin_group = ''\nadmin_token = ''\nadmin_hosts = []
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nspare_workers = 0\nmax_requests = 0
-            recipe = 'none'\ncompare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
+            compare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.enabled = false
-            tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false\ntls.hsts = ''
+            tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
         merge(&mut table, quiet.parse().context("the doctor's settings")?);
         let mut own = Table::new();

@@ -125,7 +125,7 @@ fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<
         let _ = writeln!(text, "# Not there yet; this makes it: howdah doctor --loop {LOOP}");
     }
     let _ = match &mode.recipe {
-        Some(recipe) => writeln!(text, "recipe = {}", quoted(recipe)),
+        Some(recipe) => writeln!(text, "app = {}", quoted(recipe)),
         None => writeln!(text, "{key} = {}", quoted(&mode.script)),
     };
     if !classic_routes.is_empty() {

@@ -265,7 +265,7 @@ pub(crate) struct Patience<C> {
 }
 
 /// A client with a slow line takes one response after the other, and those behind wait for that long at most, in times of
-/// `write_timeout`.
+/// `client_timeout`.
 const TURNS: u32 = 10;
 
 impl<C: Deref<Target = Connection>> Patience<C> {

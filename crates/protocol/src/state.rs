@@ -65,7 +65,7 @@ impl Timeouts {
         Self {
             header: ms(settings.header_timeout),
             idle: ms(settings.idle_timeout),
-            write: ms(settings.write_timeout),
+            write: ms(settings.client_timeout),
             linger: 2000,
             min_rate: settings.min_rate.bytes(),
         }

@@ -20,9 +20,9 @@ fn each_condition_decides() {
         ("path = '/a/*'", &[("GET h/a/", true), ("GET h/a/b/c", true), ("GET h/a", false)]),
         ("path = ['/a', '*.bak']", &[("GET h/a", true), ("GET h/x/y.bak", true), ("GET h/b", false)]),
         ("path = '/a/*/c*.php'", &[("GET h/a/b/c1.php", true), ("GET h/a/c.php", false)]),
-        ("regex = '^/(\\d+)$'", &[("GET h/12", true), ("GET h/x", false)]),
-        ("regex = '^/(?!ok)'", &[("GET h/ok", false), ("GET h/no", true)]),
-        ("path = '/a'\nregex = '^/b'", &[("GET h/a", true), ("GET h/bc", true), ("GET h/c", false)]),
+        ("path = '~^/(\\d+)$'", &[("GET h/12", true), ("GET h/x", false)]),
+        ("path = '~^/(?!ok)'", &[("GET h/ok", false), ("GET h/no", true)]),
+        ("path = ['/a', '~^/b']", &[("GET h/a", true), ("GET h/bc", true), ("GET h/c", false)]),
         ("host = '*.example.org'", &[("GET www.EXAMPLE.org/", true), ("GET example.org/", false)]),
         ("host = ['a', '~^b\\d$']", &[("GET a/", true), ("GET b7/", true), ("GET bb/", false)]),
         ("method = ['PUT', 'DELETE']", &[("PUT h/", true), ("GET h/", false)]),
@@ -67,7 +67,7 @@ fn rewrites_are_seen_by_the_rules_behind() {
         path = "/index.php"
         headers = { X-First = "1" }
         [[rule]]
-        regex = "^/wiki/(?<title>.*)$"
+        path = "~^/wiki/(?<title>.*)$"
         rewrite = "/index.php?title=${title}"
         [[rule]]
         path = "/index.php"
@@ -133,7 +133,7 @@ fn a_loop_of_rewrites_ends_with_the_rules_name() {
 
 #[test]
 fn a_pattern_that_takes_too_long_is_an_error_and_not_a_pass() {
-    let text = "[[rule]]\nregex = '^/(?!x)(a+)+\\1$'\ndeny = true";
+    let text = "[[rule]]\npath = '~^/(?!x)(a+)+\\1$'\ndeny = true";
     cases(
         text,
         &[("GET h/aa", "403"), (&format!("GET h/{}b", "a".repeat(60)), "500 rule[0]: its pattern took too many steps")],
@@ -242,7 +242,7 @@ fn what_cannot_work_is_an_error() {
         ("path = '/a'", "does nothing"),
         ("path = 'a'\ndeny = true", "begin it with /"),
         ("path = []\ndeny = true", "empty list"),
-        ("regex = '('\ndeny = true", "regular expression: unclosed group"),
+        ("path = '~('\ndeny = true", "regular expression: unclosed group"),
         ("host = '~['\ndeny = true", "regular expression"),
         ("method = 'G T'\ndeny = true", "no method"),
         ("client = '10.0.0.300'\ndeny = true", "no address or network"),
@@ -292,8 +292,8 @@ fn many_rules_of_every_kind_are_found_by_the_index() {
             0 => format!("path = '/exact/{at}'"),
             1 => format!("path = '/prefix/{at}/*'"),
             2 => format!("path = '*.glob{at}'"),
-            3 => format!("regex = '^/regex/{at}(/|$)'"),
-            _ => format!("regex = '^/(?!x)look/{at}$'"),
+            3 => format!("path = '~^/regex/{at}(/|$)'"),
+            _ => format!("path = '~^/(?!x)look/{at}$'"),
         };
         let _ = writeln!(text, "[[rule]]\n{condition}\nenv = {{ R{at} = '' }}");
     }

@@ -36,8 +36,7 @@ keys! {
     Rule "last" "Whether no further rule is looked at once this one has matched." "true";
     Rule "restart" "Whether a `rewrite` begins again with the first rule, at most ten times." "true";
     Condition "host" "The host that was asked for, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
-    Condition "path" "The path, decoded: `*` stands for any text, slashes included." r#"["/uploads/*", "*.bak"]"#;
-    Condition "regex" "A regular expression that the decoded path must match. Its groups are `$1` or `${name}` in targets." r#""^/wiki/(?<title>.+)$""#;
+    Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
     Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
     Condition "header" "Headers, all of which must fit: a text with `*`, a regular expression behind `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;
     Condition "query" "Parts of the query, all of which must fit, in the same way." r#"{ page = "*", debug = false }"#;
@@ -90,6 +89,7 @@ keys! {
 const COUNTERPARTS: &[(&str, &str)] = &[
     ("location", "path"),
     ("match", "path"),
+    ("regex", "path"),
     ("return", "status` or `redirect"),
     ("deny_all", "deny"),
     ("auth_basic", "auth"),

@@ -88,7 +88,7 @@ fn what_was_taken_back_for_the_path_stays_so() {
 #[test]
 fn rules_for_every_path_count_only_for_what_something_has_led_to() {
     for text in
-        ["path = '/*'", "not = { path = '/hook/*' }", "regex = '^/(?!hook/)'", "path = '*'\nnot = { path = '/hook/*' }"]
+        ["path = '/*'", "not = { path = '/hook/*' }", "path = '~^/(?!hook/)'", "path = '*'\nnot = { path = '/hook/*' }"]
     {
         let rules = rules(&format!("[[rule]]\n{text}\n{USERS}\n[[rule]]\npath = '/hook/*'\nauth = false")).unwrap();
         assert_eq!(judged(&rules, "GET h/hook/x", &["/index.php"]), "-", "{text}");

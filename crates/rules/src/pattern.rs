@@ -93,7 +93,7 @@ impl PathPattern {
             Self::Exact(text) => text.to_string(),
             Self::Prefix(text) => format!("{text}*"),
             Self::Glob(glob) => glob.text(),
-            Self::Regex(regex) => regex.as_str().to_owned(),
+            Self::Regex(regex) => format!("~{}", regex.as_str()),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Conditions, as `not` has them too.
-const CONDITIONS: [&str; 9] = ["host", "path", "regex", "method", "header", "query", "client", "https", "exists"];
+const CONDITIONS: [&str; 8] = ["host", "path", "method", "header", "query", "client", "https", "exists"];
 
 /// State of reading rules.
 #[derive(Debug)]
@@ -135,13 +135,10 @@ impl Reader<'_> {
                 "host" => conditions.host = self.each(key, node, TextPattern::host),
                 "path" => {
                     let mount = self.mount.clone();
-                    let paths = self.each(key, node, |text| PathPattern::new(&below(&mount, text)));
-                    conditions.path.extend(paths);
-                }
-                "regex" => {
-                    let mount = self.mount.clone();
-                    let regexes = self.each(key, node, |text| regex_below(&mount, text));
-                    conditions.path.extend(regexes.into_iter().map(PathPattern::Regex));
+                    conditions.path = self.each(key, node, |text| match text.strip_prefix('~') {
+                        Some(regex) => regex_below(&mount, regex).map(PathPattern::Regex),
+                        None => PathPattern::new(&below(&mount, text)),
+                    });
                 }
                 "method" => {
                     conditions.method = self.each(key, node, |text| {

@@ -217,7 +217,7 @@ fn site(written: &str, htaccess: bool, front: bool) -> World {
         ("run.php", "up/z.txt"),
     ];
     let ways = "[[rule]]\npath = '/rewritten/*'\nrewrite = '/$1'\n\
-                [[rule]]\nregex = '^/tried(/.*)$'\ntry_files = ['$1', '/open.php']\n";
+                [[rule]]\npath = '~^/tried(/.*)$'\ntry_files = ['$1', '/open.php']\n";
     let rules = rules(&format!("{written}\n{ways}{written}")).unwrap();
     let world = World::new(&files, &links, |settings| {
         settings.rules = rules;

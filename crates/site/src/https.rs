@@ -14,8 +14,6 @@ use std::net::Ipv6Addr;
 pub struct Https {
     /// Clients without TLS are sent to this port.
     redirect: Option<u16>,
-    /// `Strict-Transport-Security`.
-    hsts: Option<HeaderValue>,
     /// HTTP/3 is spoken at the same ports.
     http3: bool,
 }
@@ -28,8 +26,7 @@ impl Https {
             ListenAddr::Https(addr) => Some(addr.port()),
             _ => None,
         });
-        let hsts = settings.tls.hsts.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
-        Self { redirect: port.filter(|_| settings.tls.redirect), hsts, http3: settings.tls.http3 }
+        Self { redirect: port.filter(|_| settings.tls.redirect), http3: settings.tls.http3 }
     }
 
     /// The redirect to the same address with TLS, for requests without; to the site's `server_name`, if it has one.
@@ -74,14 +71,8 @@ impl Https {
         Ok(Some(response))
     }
 
-    /// Tells a client that came with TLS to come so again (RFC 6797), and that it may come over HTTP/3 (RFC 7838). What a
-    /// script says itself stays.
-    pub(crate) fn stay(&self, head: &Head, peer: &Peer, client: &Client, response: &mut Response) {
-        if let Some(hsts) = &self.hsts
-            && client.https
-        {
-            response.headers_mut().entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| hsts.clone());
-        }
+    /// Tells a client that came with TLS that it may come over HTTP/3 (RFC 7838). A script's own header stays.
+    pub(crate) fn stay(&self, head: &Head, peer: &Peer, response: &mut Response) {
         if self.http3
             && peer.https
             && head.version < Version::HTTP_3

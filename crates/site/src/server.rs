@@ -67,8 +67,8 @@ pub struct Server {
 }
 
 fn probes(settings: &HttpSettings) -> Vec<(Box<str>, Probe)> {
-    let all = [(&settings.readyz, Probe::Ready), (&settings.livez, Probe::Alive)];
-    all.into_iter().filter_map(|(path, probe)| Some((path.as_deref()?.into(), probe))).collect()
+    let all = [("/readyz", Probe::Ready), ("/livez", Probe::Alive)];
+    all.into_iter().filter(|_| settings.probes).map(|(path, probe)| (path.into(), probe)).collect()
 }
 
 impl Server {

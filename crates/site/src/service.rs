@@ -203,7 +203,7 @@ fn complete_head(exchange: &Exchange, response: &mut Response, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
-    site.https.stay(&exchange.head, &exchange.connection.peer, &exchange.client, response);
+    site.https.stay(&exchange.head, &exchange.connection.peer, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

@@ -113,13 +113,17 @@ fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
-        let wrong = |why: &dyn std::fmt::Display| format!("`telemetry.ca_file`: {}: {why}", path.display());
+        let wrong =
+            |why: &dyn std::fmt::Display| format!("`OTEL_EXPORTER_OTLP_CERTIFICATE`: {}: {why}", path.display());
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
             roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
         }
     }
     if roots.is_empty() {
-        return Err("this system trusts no authority: install ca-certificates, or set `telemetry.ca_file`".to_owned());
+        return Err(
+            "this system trusts no authority: install ca-certificates, or set `OTEL_EXPORTER_OTLP_CERTIFICATE`"
+                .to_owned(),
+        );
     }
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
     let config = config.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;

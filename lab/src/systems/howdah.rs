@@ -187,7 +187,7 @@ impl System for Howdah {
                 "snapshot mode with the JIT: that page 150 times, because the JIT compiles what was called often, and counts anew \
                  after each restore"
                     .into(),
-                "snapshot mode, WordPress: only the setting recipe = \"wordpress\"; the server boots it to the end of its hooks init \
+                "snapshot mode, WordPress: only the settings app = \"wordpress\" and mode = \"snapshot\"; the server boots it to the end of its hooks init \
                  and wp_loaded, and each request runs index.php on that, with options, posts and the visitor read anew. A pool in \
                  classic mode stands by for everything else"
                     .into(),
@@ -287,7 +287,7 @@ impl Howdah {
         }
         let mut settings = String::new();
         if let Some(recipe) = self.recipe(site) {
-            settings.push_str(&format!("recipe = {recipe:?}\n"));
+            settings.push_str(&format!("app = {recipe:?}\nmode = \"snapshot\"\n"));
         } else if self.mode == Mode::Snapshot {
             settings.push_str(&format!("warmup = [{:?}]\n", site.path));
         }
@@ -402,7 +402,10 @@ mod tests {
         assert_eq!(howdah(Mode::Snapshot).script().lacks(&site), None);
         assert_eq!(arguments(Mode::Classic, &site), "--mode classic");
         assert_eq!(arguments(Mode::Snapshot, &site), "--config DIR/howdah.toml");
-        assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "recipe = \"wordpress\"\n");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(),
+            "app = \"wordpress\"\nmode = \"snapshot\"\n"
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn booted(database: &Database, environment: &str) -> Pair {
     });
     let settings = pair.sides[0].site.place().run.join("howdah.toml");
     let said = std::fs::read_to_string(&settings).unwrap();
-    write(&settings, &format!("recipe = \"wordpress\"\n{environment}{said}"));
+    write(&settings, &format!("app = \"wordpress\"\nmode = \"snapshot\"\n{environment}{said}"));
     pair.reload();
     pair
 }

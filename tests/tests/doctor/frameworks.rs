@@ -51,6 +51,6 @@ fn laravel_is_booted_by_its_recipe_and_the_recipe_is_advised() {
 
     let advice = &report["advice"];
     if advice["mode"] == "snapshot" {
-        assert_eq!(advice["settings"], "mode = \"snapshot\"\nrecipe = \"laravel\"\n");
+        assert_eq!(advice["settings"], "mode = \"snapshot\"\napp = \"laravel\"\n");
     }
 }

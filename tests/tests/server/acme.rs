@@ -314,8 +314,7 @@ fn an_account_is_bound_to_an_external_one() {
             ports
                 .server(setup, &authority, &names)
                 .setting("acme.challenges", "[\"http-01\"]")
-                .setting("acme.eab_kid", "\"kid-1\"")
-                .setting("acme.eab_key", &format!("{:?}", Pebble::EAB_KEY))
+                .setting("acme.eab", &format!("{:?}", format!("kid-1:{}", Pebble::EAB_KEY)))
                 .setting("acme.profile", "\"brief\"")
         },
         |site| {
@@ -331,7 +330,7 @@ fn an_account_is_bound_to_an_external_one() {
         |setup| ports.server(setup, &authority, &names).expect_log("no certificate for eab.example.org"),
         |site| {
             let one = once(site, names[0], has_failed);
-            assert!(one["last_error"].as_str().unwrap().contains("acme.eab_kid"), "{one}");
+            assert!(one["last_error"].as_str().unwrap().contains("acme.eab"), "{one}");
         },
     );
 }
@@ -369,6 +368,9 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let keys = tempfile::tempdir().unwrap();
     let own = howdah_tests::tls::certificate(keys.path(), "redis", &["localhost"]);
     let redis = Server::redis_with_password(&own, "pass/word");
+    // One file vouches for the authority and for Redis.
+    let both = [authority.ca_file(), own.cert.clone()].map(|file| std::fs::read(file).unwrap()).concat();
+    std::fs::write(authority.ca_file(), both).unwrap();
     let in_redis = |words: &[&str]| {
         let port = redis.port.to_string();
         let mut command = Command::new("redis-cli");
@@ -385,7 +387,6 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let commands = ["+get", "+set", "+del", "+eval", "+pexpire"];
     assert_eq!(in_redis(&[&user[..], &commands].concat()), "OK");
     let address = format!("\"rediss://howdah:half%40word@localhost:{}/2\"", redis.port);
-    let ca = format!("{:?}", own.cert.display().to_string());
     let names = ["one.example.org", "two.example.org", "three.example.org"];
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let other = Ports::hold();
@@ -395,7 +396,6 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
             .server_in(&state, Setup::default(), &authority, &names)
             .setting("acme.challenges", "[\"http-01\"]")
             .setting("acme.redis", &address)
-            .setting("acme.redis_ca_file", &ca)
     };
     let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     let second = Site::start(Mode::Classic, &setup(&other, &states[1]));
@@ -532,13 +532,13 @@ fn check_prints_no_secrets() {
         dir.path(),
         "admin_token = \"s3cret-1\"\n[php]\nenv = { APP_ENV = \"prod\", DB_PASSWORD = \"s3cret-2\", DATABASE_URL = \"mysql://app:s3cret-3@db/app\" }\n\
          ini = { \"session.save_path\" = \"tcp://redis:6379?auth=s3cret-4\" }\n\
-         [acme]\nnames = [\"shop.example.org\"]\nstate = \"state\"\neab_kid = \"kid\"\neab_key = \"s3cret-5\"\n\
+         [acme]\nnames = [\"shop.example.org\"]\nstate = \"state\"\neab = \"kid:s3cret-5\"\n\
          on_demand = \"http://me:s3cret-6@127.0.0.1:9000/may\"\n",
     );
     assert!(good && !said.contains("s3cret"), "{said}");
     for shown in [
         "admin_token = \"(hidden)\"",
-        "eab_key = \"(hidden)\"",
+        "eab = \"(hidden)\"",
         "APP_ENV = \"prod\"",
         "mysql://app:(hidden)@db/app",
         "on_demand = \"http://me:(hidden)@127.0.0.1:9000/may\"",

@@ -232,7 +232,7 @@ script_scenario!(
 scenario!(
     a_client_that_lets_a_byte_through_now_and_then_is_let_go,
     howdah_only = "min_rate is Howdah's",
-    |s| s.workers(1).setting("http.write_timeout", "\"2s\"").php("page.php", "echo str_repeat('x', 400000);"),
+    |s| s.workers(1).setting("http.client_timeout", "\"2s\"").php("page.php", "echo str_repeat('x', 400000);"),
     |site| {
         let mut conn = ask_without_window(site.target(), "/page.php", 2).unwrap();
         assert!(eventually(PATIENCE, || budgets(site)[0].0 > 400_000), "no answer waits");
@@ -251,8 +251,7 @@ scenario!(
     howdah_only = "min_rate is Howdah's",
     |s| s
         .workers(1)
-        .setting("http.body_timeout", "\"2s\"")
-        .setting("http.min_rate", "100")
+        .setting("http.client_timeout", "\"2s\"")
         .php("up.php", "echo strlen(file_get_contents('php://input'));"),
     |site| {
         let head = |length: usize| format!("POST /up.php HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");

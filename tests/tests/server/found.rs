@@ -193,12 +193,12 @@ fn what_is_said_counts_more_than_what_is_found() {
     let (top, dir) = project("laravel/framework", "v11.33.2");
     let app = |arguments: &[&str]| said(top.path(), &dir, arguments, "app");
     assert_eq!(app(&[]), "app = \"laravel\" # found Laravel 11.33.2");
-    assert_eq!(app(&["--set", "app=none"]), "app = \"\" # --set app");
-    assert_eq!(app(&["--set", "front_controller=other.php"]), "app = \"\" # default");
-    assert_eq!(app(&["--htaccess"]), "app = \"\" # default");
-    assert_eq!(app(&["--mode", "worker", "--script", "public/other.php"]), "app = \"\" # default");
+    assert_eq!(app(&["--set", "app=none"]), "app = \"none\" # --app");
+    assert_eq!(app(&["--set", "front_controller=other.php"]), "app = \"auto\" # default");
+    assert_eq!(app(&["--htaccess"]), "app = \"auto\" # default");
+    assert_eq!(app(&["--mode", "worker", "--script", "public/other.php"]), "app = \"auto\" # default");
     fs::write(dir.join("howdah.toml"), "workers = 1\n").unwrap();
-    assert_eq!(app(&[]), "app = \"\" # default");
+    assert_eq!(app(&[]), "app = \"auto\" # default");
 }
 
 /// WordPress in Bedrock's layout: pages from `web`, WordPress's own files in `web/wp`, uploads in `web/app`.

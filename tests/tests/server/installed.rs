@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     ("howdah top --once", 0, "default"),
     ("howdah routes", 0, ""),
     ("howdah reload", 0, "new workers serve"),
-    (AS_NOBODY, 1, "run the command as root, or see `admin_mode`"),
+    (AS_NOBODY, 1, "run the command as root, or see `admin_group`"),
     (SERVE, 1, "runs already, process"),
     // A site, then one with a pool of its own.
     ("site app.example ''", 0, ""),

@@ -10,8 +10,6 @@ script_scenario!(
     bodies_and_answers_of_any_size_pass_between_users,
     howdah_only = "users are Howdah's settings",
     |s| two_users(s)
-        .setting("http.body_memory", "\"64K\"")
-        .setting("http.response_memory", "\"64K\"")
         .php("echo.php", "echo strlen($body = file_get_contents('php://input')), ' ', $body;")
         .php("upload.php", "echo file_get_contents($_FILES['f']['tmp_name']);"),
     |site| {

@@ -45,7 +45,7 @@ fn a_request_goes_there_and_the_response_comes_back() {
 fn a_rule_hands_on_what_it_has_rewritten() {
     let upstream = Upstream::saying(HELLO);
     let rules =
-        format!("[{{ regex = \"^/app/(.*)$\", rewrite = \"/inner/$1?from=rule\", proxy = \"{}\" }}]", upstream.url());
+        format!("[{{ path = \"~^/app/(.*)$\", rewrite = \"/inner/$1?from=rule\", proxy = \"{}\" }}]", upstream.url());
     run(
         Mode::Classic,
         |s| s.workers(1).setting("rule", &rules).file("here.txt", "mine"),

@@ -208,7 +208,7 @@ fn a_client_that_makes_no_room_is_given_up_and_holds_no_memory() {
     });
     behind(
         &upstream,
-        |s| s.setting("http.write_timeout", "\"1s\""),
+        |s| s.setting("http.client_timeout", "\"1s\""),
         |site| {
             let mut talk = Talk::start(site, &["lazy", "/p/"]);
             assert_eq!(talk.line(), "200 welcome");

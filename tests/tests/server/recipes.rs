@@ -446,7 +446,7 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
 fn a_page_of_a_booted_application_that_differs_is_run_in_classic_mode() {
     need_symfony!();
     let project = Project::symfony();
-    project.write("howdah.toml", "recipe = \"symfony\"\nmode = \"worker\"\ncompare_one_in = 1\n");
+    project.write("howdah.toml", "app = \"symfony\"\nmode = \"worker\"\ncompare_one_in = 1\n");
     let served = project.serve(&[]);
     served.wait_for_mode("worker");
     // It counts its visits in a static property.
@@ -508,7 +508,7 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
     served.wait_for_mode("snapshot");
     served.finish();
     assert!(command(&["init"]).0);
-    assert!(project.read("howdah.toml").contains("recipe = \"symfony\"\nmode = \"snapshot\"\n"));
+    assert!(project.read("howdah.toml").contains("app = \"symfony\"\n"));
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     served.finish();
@@ -520,9 +520,8 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
     assert_eq!(served.get("/items/3"), (200, "item 3".to_owned()));
     served.finish();
     for (flags, what) in [
-        (["--recipe", "drupal"], "there is no recipe drupal"),
+        (["--app", "nothing"], "there are no rules for"),
         (["--set", "front_controller=other.php"], "`front_controller` is another script"),
-        (["--script", "public/index.php"], "leave out `script` and `boot`"),
     ] {
         let (done, said) = command(&[&["check"], &flags[..]].concat());
         assert!(!done && said.contains(what), "{said}");

@@ -8,11 +8,12 @@ use std::process::Command;
 
 const SETTINGS: &str = r#"
 sites = ["sites/*.toml"]
+mode = "snapshot"
 
 [[site]]
 hosts = "shop.example"
 root = "public"
-recipe = "symfony"
+app = "symfony"
 
 # The same application, and not booted.
 [[site]]
@@ -23,7 +24,7 @@ root = "public"
 const OWN_POOL: &str = r#"
 hosts = ["blog.example", "www.blog.example"]
 root = "../public"
-recipe = "symfony"
+app = "symfony"
 
 [pool]
 workers = 1
@@ -78,10 +79,13 @@ fn a_recipe_in_a_site_boots_this_site_and_no_other() {
 
 /// As with one `[[site]]` alone.
 #[test]
-fn a_recipe_of_the_top_level_is_for_the_site_that_says_none() {
+fn the_app_of_the_top_level_is_booted_for_the_site_that_says_none() {
     need_symfony!();
     let project = Project::symfony();
-    project.write("howdah.toml", "recipe = \"symfony\"\n[[site]]\nhosts = \"default\"\nroot = \"public\"\n");
+    project.write(
+        "howdah.toml",
+        "app = \"symfony\"\nmode = \"snapshot\"\n[[site]]\nhosts = \"default\"\nroot = \"public\"\n",
+    );
     let served = project.serve(&[]);
     assert!(eventually(PATIENCE, || mode(&served, "any.example") == "snapshot 1"), "{}", served.log());
     served.finish();

@@ -191,7 +191,7 @@ scenario!(
     |site| {
         let toml = site.place().run.join("howdah.toml");
         let before = fs::read_to_string(&toml).unwrap();
-        let more = "http.memory = \"77M\"\nhttp.max_uri = \"100\"\nlog.level = \"debug\"\n";
+        let more = "http.memory = \"77M\"\nhttp.probes = true\nlog.level = \"debug\"\n";
         fs::write(&toml, more.to_owned() + &before).unwrap();
         for _ in 0..2 {
             let said = reloaded(site);
@@ -201,11 +201,10 @@ scenario!(
             }
         }
         assert_ne!(status(site)["budgets"][0]["limit"], 77 << 20);
-        let long = format!("/{}", "x".repeat(200));
-        assert_eq!(of(site, "localhost", &long).0, 414);
+        assert_eq!(of(site, "localhost", "/livez").0, 200);
         fs::write(&toml, before).unwrap();
-        assert!(reloaded(site).contains("http.max_uri: 100 -> \"16K\"\n"));
-        assert_eq!(of(site, "localhost", &long).0, 404);
+        assert!(reloaded(site).contains("http.probes: true -> false\n"));
+        assert_eq!(of(site, "localhost", "/livez").0, 404);
     },
 );
 

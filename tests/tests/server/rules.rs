@@ -36,7 +36,7 @@ fn a_rewrite_changes_what_runs_and_leaves_what_was_asked_for() {
         rules(
             s.php("index.php", DUMP).php("api/front.php", DUMP).file("real.txt", "real"),
             &[
-                "regex = '^/wiki/(?<title>.+)$', rewrite = '/index.php?title=${title}', env = { COLOUR = 'red' }",
+                "path = '~^/wiki/(?<title>.+)$', rewrite = '/index.php?title=${title}', env = { COLOUR = 'red' }",
                 "path = '/api/*', front_controller = '/api/front.php', request_headers = { X-Gone = '' }",
                 "path = '/try/*', try_files = ['/$1', '/index.php?missing=$1']",
             ],
@@ -205,7 +205,7 @@ fn a_loop_of_rewrites_is_an_error_that_names_the_rule() {
             &[
                 "name = 'a-to-b', path = '/a', rewrite = '/b', restart = true",
                 "name = 'b-to-a', path = '/b', rewrite = '/a', restart = true",
-                "name = 'slow', regex = '^/(?!x)(a+)+\\1$', deny = true",
+                "name = 'slow', path = '~^/(?!x)(a+)+\\1$', deny = true",
             ],
         )
     };
@@ -299,7 +299,7 @@ fn hundreds_of_rules_stand_beside_each_other() {
             .map(|at| match at % 3 {
                 0 => format!("path = '/p{at}', status = 410"),
                 1 => format!("path = '/p{at}/*', redirect = '/to/$1'"),
-                _ => format!("regex = '^/p{at}-([0-9]+)$', rewrite = '/index.php?n=$1'"),
+                _ => format!("path = '~^/p{at}-([0-9]+)$', rewrite = '/index.php?n=$1'"),
             })
             .collect();
         rules(s.php("index.php", DUMP), &list.iter().map(String::as_str).collect::<Vec<_>>())

@@ -32,11 +32,10 @@ scenario!(
             .file("../shop/sub/index.html", "an index")
             .file("../shop/.secret", "x")
             .file("../shop/copy.php.bak", "x")
-            .setting("http.max_uri", "200")
-            .setting("http.livez", "\"/livez\"")
+            .setting("http.probes", "true")
     },
     |site| {
-        let long = format!("/{}", "x".repeat(300));
+        let long = format!("/{}", "x".repeat(17_000));
         for (method, host, path) in [
             ("GET", "shop.example", "/a.txt"),
             ("HEAD", "shop.example", "/a.txt"),

@@ -185,7 +185,7 @@ scenario!(
 scenario!(
     probes_are_answered_whatever_the_host_and_a_server_that_stops_is_not_ready,
     howdah_only = "nginx and PHP-FPM have no such paths",
-    |s| s.php("held.php", HELD).setting("http.livez", "\"/livez\"").setting("http.readyz", "\"/readyz\""),
+    |s| s.php("held.php", HELD).setting("http.probes", "true"),
     |site| {
         let ask = |conn: &mut Conn, target: &str| {
             conn.send(format!("GET {target} HTTP/1.1\r\nHost: 10.0.0.7:80\r\n\r\n"));
@@ -219,8 +219,7 @@ scenario!(
     a_pool_without_a_worker_is_not_ready,
     howdah_only = "nginx and PHP-FPM have no such paths",
     |s| s
-        .setting("http.livez", "\"/livez\"")
-        .setting("http.readyz", "\"/readyz\"")
+        .setting("http.probes", "true")
         .setting("pool.broken", "{ workers = 1, binary = \"/bin/false\" }")
         .expect_log("PHP did not start"),
     |site| {

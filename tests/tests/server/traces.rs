@@ -38,11 +38,10 @@ fn counted(site: &Site, result: &str) -> u64 {
 #[test]
 fn a_request_has_a_span_and_one_for_each_phase() {
     let collector = Collector::start();
-    let more = r#"service_name = "shop", attributes = { "deployment.environment.name" = "test" }, headers = { x-key = "s3cret" }"#;
     with(
         &collector,
-        more,
-        |s| s,
+        r#"service_name = "shop", headers = { x-key = "s3cret" }"#,
+        |s| s.own_env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test"),
         |site| {
             let request = Request::post("/seen.php?token=x", "text/plain", "body").header("User-Agent", "probe");
             let text = site.send(&request).expect(200).text();

@@ -229,10 +229,7 @@ scenario!(
     howdah_only = "users are Howdah's settings",
     |s| {
         let s = s.unix_listener().setting("log.access", "\"@TOP@/access.log\"").file("a.txt", "a");
-        two_users(s)
-            .setting("listen_group", "\"www-data\"")
-            .setting("admin_group", "\"daemon\"")
-            .setting("admin_mode", "\"0640\"")
+        two_users(s).setting("listen_group", "\"www-data\"").setting("admin_group", "\"daemon\"")
     },
     |site| {
         let about = |path: &std::path::Path| {
@@ -241,7 +238,7 @@ scenario!(
         };
         let run = site.place().run.clone();
         assert_eq!(about(&run.join("http.sock")), (number("nobody"), group("www-data"), 0o660));
-        assert_eq!(about(&run.join("admin.sock")), (0, group("daemon"), 0o640));
+        assert_eq!(about(&run.join("admin.sock")), (0, group("daemon"), 0o660));
         // In a directory of root's: made by root, and given away.
         let log = site.place().top.join("access.log");
         assert_eq!(about(&log), (number("nobody"), group("nogroup"), 0o640));

@@ -26,7 +26,7 @@ fn is_warm(project: &Project) {
 fn a_symfony_application_is_warm_before_its_first_request_and_no_controller_has_run() {
     need_symfony!();
     let project = Project::symfony();
-    project.write("howdah.toml", &format!("recipe = \"symfony\"\n{NO_WARM_UP}"));
+    project.write("howdah.toml", &format!("app = \"symfony\"\nmode = \"snapshot\"\n{NO_WARM_UP}"));
     let kernel = KERNEL.replace("foreach ([", "foreach (['/loaded' => 'loaded', ").replace(
         "    public function mode()",
         "    public function loaded(): Response
@@ -47,7 +47,7 @@ fn a_laravel_application_is_warm_before_its_first_request_and_no_controller_has_
         howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
     }
     let project = Project::of(OF_LARAVEL);
-    project.write("howdah.toml", &format!("recipe = \"laravel\"\n{NO_WARM_UP}"));
+    project.write("howdah.toml", &format!("app = \"laravel\"\nmode = \"snapshot\"\n{NO_WARM_UP}"));
     let route = "Route::get('/loaded', fn () => json_encode([app()->resolved('validator'), Counter::$all]));";
     project.write("routes/web.php", &(project.read("routes/web.php") + route));
     is_warm(&project);

@@ -27,9 +27,11 @@ fn database(site: &Site, host: &str) -> String {
 #[test]
 fn a_boot_never_serves_a_host_whose_configuration_it_has_not_read() {
     let own = |host: &str| {
-        format!("hosts = \"{host}\"\nroot = \"../../root\"\nrecipe = \"wordpress\"\n[pool]\nworkers = 1\n")
+        format!(
+            "hosts = \"{host}\"\nroot = \"../../root\"\napp = \"wordpress\"\n[pool]\nmode = \"snapshot\"\nworkers = 1\n"
+        )
     };
-    let both = "hosts = [\"three.example\", \"four.example\"]\nroot = \"../../root\"\nrecipe = \"wordpress\"\n";
+    let both = "hosts = [\"three.example\", \"four.example\"]\nroot = \"../../root\"\napp = \"wordpress\"\n[pool]\nmode = \"snapshot\"\n";
     run(
         Mode::Classic,
         |s| {

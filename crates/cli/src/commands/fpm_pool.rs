@@ -10,9 +10,7 @@ const SAME: &[(&str, &str)] = &[
     ("slowlog", "slow_log"),
     ("pm.status_path", "status_path"),
     ("ping.path", "ping_path"),
-    ("listen.owner", "listen_owner"),
     ("listen.group", "listen_group"),
-    ("listen.mode", "listen_mode"),
 ];
 
 /// Directives that the number of workers is made from.

@@ -78,7 +78,7 @@ fn of_application(found: &Application) -> String {
     }
     page.push_str(&rest());
     page.push_str(&match found.recipe() {
-        Some(recipe) => booted(recipe.name),
+        Some(_) => BOOTED.to_owned(),
         None => classic(found.kind.faster),
     });
     page.push_str(LOG);
@@ -129,24 +129,18 @@ fn classic(faster: &str) -> String {
 }
 
 /// Text for one with a recipe.
-fn booted(recipe: &str) -> String {
-    format!(
-        "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\
-         # index.php, and index.php whenever the boot fails, run in classic mode; the log says why. Classic mode for\n\
-         # all: mode = \"classic\".\n\
-         recipe = {}\n\
-         mode = \"snapshot\"\n\
-         \n\
-         # GETs that run before workers serve, so that what they load is loaded already: pages that anybody may ask\n\
-         # for at any time. More are learnt from the traffic, unless warmup_auto = false.\n\
-         warmup = [\"/\"]\n\
-         \n\
-         # One of so many GETs without a cookie is run again in classic mode and compared. A route that differs runs\n\
-         # there from then on: `howdah routes`.\n\
-         compare_one_in = 1000\n",
-        quoted(recipe)
-    )
-}
+const BOOTED: &str = "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\
+     # index.php, and index.php whenever the boot fails, run in classic mode; the log says why. Classic mode for\n\
+     # all: mode = \"classic\".\n\
+     mode = \"snapshot\"\n\
+     \n\
+     # GETs that run before workers serve, so that what they load is loaded already: pages that anybody may ask\n\
+     # for at any time. More are learnt from the traffic, unless warmup_auto = false.\n\
+     warmup = [\"/\"]\n\
+     \n\
+     # One of so many GETs without a cookie is run again in classic mode and compared. A route that differs runs\n\
+     # there from then on: `howdah routes`.\n\
+     compare_one_in = 1000\n";
 
 /// As a string of TOML.
 fn quoted(text: &str) -> String {

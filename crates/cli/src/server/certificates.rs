@@ -111,7 +111,7 @@ fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
 /// It is no address.
 pub(crate) fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
     let address = settings.redis.as_ref();
-    let parsed = address.map(|address| RedisAddress::parse(address.expose(), settings.redis_ca_file.clone()));
+    let parsed = address.map(|address| RedisAddress::parse(address.expose(), settings.ca_file.clone()));
     parsed.transpose().map_err(|why| anyhow::anyhow!("[acme] redis: {why}"))
 }
 
@@ -130,7 +130,10 @@ fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddre
         directory: settings.directory_url().to_owned(),
         ca_file: settings.ca_file.clone(),
         email: settings.email.clone(),
-        external_account: settings.eab_kid.clone().zip(settings.eab_key.as_ref().map(|key| key.expose().to_owned())),
+        external_account: settings.eab.as_ref().and_then(|pair| {
+            let (id, key) = pair.expose().rsplit_once(':')?;
+            Some((id.to_owned(), key.to_owned()))
+        }),
         profile: settings.profile.clone(),
         kinds: settings.challenges.iter().map(kind).collect(),
         first_is_default: !names.is_empty(),

@@ -1,13 +1,13 @@
 //! The application that was found in the directory to serve: the lines about it at the start and in `howdah check`.
 
-use howdah_config::{Loaded, Mode, Origin, SiteSettings};
+use howdah_config::{AppChoice, Loaded, Mode, Origin, SiteSettings};
 use howdah_detect::Application;
 
 /// Says in two lines what was found in the directory and what is done with it, and what could be.
 pub(crate) fn tell(loaded: &Loaded) {
     let (what, how) = if let Some(found) = &loaded.found {
         let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
-        (what(found, loaded.settings.app.as_deref().filter(|_| has_rules)), how(loaded, found))
+        (what(found, loaded.settings.app.name().filter(|_| has_rules)), how(loaded, found))
     } else if let Some(what) = plain(loaded) {
         let mode = mode(loaded);
         let faster = if mode == Mode::Classic { FASTER_PLAIN } else { "" };
@@ -24,11 +24,16 @@ pub(crate) fn of_sites(loaded: &Loaded) -> String {
     let settings = &loaded.settings;
     let line = |site: &SiteSettings| {
         let pool = settings.pool(&site.pool)?;
-        let is_free = site.recipe.is_none() && site.booted.is_none() && pool.script.is_none() && pool.boot.is_none();
+        let mode = if pool.name == "default" { "mode".to_owned() } else { format!("pool.{}.mode", pool.name) };
+        let is_free = site.booted.is_none()
+            && (site.app == AppChoice::Auto
+                || (site.app != AppChoice::None && loaded.origins.of(&mode) == Origin::Default))
+            && pool.script.is_none()
+            && pool.boot.is_none();
         let found = howdah_detect::look(&site.root).filter(|_| is_free && pool.mode == Mode::Classic)?;
         let recipe = found.kind.recipe?.name;
         Some(format!(
-            "# Site {}: found {} (by {}); recipe = \"{recipe}\" would boot it once for many requests\n",
+            "# Site {}: found {} (by {}); app = \"{recipe}\" with mode = \"snapshot\" would boot it once for many requests\n",
             site.name,
             found.title(),
             found.evidence
@@ -44,7 +49,7 @@ const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doct
 /// Message for a directory without a known application. `None`: settings decide, or there is no index.php.
 fn plain(loaded: &Loaded) -> Option<String> {
     let settings = &loaded.settings;
-    let is_free = loaded.file.is_none() && loaded.origins.of("app") == Origin::Default && settings.app.is_none();
+    let is_free = loaded.file.is_none() && settings.app == AppChoice::Auto;
     let has_script = settings.pools.iter().any(|pool| pool.script.is_some() || pool.boot.is_some());
     let front = settings.front_controller.as_deref().unwrap_or_default().trim_start_matches('/');
     let (root, is_front) = (&settings.root, !front.is_empty() && settings.root.join(front).is_file());

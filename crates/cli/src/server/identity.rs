@@ -59,11 +59,10 @@ pub(crate) fn announce_logs(account: Option<&Account>) {
 
 /// Permissions of Unix sockets in `listen`.
 pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) -> Result<UnixAccess, String> {
-    let owner = settings.listen_owner.as_deref().map(|owner| Account::find(&format!("{owner}:0"), &[])).transpose()?;
     let group = settings.listen_group.as_deref().map(find_group).transpose()?;
     Ok(UnixAccess {
-        mode: settings.listen_mode.0,
-        uid: owner.or_else(|| account.cloned()).map(|owner| owner.uid),
+        mode: 0o660,
+        uid: account.map(|account| account.uid),
         gid: group.or(account.map(|account| account.gid)),
     })
 }
@@ -71,7 +70,7 @@ pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) ->
 /// Permissions of the admin endpoint's Unix socket.
 pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
     let gid = settings.admin_group.as_deref().map(find_group).transpose()?;
-    Ok(UnixAccess { mode: settings.admin_mode.0, uid: None, gid })
+    Ok(UnixAccess { mode: if gid.is_some() { 0o660 } else { 0o600 }, uid: None, gid })
 }
 
 /// The last act as root: it settles what the launcher may do.

@@ -136,7 +136,7 @@ async fn a_response_that_does_not_keep_to_its_length_is_cut() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_let_go() {
-    let server = Server::with(1000, |settings| settings.write_timeout = std::time::Duration::from_millis(300));
+    let server = Server::with(1000, |settings| settings.client_timeout = std::time::Duration::from_millis(300));
     let mut client = server.client().await;
     // More than fits into all windows.
     let mut stream = client.open("GET", "/whole?50000000", &[]).await;

@@ -56,8 +56,7 @@ impl Responder for Probe {
 
     fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
         if Self::of(exchange).is_some() {
-            explaining
-                .respond(StatusCode::OK, "200: a probe (`http.livez`, `http.readyz`), unless the server is not ready");
+            explaining.respond(StatusCode::OK, "200: a probe (`http.probes`), unless the server is not ready");
         }
     }
 }

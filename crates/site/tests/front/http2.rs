@@ -100,7 +100,7 @@ fn a_shutdown_says_goaway_and_lets_running_streams_end() {
 #[test]
 fn a_client_that_takes_no_data_is_dropped() {
     let mut settings = settings();
-    settings.http.write_timeout = Duration::from_millis(200);
+    settings.http.client_timeout = Duration::from_millis(200);
     let server = Server::with(settings);
     std::fs::write(server.root.path().join("large.txt"), vec![b'x'; 1_000_000]).unwrap();
     run(async {

@@ -114,7 +114,7 @@ fn a_header_that_does_not_come_gets_408() {
 fn a_body_that_does_not_come_gets_408() {
     let mut settings = settings();
     let limit = Duration::from_secs(3);
-    settings.http.body_timeout = limit;
+    settings.http.client_timeout = limit;
     settings.http.min_rate = ByteSize(1);
     let server = Server::with(settings);
     let mut client = server.connect();
@@ -156,7 +156,7 @@ fn an_idle_connection_is_closed_quietly() {
 #[test]
 fn a_client_that_reads_nothing_is_dropped() {
     let mut settings = settings();
-    settings.http.write_timeout = Duration::from_millis(200);
+    settings.http.client_timeout = Duration::from_millis(200);
     settings.http.max_body = Some(ByteSize(100_000_000));
     let server = Server::with(settings);
     let content = vec![b'x'; 50_000_000];

@@ -75,6 +75,6 @@ async fn read(storage: &Storage) -> Result<Option<AccountCredentials>, Failure> 
 
 fn external(id: &str, key: &str) -> Result<ExternalAccountKey, Failure> {
     let bytes = URL_SAFE_NO_PAD.decode(key).or_else(|_| URL_SAFE.decode(key));
-    let bytes = bytes.map_err(|_| Failure::of_authority("`acme.eab_key` is not base64url"))?;
+    let bytes = bytes.map_err(|_| Failure::of_authority("the key in `acme.eab` is not base64url"))?;
     Ok(ExternalAccountKey::new(id.to_owned(), &bytes))
 }

@@ -60,7 +60,7 @@ impl Failure {
             _ => None,
         };
         let hint = match kind {
-            "externalAccountRequired" => "; set `acme.eab_kid` and `acme.eab_key` to what the authority gave you",
+            "externalAccountRequired" => "; set `acme.eab` to the key id and key that the authority gave you",
             "invalidContact" | "unsupportedContact" => "; set `acme.email` to an address that the authority takes",
             "userActionRequired" => "; the authority wants you to agree to something first",
             "invalidProfile" => "; see `acme.profile`",

@@ -320,9 +320,9 @@ impl Connection {
 
 fn encrypted(address: &RedisAddress, stream: Bounded) -> io::Result<StreamOwned<ClientConnection, Bounded>> {
     let mut roots = RootCertStore::empty();
-    match &address.ca_file {
-        Some(file) => add_file(&mut roots, file)?,
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(file) = &address.ca_file {
+        add_file(&mut roots, file)?;
     }
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
@@ -332,12 +332,12 @@ fn encrypted(address: &RedisAddress, stream: Bounded) -> io::Result<StreamOwned<
 }
 
 fn add_file(roots: &mut RootCertStore, file: &Path) -> io::Result<()> {
-    let wrong =
-        |why: &dyn std::fmt::Display| io::Error::other(format!("`acme.redis_ca_file`: {}: {why}", file.display()));
+    let wrong = |why: &dyn std::fmt::Display| io::Error::other(format!("`acme.ca_file`: {}: {why}", file.display()));
+    let before = roots.len();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
         roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
     }
-    if roots.is_empty() { Err(wrong(&"no certificate in it")) } else { Ok(()) }
+    if roots.len() == before { Err(wrong(&"no certificate in it")) } else { Ok(()) }
 }
 
 #[cfg(test)]

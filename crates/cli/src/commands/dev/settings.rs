@@ -26,7 +26,10 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
         flags.set("workers", "1-8");
     }
     // Code under development is loaded by each request.
-    set(flags, "recipe", "none");
+    let boots = |pool: &PoolSettings| pool.recipe.is_some();
+    if is_open("mode") || given.settings.pools.iter().any(boots) {
+        flags.set("mode", "classic");
+    }
     set(flags, "log.access", "stdout");
     set(flags, "log.access_format", "terminal");
     set(flags, "log.level", "warn");

@@ -54,13 +54,7 @@ impl Guard {
         };
         let token = settings.admin_token.as_ref().filter(|_| hosts.is_some()).map(|token| token.expose().to_owned());
         let dashboard_orders = settings.dashboard_orders;
-        Self {
-            hosts,
-            token,
-            dashboard_orders,
-            shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0,
-            predecessor,
-        }
+        Self { hosts, token, dashboard_orders, shared: settings.admin_group.is_some(), predecessor }
     }
 
     /// Admits a process to the Unix socket; the error is the reason why not.

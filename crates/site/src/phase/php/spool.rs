@@ -43,7 +43,7 @@ impl<'a> Room<'a> {
         Self {
             memory: site.settings.http.body_memory.as_usize(),
             limit,
-            pause: http.body_timeout,
+            pause: http.client_timeout,
             min_rate: http.min_rate.bytes(),
             temp_dir: &site.server.temp_dir,
             budgets: site.server.budgets,

@@ -39,7 +39,7 @@ impl Inbound {
             return (body, trouble);
         }
         let announced = body.announced();
-        let pause = site.settings.http.body_timeout;
+        let pause = site.settings.http.client_timeout;
         let watched = Self { body, left, pause, since: Instant::now(), timer: None, trouble: trouble.clone() };
         (RequestBody::new(Box::new(watched), announced), trouble)
     }
