@@ -38,6 +38,7 @@ fn side(backend: Backend, setup: &Setup) -> Side {
 impl Pair {
     /// Starts both, Howdah in this mode, without an application yet.
     pub(crate) fn start(mode: Mode, setup: &Setup, rules: Rules) -> Self {
+        howdah_tests::time_limit(600, "a visitor clicks through an application, and each page is compared");
         let sides = [side(mode.into(), setup), side(Backend::Reference, setup)];
         Self { sides, rules, differences: Vec::new(), steps: 0 }
     }
