@@ -227,7 +227,7 @@ settings! {
         /// session, cookie or token.
         warmup_check: bool = "true" example("false");
         /// Learn frequent GETs from the traffic, and warm up new workers with them in addition to `warmup`. For
-        /// snapshot pools with a script; on by default if a `recipe` boots the application.
+        /// snapshot pools with a script; on by default if `app` boots the application.
         ///
         /// Learned paths are requested without cookies and `Authorization`. They are kept in the state directory
         /// (`acme.state`) for the next start.
@@ -236,10 +236,10 @@ settings! {
         /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
         /// For modes other than classic, and requests without cookies, `Authorization` and body. The default is 1000
-        /// where a `recipe` boots a detected application.
+        /// for an application that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
-        /// Pool in classic mode for these comparisons, with the same root. For a pool booted by a `recipe` it is its
-        /// site's pool.
+        /// Pool in classic mode for these comparisons, with the same root. For a pool that boots the `app` of a site it is
+        /// the site's pool.
         compare_with: Option<String> = r#""""# example(r#""plain""#);
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
         /// and `?full`; `""` for none. Restrict it with rules.

@@ -4,7 +4,7 @@
 /// A recipe.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// Its value in the setting `recipe`, the name of its pool, and of its file of PHP.
+    /// The value of the setting `app`, and the name of its pool and of its PHP file.
     pub name: &'static str,
     /// The script that it goes ahead of, from the document root. All others stay in classic mode.
     pub script: &'static str,

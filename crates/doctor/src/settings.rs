@@ -91,7 +91,7 @@ impl Settings {
     /// The script of workers in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
-        // Without a script of its own the server boots it in these modes.
+        // The server boots it in these modes, as no script is set.
         let said =
             if matches!(self.text("mode"), "snapshot" | "worker") { self.text("app") } else { Default::default() };
         let recipe = RECIPES.iter().find(|(name, _)| *name == said);

@@ -18,7 +18,6 @@ const CHANGES: &[&str] = &[
     "pcntl_signal",
     "pcntl_sigprocmask",
     "pcntl_alarm",
-    "pcntl_fork",
     "pcntl_setns",
     "pcntl_setcpuaffinity",
 ];

@@ -1,6 +1,6 @@
 /* Changes of scripts to their process that PHP does not undo: user, groups, session, limits, priority, namespaces,
- * signals, children. A process that was changed so serves no other request. The calls are rare and watched where they
- * are made, so a request without them costs nothing. Changes of the application before its first request stay. */
+ * signals. A process that was changed so serves no other request. The calls are rare and watched where they are made,
+ * so a request without them costs nothing. Changes of the application before its first request stay. */
 #include "process/changes.h"
 
 #include "shim.h"
@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 typedef struct watched {
     const char *name;
@@ -20,7 +19,6 @@ typedef struct watched {
 
 static watched functions[] = {
     {"pcntl_alarm", "an alarm", true, NULL},
-    {"pcntl_fork", "its children", false, NULL},
     {"pcntl_setcpuaffinity", "its processors", false, NULL},
     {"pcntl_setns", "its namespaces", false, NULL},
     {"pcntl_setpriority", "its priority", false, NULL},
@@ -44,14 +42,6 @@ static const char *changed;
  * to block signals for a moment: only a mask that stays is a change. */
 static sigset_t mask_before;
 static bool mask_known;
-
-/* The request has called pcntl_fork(): a child that it leaves would be one of the next request's, too. */
-static bool forked;
-
-static bool has_child(void) {
-    siginfo_t about;
-    return waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
 
 static bool mask_differs(void) {
     sigset_t now;
@@ -83,10 +73,6 @@ static ZEND_NAMED_FUNCTION(changes_process) {
     if (masks) {
         return;
     }
-    if (strcmp(entry->name, "pcntl_fork") == 0) {
-        forked = forked || (shim.request != NULL && !shim.script_child);
-        return;
-    }
     const bool refused = Z_TYPE_P(return_value) == IS_FALSE || EG(exception) != NULL;
     if (refused || shim.request == NULL || shim.script_child || (entry->signals && shim.mode->restores_signals)) {
         return;
@@ -104,11 +90,6 @@ void shim_changes_watch(void) {
 }
 
 const char *shim_changes_left(void) {
-    const bool left_child = forked && has_child();
-    forked = false;
-    if (left_child) {
-        return "its children";
-    }
     if (shim.mode->process_changed != NULL) {
         return NULL;
     }

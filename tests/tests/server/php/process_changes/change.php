@@ -27,7 +27,6 @@ echo json_encode(match ($_GET['what']) {
     'pcntl_signal' => pcntl_signal(SIGUSR1, fn () => null) && pcntl_signal(SIGPIPE, SIG_DFL),
     'pcntl_sigprocmask' => pcntl_sigprocmask(SIG_BLOCK, [SIGUSR2]),
     'pcntl_alarm' => pcntl_alarm(600) === 0,
-    'pcntl_fork' => $fork(SIGSTOP) > 0,
     'pcntl_setns' => pcntl_setns(getmypid(), CLONE_NEWUTS),
     'pcntl_setcpuaffinity' => pcntl_setcpuaffinity(getmypid(), [0]),
     'wait' => ($child = $fork(SIGKILL)) === pcntl_waitpid($child, $status),
