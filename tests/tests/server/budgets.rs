@@ -343,7 +343,7 @@ scenario!(
         // More than is allowed; the server may close before it has all.
         let _ = (0..9).try_for_each(|_| conn.try_send(&chunk));
         for path in ["/up.php?a", "/up.php?b"] {
-            let _ = site.wait_for_log(&["limit of 8388608", path]);
+            let _ = site.wait_for_log(&["exceeds 8388608", path]);
         }
     },
 );

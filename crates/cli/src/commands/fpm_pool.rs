@@ -245,7 +245,8 @@ mod tests {
         assert_eq!(other("9000"), Ok("fastcgi:[::]:9000".to_owned()));
         assert_eq!(other("127.0.0.1:9000"), Ok("fastcgi:127.0.0.1:9000".to_owned()));
         assert!(
-            page.contains("slow_log = \"/var/log/www.slow\"") && page.contains("counterpart here: listen.backlog, listen.mode."),
+            page.contains("slow_log = \"/var/log/www.slow\"")
+                && page.contains("counterpart here: listen.backlog, listen.mode."),
             "{page}"
         );
     }
