@@ -1,5 +1,5 @@
 //! Users and the hashes of their passwords: in a rule, or in an htpasswd file, which is read again when it has changed.
-//! The threads that verify passwords read it: [`Users::fresh`], which I/O threads call, never does.
+//! The threads that verify passwords read it: I/O threads call `Users::fresh`, which never does.
 
 use crate::password::Hash;
 use parking_lot::Mutex;

@@ -164,10 +164,10 @@ PHP_INI_ENTRY("howdah.traces", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {
-    /* PHP has chroot() on the command line and in embedding programs, and in no other server: the process would serve its
-     * next requests from that root. A request's end removes all functions behind EG(persistent_functions_count), a position
-     * in the table: a hole before it would close when the table grows, and a function of the script would take that place
-     * and stay. As in zend_disable_functions(), there is none. */
+    /* PHP has chroot() on the command line and in embedding programs, and in no other server: the process would serve
+     * its next requests from that root. A request's end removes all functions behind EG(persistent_functions_count), a
+     * position in the table: a hole before it would close when the table grows, and a function of the script would take
+     * that place and stay. As in zend_disable_functions(), there is none. */
     zend_hash_str_del(CG(function_table), ZEND_STRL("chroot"));
     zend_hash_rehash(CG(function_table));
     REGISTER_INI_ENTRIES();
