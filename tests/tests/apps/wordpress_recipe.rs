@@ -35,7 +35,9 @@ fn booted(database: &Database, environment: &str) -> Pair {
     });
     let settings = pair.sides[0].site.place().run.join("howdah.toml");
     let said = std::fs::read_to_string(&settings).unwrap();
-    write(&settings, &format!("app = \"wordpress\"\nmode = \"snapshot\"\n{environment}{said}"));
+    // The application's rules keep versioned files in caches, as nginx here does not.
+    let rule = "[[rule]]\npath = [\"*.css\", \"*.js\"]\nheaders = { Cache-Control = \"\" }\n";
+    write(&settings, &format!("app = \"wordpress\"\nmode = \"snapshot\"\n{environment}{said}\n{rule}"));
     pair.reload();
     pair
 }
