@@ -38,6 +38,7 @@ pub mod outbound;
 pub mod panics;
 pub mod params;
 pub mod peer;
+mod reads;
 mod rejection;
 mod socket;
 pub mod state;

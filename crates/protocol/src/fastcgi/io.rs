@@ -7,25 +7,17 @@ use super::record::{EndStatus, write_end};
 use crate::connection::Connection;
 use crate::exchange::{BodyError, BodySource};
 use crate::out::Out;
+use crate::reads;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
-use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use tokio::io::ReadBuf;
-
-/// Bytes that one read takes. The memory is the thread's: a connection that waits has none.
-const READ: usize = 16 * 1024;
 
 /// Bytes of variables that come with a connection, which is not charged.
 const USUAL_PARAMS: usize = 8 * 1024;
-
-thread_local! {
-    static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
-}
 
 /// Next item on a connection.
 pub(super) enum Next {
@@ -243,12 +235,7 @@ impl Io {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        READS.with_borrow_mut(|space| {
-            let mut buf = ReadBuf::new(space);
-            ready!(self.socket.poll_read(cx, &mut buf))?;
-            self.input.extend_from_slice(buf.filled());
-            Poll::Ready(Ok(buf.filled().len()))
-        })
+        reads::poll_read(&mut self.socket, &mut self.input, cx)
     }
 
     /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
@@ -312,19 +299,11 @@ impl Io {
         !self.decoder.is_body_over() || !self.input.is_empty() || self.socket.has_unread()
     }
 
-    /// Reads and forgets what still comes, so that closing does not reset the connection before the response was read.
+    /// Lingers until the web server has closed (`reads::poll_linger`).
     pub(super) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.connection.state.set_lingering();
-        // Bounded per turn, so that one busy sender does not hold up the others.
-        for _ in 0..32 {
-            self.input = BytesMut::new();
-            match ready!(self.poll_read(cx)) {
-                Ok(length) if length > 0 => {}
-                _ => return Poll::Ready(()),
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        self.input = BytesMut::new();
+        reads::poll_linger(&mut self.socket, cx)
     }
 }
 

@@ -7,12 +7,12 @@ use super::parse::{self, Framing, Parsed, Refused};
 use crate::connection::Connection;
 use crate::exchange::{BodyError, BodySource};
 use crate::out::Out;
+use crate::reads::{self, READ, READS};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Buf, Bytes, BytesMut};
 use howdah_budget::Charge;
 use http::StatusCode;
-use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +25,8 @@ const RESPONSE_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\
 /// Bytes of a header that come with a connection, which is not charged.
 const USUAL_HEAD: usize = 8 * 1024;
 
-/// Bytes that one read takes. The memory is the thread's: a connection that waits has none.
-const READ: usize = 16 * 1024;
-
 /// Bytes that one read of a long body takes, into memory that goes on with the body.
 const LONG_READ: usize = 64 * 1024;
-
-thread_local! {
-    static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
-}
 
 /// The next event of a connection.
 #[derive(Debug)]
@@ -261,12 +254,7 @@ impl Io {
             }
             return Poll::Ready(read);
         }
-        READS.with_borrow_mut(|space| {
-            let mut buf = ReadBuf::new(space);
-            ready!(self.socket.poll_read(cx, &mut buf))?;
-            self.input.extend_from_slice(buf.filled());
-            Poll::Ready(Ok(buf.filled().len()))
-        })
+        reads::poll_read(&mut self.socket, &mut self.input, cx)
     }
 
     /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
@@ -380,23 +368,11 @@ impl Io {
         !self.input.is_empty() || self.socket.has_unread()
     }
 
-    /// Reads and forgets what the client still sends, so that closing does not reset the connection before the client
-    /// has read the response. Ends at the client's close; the I/O thread ends it when it takes too long.
+    /// Lingers until the client has closed (`reads::poll_linger`).
     pub(super) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.connection.state.set_lingering();
         self.input = BytesMut::new();
-        READS.with_borrow_mut(|space| {
-            // Bounded per turn, so that one busy sender does not hold up the others.
-            for _ in 0..32 {
-                let mut buf = ReadBuf::new(space);
-                match ready!(self.socket.poll_read(cx, &mut buf)) {
-                    Ok(()) if !buf.filled().is_empty() => {}
-                    _ => return Poll::Ready(()),
-                }
-            }
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        })
+        reads::poll_linger(&mut self.socket, cx)
     }
 }
 
