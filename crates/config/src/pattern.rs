@@ -22,7 +22,7 @@ impl NamePattern {
     /// `true` if a list names this file: some pattern matches, and none exempts it.
     #[must_use]
     pub fn any(list: &[Self], name: &[u8]) -> bool {
-        let fits = |text: &str| fits(text.as_bytes(), name, |a, b| a.eq_ignore_ascii_case(&b));
+        let fits = |text: &str| fits(text.as_bytes(), name);
         let (mut named, mut exempt) = (false, false);
         for pattern in list {
             match pattern.0.strip_prefix('!') {
@@ -34,15 +34,15 @@ impl NamePattern {
     }
 }
 
-/// `true` if a text matches a pattern with stars.
-fn fits(pattern: &[u8], text: &[u8], same: impl Fn(u8, u8) -> bool) -> bool {
+/// `true` if a text matches a pattern with stars, in any case.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         if pattern.get(at) == Some(&b'*') {
             star = Some((at + 1, from));
             at += 1;
-        } else if pattern.get(at).is_some_and(|&byte| same(byte, text[from])) {
+        } else if pattern.get(at).is_some_and(|byte| byte.eq_ignore_ascii_case(&text[from])) {
             at += 1;
             from += 1;
         } else if let Some((after, begun)) = star {
