@@ -62,17 +62,14 @@ pub fn write_pages(directory: &Path) -> io::Result<()> {
 fn main_page_end() -> String {
     let mut page = String::new();
     section(&mut page, "EXIT STATUS");
-    for (status, meaning) in [
+    let statuses = [
         ("0", "What was asked for is done; of `check`: the server would start."),
         ("1", "It is not done: the message says why. Of `check`: there are mistakes."),
         ("2", "The command line is wrong."),
-    ] {
-        page.push_str(".TP\n");
-        let _ = writeln!(page, "\\fB{status}\\fR");
-        text(&mut page, meaning);
-    }
+    ];
+    entries(&mut page, 'B', &statuses);
     section(&mut page, "FILES");
-    for (file, meaning) in [
+    let files = [
         ("./howdah.toml", "The settings, where `--config` names no other file."),
         (
             "/etc/howdah/howdah.toml",
@@ -82,24 +79,27 @@ fn main_page_end() -> String {
         ("/run/howdah/admin.sock", "The packaged server's admin socket."),
         ("/var/lib/howdah", "Certificates, keys, and what pools have learnt."),
         ("/var/log/howdah", "Logs."),
-    ] {
-        page.push_str(".TP\n");
-        let _ = writeln!(page, "\\fI{}\\fR", escaped(file));
-        text(&mut page, meaning);
-    }
+    ];
+    entries(&mut page, 'I', &files);
     section(&mut page, "EXAMPLES");
-    for (command, meaning) in [
+    let commands = [
         ("howdah serve", "Serves the application in the current directory on 127.0.0.1:8080."),
         ("howdah check --config /etc/howdah/howdah.toml", "Shows the settings in effect and every mistake."),
         ("howdah reload", "Has the running server read its settings and its code again."),
-    ] {
-        page.push_str(".TP\n");
-        let _ = writeln!(page, "\\fB{}\\fR", escaped(command));
-        text(&mut page, meaning);
-    }
+    ];
+    entries(&mut page, 'B', &commands);
     section(&mut page, "SEE ALSO");
     text(&mut page, "`howdah-serve`(1), `howdah.toml`(5)");
     page
+}
+
+/// Adds names in this font (`B` or `I`), each with its meaning.
+fn entries(page: &mut String, font: char, list: &[(&str, &str)]) {
+    for (name, meaning) in list {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\f{font}{}\\fR", escaped(name));
+        text(page, meaning);
+    }
 }
 
 /// `howdah.toml(5)`.
