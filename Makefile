@@ -6,9 +6,9 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build dist \
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
 	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
-	test-php83 test-php84 test-php84-short test-php85 \
+	test-php83 test-php84 test-php84-short test-php85 coverage \
 	install uninstall deb lint format generate bench counts fuzz clean
 
 CARGO ?= cargo
@@ -37,7 +37,7 @@ serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 
-setup-build setup-test setup-lint setup-bench setup-apps setup-generate: setup-%:
+setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-build ## Build howdah and howdah-php in the shortest time (profile release), side by side
@@ -80,12 +80,11 @@ test-h2: setup-test build ## The server's scenarios of classic mode again, over 
 test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-# What depends most on who comes first.
-TIMED := server::lifecycle server::reload server::upgrade server::storms server::slow_clients server::half_closed \
-	server::time_limits server::stuck_ server::request_end server::crash
+# Scenarios by name, or those that a file lists: SCENARIO=@file.
+named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))
 
-test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name (or those that depend on time) N=200 (10)
-	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(or $(SCENARIO),$(TIMED))
+test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name or @file (the 50 of tests/timed.txt, which depend most on time) N=200 (10)
+	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(call named,$(or $(SCENARIO),@tests/timed.txt))
 
 # The programs that tests of PHP start could start them again, without end: run.py lets none, and limits the processes.
 test-php-src: build ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
@@ -106,6 +105,9 @@ test-asan: setup-test ## The scenarios of async, worker and classic mode with th
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
 		scripts/scenarios.sh --test scenarios -- async_mode worker:: ::worker ::classic
+
+coverage: setup-coverage ## Which lines of Rust (LLVM) and of the C shim (gcov) the tests run: all, or those of SCENARIO=name
+	scripts/coverage.sh $(call named,$(SCENARIO))
 
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|scenarios|lint|bench|apps|
-# generate`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
+# coverage|generate`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
 set -euo pipefail
 
-goal=${1:?which goal: build, test, scenarios, lint, bench, apps or generate}
+goal=${1:?which goal: build, test, scenarios, lint, bench, apps, coverage or generate}
 here=$(dirname "$0")
 minimum_rust=1.88
 
@@ -34,6 +34,14 @@ check_rust_tools() {
     cargo clippy --version >/dev/null 2>&1 || fail "clippy is missing: run 'rustup component add clippy'"
 }
 
+# Debian's package with the LLVM tools of rustc's version, where rustup's are not installed and Debian has it.
+llvm_tools() {
+    local llvm
+    [ ! -x "$(rustc --print target-libdir)/../bin/llvm-cov" ] || return 0
+    llvm=$(rustc -vV | sed -nE 's/^LLVM version: ([0-9]+).*/\1/p')
+    "$here/known-packages.sh" "llvm-$llvm"
+}
+
 # The packages of a goal, for the PHP version in $php.
 packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
@@ -60,6 +68,7 @@ packages() {
         lint) echo "$base clang-format" ;;
         generate) echo "$base php-parser" ;;
         bench) echo "$base $tested $symfony $acme php-symfony-yaml php-doctrine-dbal php-doctrine-orm" ;;
+        coverage) echo "$base $tested $acme $(llvm_tools)" ;;
         apps) echo "$base $tested php$php-gd $symfony" ;;
         *) fail "unknown goal: $goal" ;;
     esac
@@ -98,7 +107,7 @@ install() {
 }
 
 [ -r /etc/debian_version ] && command -v apt-get >/dev/null 2>&1 || fail "this sets up Debian 12 and 13; elsewhere, install the packages in $0 yourself"
-case $goal in build | lint | generate) check_rust ;; esac
+case $goal in build | lint | coverage | generate) check_rust ;; esac
 if [ "$goal" = lint ]; then check_rust_tools; fi
 
 updated=no
@@ -128,7 +137,7 @@ fi
 
 # The tests' other client of HTTP/3, which is no package of Debian 12. Without it those tests say that they were skipped.
 aioquic=1.2.0
-if [ "$goal" = test ] && ! "$here/../target/aioquic/bin/python" -c 'import aioquic' 2>/dev/null; then
+if [[ $goal =~ ^(test|coverage)$ ]] && ! "$here/../target/aioquic/bin/python" -c 'import aioquic' 2>/dev/null; then
     say "installing aioquic $aioquic from PyPI into target/aioquic"
     if ! { python3 -m venv "$here/../target/aioquic" && "$here/../target/aioquic/bin/pip" install -q "aioquic==$aioquic"; }; then
         rm -rf "$here/../target/aioquic"

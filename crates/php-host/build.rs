@@ -12,12 +12,15 @@ use std::process::Command;
 /// Folders of the shim that know nothing of PHP. They are compiled without its include paths, so that they cannot.
 const WITHOUT_PHP: &[&str] = &["snapshot/engine", "sql"];
 
+const COVERAGE: &str = "tests/coverage.c";
+
 /// Tried in this order when `PHP_CONFIG` is not set.
 const CANDIDATES: &[&str] = &["php-config", "php-config8.5", "php-config8.4", "php-config8.3", "php-config8.2"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PHP_CONFIG");
     println!("cargo::rerun-if-env-changed=HOWDAH_SANITIZE");
+    println!("cargo::rerun-if-env-changed=HOWDAH_COVERAGE");
     println!("cargo::rerun-if-env-changed=HOWDAH_STRICT");
     println!("cargo::rerun-if-changed=shim");
     let php_config = find_php_config();
@@ -46,7 +49,21 @@ fn main() {
             println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={symbol}");
         }
     }
+    if let Some(profiles) = std::env::var_os("HOWDAH_COVERAGE") {
+        measure_coverage(&profiles.display().to_string());
+    }
     link_php(&version, &ask("--prefix"));
+}
+
+/// `make coverage`: gcov writes its counters next to the object files, LLVM those of the Rust code in the directory `profiles`.
+fn measure_coverage(profiles: &str) {
+    println!("cargo::rerun-if-changed={COVERAGE}");
+    let name = format!("\"{profiles}/php-%m.profraw\"");
+    cc::Build::new().file(COVERAGE).define("COVERAGE_PROFILE", name.as_str()).compile("howdah_coverage");
+    println!("cargo::rustc-link-arg=--coverage");
+    for wrapped in ["_exit", "snapshot_restore"] {
+        println!("cargo::rustc-link-arg=-Wl,--wrap={wrapped}");
+    }
 }
 
 /// The C files below a folder.
@@ -69,6 +86,9 @@ fn compiler(sanitized: bool) -> cc::Build {
     let mut build = cc::Build::new();
     if sanitized {
         build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer").flag("-g");
+    }
+    if std::env::var_os("HOWDAH_COVERAGE").is_some() {
+        build.flag("--coverage").flag("-fprofile-update=atomic");
     }
     build
         .include("shim")

@@ -213,6 +213,8 @@ impl Howdah {
             .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
+            // `make coverage`: where the counters go.
+            .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)))
             .process_group(0)
             .stderr(errors)
             .spawn()

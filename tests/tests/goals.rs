@@ -118,3 +118,16 @@ fn documents_name_goals_that_exist() {
         assert!(known, "CONTRIBUTING.md: `make {}` does not exist", &goal[1]);
     }
 }
+
+#[test]
+fn scenarios_that_depend_on_time_exist() {
+    let listed = read("tests/timed.txt");
+    for scenario in listed.lines() {
+        let mut parts = scenario.split("::");
+        let (area, module, name) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        let places = [format!("tests/tests/{area}/{module}.rs"), format!("tests/tests/{area}/{module}/mod.rs")];
+        let text = places.iter().find_map(|place| fs::read_to_string(Path::new(ROOT).join(place)).ok());
+        assert!(text.is_some_and(|text| text.contains(name)), "tests/timed.txt: no scenario {scenario}");
+    }
+    assert_eq!(listed.lines().count(), 50);
+}
