@@ -40,7 +40,8 @@ setup: setup-build setup-test setup-lint ## Install everything for building, tes
 setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
 	@scripts/setup.sh $*
 
-build: setup-build ## Build howdah and howdah-php in the shortest time (profile release), side by side
+build: ## Build howdah and howdah-php in the shortest time (profile release), the first while apt installs PHP
+	@scripts/setup.sh build $(CARGO) build --release --locked -p howdah
 	@echo "building howdah and howdah-php: about three minutes on two cores the first time"
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|scenarios|lint|bench|apps|
-# coverage|generate`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
+# coverage|generate [COMMAND…]`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if
+# nothing is missing. If something is, the command runs while apt works: what can be built without it.
 set -euo pipefail
 
 goal=${1:?which goal: build, test, scenarios, lint, bench, apps, coverage or generate}
+shift
 here=$(dirname "$0")
 minimum_rust=1.88
 
@@ -18,6 +20,21 @@ as_root() {
     else
         fail "this needs root, and there is no sudo: run it as root: $*"
     fi
+}
+
+# Starts the command, once, and after sudo has asked for its password. Without a compiler there is nothing it could build.
+meanwhile=
+command=("$@")
+start_command() {
+    [ -z "$meanwhile" ] && [ ${#command[@]} -gt 0 ] && command -v cc >/dev/null 2>&1 || return 0
+    as_root true
+    say "meanwhile: ${command[*]}"
+    # A process group, which ends with this script: Ctrl-C does not reach it.
+    set -m
+    "${command[@]}" </dev/null &
+    set +m
+    meanwhile=$!
+    trap 'kill -- -$meanwhile 2>/dev/null || true' EXIT
 }
 
 check_rust() {
@@ -112,6 +129,7 @@ if [ "$goal" = lint ]; then check_rust_tools; fi
 
 updated=no
 if ! php=$("$here/php-version.sh" 2>/dev/null); then
+    start_command
     say "updating apt's package lists"
     as_root apt-get update -qq
     updated=yes
@@ -123,6 +141,7 @@ case $php in 8.5 | 9.*) opcache= ;; esac
 
 read -r -a wanted <<<"$(missing | tr '\n' ' ')"
 if [ ${#wanted[@]} -gt 0 ]; then
+    start_command
     if [ "$updated" = no ] && ! apt-cache show "${wanted[@]}" >/dev/null 2>&1; then
         say "updating apt's package lists"
         as_root apt-get update -qq
@@ -154,4 +173,11 @@ if [ "$goal" = bench ] && [ -n "$go" ] && [ ! -x "$tools/vegeta" ] && ! command 
     say "building vegeta $vegeta from the Go module proxy into $tools"
     mkdir -p "$tools"
     GOBIN=$(cd "$tools" && pwd) "$go" install "github.com/tsenart/vegeta/v12@$vegeta" || say "that failed: wrk takes its place"
+fi
+
+# If the command has failed, its next run says why.
+if [ -n "$meanwhile" ]; then
+    say "installed; waiting for: ${command[*]}"
+    wait $meanwhile || true
+    trap - EXIT
 fi

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regex_lite::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -116,6 +116,34 @@ fn documents_name_goals_that_exist() {
     for goal in named.captures_iter(&read("CONTRIBUTING.md")) {
         let known = goals.contains(&goal[1]) || ["help", "sure"].contains(&&goal[1]);
         assert!(known, "CONTRIBUTING.md: `make {}` does not exist", &goal[1]);
+    }
+}
+
+/// The commands that `docs/reference/commands.md`, made from the command line's definition, has, each with its section.
+fn commands(reference: &str) -> BTreeMap<&str, &str> {
+    reference.split("\n## `howdah ").skip(1).filter_map(|section| section.split_once('`')).collect()
+}
+
+#[test]
+fn documents_name_commands_and_flags_that_exist() {
+    let reference = read("docs/reference/commands.md");
+    let commands = commands(&reference);
+    assert!(commands.len() > 10, "{commands:?}");
+    let call = Regex::new(r"^(?:[$#] )?(?:cd \S+ && )?(?:sudo )?howdah ([a-z]+)([^#|]*)").unwrap();
+    let flag = Regex::new(r"\s(--[a-z][a-z-]*)").unwrap();
+    let guides = by_a_person("git", &["ls-files", "README.md", "CONTRIBUTING.md", "docs/guide/*.md"]);
+    for document in String::from_utf8(guides.stdout).unwrap().lines() {
+        let text = read(document);
+        let lines = text.split("```").skip(1).step_by(2).flat_map(str::lines);
+        for called in lines.filter_map(|line| call.captures(line)) {
+            let section = commands.get(&called[1]);
+            let section = section.unwrap_or_else(|| panic!("{document}: `howdah {}` does not exist", &called[1]));
+            for flag in flag.captures_iter(&called[2]) {
+                // `check` takes those of `serve`.
+                let exists = [*section, commands["serve"]].iter().any(|section| section.contains(&flag[1]));
+                assert!(exists, "{document}: `howdah {} {}` does not exist", &called[1], &flag[1]);
+            }
+        }
     }
 }
 
