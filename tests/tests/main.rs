@@ -10,6 +10,7 @@ mod async_mode;
 mod difference;
 mod doctor;
 mod examples;
+mod guides;
 mod server;
 mod snapshot;
 mod worker;

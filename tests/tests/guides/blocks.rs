@@ -1,0 +1,101 @@
+//! Blocks of code in the pages.
+
+use super::TOP;
+use std::fs;
+use std::path::Path;
+
+/// Languages of blocks. `text` is output, a picture or a fragment.
+const LANGUAGES: &[&str] = &["caddyfile", "console", "ini", "json", "nginx", "php", "sh", "text", "toml", "yaml"];
+
+/// Number of blocks that are not tried. Lower it when you have made one of them run.
+const NOT_TRIED: usize = 27;
+
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) page: String,
+    pub(super) line: usize,
+    pub(super) language: String,
+    /// Why it is not tried.
+    pub(super) no_run: Option<String>,
+    pub(super) text: String,
+}
+
+impl Block {
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.page, self.line)
+    }
+}
+
+/// Guides and README, by their path from the root.
+pub(super) fn pages() -> Vec<String> {
+    let guides = fs::read_dir(Path::new(TOP).join("docs/guide")).unwrap();
+    let mut pages: Vec<String> =
+        guides.map(|entry| format!("docs/guide/{}", entry.unwrap().file_name().display())).collect();
+    pages.retain(|page| page.ends_with(".md"));
+    pages.push("README.md".to_owned());
+    pages.sort();
+    assert!(pages.len() > 10, "{pages:?}");
+    pages
+}
+
+fn blocks_of(page: &str, text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut indent = None;
+    for (at, line) in text.lines().enumerate() {
+        let bare = line.trim_start();
+        match (indent, bare.strip_prefix("```")) {
+            (None, Some(info)) => {
+                indent = Some(line.len() - bare.len());
+                let (language, marker) = info.split_once(' ').unwrap_or((info, ""));
+                let no_run = (!marker.is_empty()).then(|| marker.strip_prefix("no-run: ").unwrap_or("").to_owned());
+                let (page, language) = (page.to_owned(), language.to_owned());
+                blocks.push(Block { page, line: at + 1, language, no_run, text: String::new() });
+            }
+            (Some(_), Some(_)) => indent = None,
+            (Some(indent), None) => {
+                let text = &mut blocks.last_mut().unwrap().text;
+                *text += line.get(indent..).unwrap_or(bare);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+pub(super) fn blocks() -> Vec<Block> {
+    let read = |page: &String| blocks_of(page, &fs::read_to_string(Path::new(TOP).join(page)).unwrap());
+    pages().iter().flat_map(read).collect()
+}
+
+/// Blocks of a language that are tried.
+pub(super) fn tried(languages: &[&str]) -> Vec<Block> {
+    let blocks: Vec<Block> = blocks()
+        .into_iter()
+        .filter(|block| block.no_run.is_none() && languages.contains(&block.language.as_str()))
+        .collect();
+    assert!(!blocks.is_empty(), "{languages:?}");
+    blocks
+}
+
+#[test]
+fn every_block_names_its_language_and_few_are_not_tried() {
+    let blocks = blocks();
+    for block in &blocks {
+        assert!(LANGUAGES.contains(&block.language.as_str()), "{}: language {:?}", block.place(), block.language);
+        assert_ne!(block.no_run.as_deref(), Some(""), "{}: write no-run: and the reason", block.place());
+    }
+    let not_tried: Vec<String> =
+        blocks.iter().filter_map(|block| Some(format!("{}: {}", block.place(), block.no_run.as_ref()?))).collect();
+    assert_eq!(not_tried.len(), NOT_TRIED, "{not_tried:#?}");
+}
+
+#[test]
+fn a_page_is_cut_into_its_blocks() {
+    let page = "a\n```toml\nx = 1\n```\n1. b\n\n   ```sh no-run: needs a cluster\n   one\n     two\n   ```\n";
+    let blocks = blocks_of("a.md", page);
+    assert_eq!((blocks[0].place().as_str(), blocks[0].text.as_str()), ("a.md:2", "x = 1\n"));
+    assert_eq!(blocks[0].no_run, None);
+    assert_eq!((blocks[1].language.as_str(), blocks[1].text.as_str()), ("sh", "one\n  two\n"));
+    assert_eq!(blocks[1].no_run.as_deref(), Some("needs a cluster"));
+}

@@ -1,0 +1,128 @@
+//! Commands that the guides show succeed, and print what is shown.
+//!
+//! The blocks of a page run in their order on one machine: files that a block names in its first line are written, servers
+//! that a block starts run until another one starts, and a page begins with the packaged server.
+
+use super::blocks::{Block, pages, tried};
+use super::settings::made_up;
+use super::{on_a_machine, quoted};
+use howdah_skip::skip;
+use howdah_tests::time_limit;
+use regex_lite::Regex;
+use std::fmt::Write as _;
+
+/// The path that the first line of a block gives: `# /etc/howdah/conf.d/shop.toml`, `<?php // worker.php, …`.
+fn file(block: &Block) -> Option<String> {
+    let name = match block.language.as_str() {
+        "toml" => r"^# (/etc/howdah/[\w./-]+\.toml)",
+        "php" => r"^<\?php // ([\w./-]+\.php)",
+        _ => return None,
+    };
+    Some(Regex::new(name).unwrap().captures(&block.text)?[1].to_owned())
+}
+
+/// Commands of a block, and the lines that they print.
+fn commands(block: &Block) -> (String, String) {
+    if block.language == "sh" {
+        return (block.text.clone(), String::new());
+    }
+    let prompt = block.text.get(..2).unwrap_or("$ ");
+    let (mut commands, mut printed) = (String::new(), String::new());
+    for line in block.text.lines() {
+        match line.strip_prefix(prompt) {
+            Some(command) => commands += &format!("{command}\n"),
+            None => printed += &format!("{line}\n"),
+        }
+    }
+    (commands, printed)
+}
+
+fn script(blocks: &[Block]) -> String {
+    let (mut script, mut page, mut number) = (String::new(), "", 0);
+    for (at, block) in blocks.iter().enumerate() {
+        if block.page != page {
+            (page, number) = (&block.page, 0);
+            let name = page.trim_end_matches(".md").rsplit('/').next().unwrap();
+            let _ = writeln!(script, "page {name}");
+        }
+        if let Some(path) = file(block) {
+            if block.language == "toml" {
+                script += &made_up(&block.text);
+            }
+            let _ = writeln!(script, "write_file {} <<'END'\n{}END", quoted(&path), block.text);
+            continue;
+        }
+        if !["sh", "console"].contains(&block.language.as_str()) {
+            continue;
+        }
+        number += 1;
+        let _ = writeln!(script, "block {at} {number} {} {}", block.language, quoted(&commands(block).0));
+    }
+    script
+}
+
+/// Text without what differs between runs: numbers and space.
+fn shape(text: &str) -> String {
+    let number = Regex::new(r"[0-9]+([.][0-9]+)*").unwrap();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    number.replace_all(&words.join(" "), "0").into_owned()
+}
+
+/// Whether each part of the text, which `…` separates, is in what was printed, in order.
+fn is_shown(text: &str, printed: &str) -> bool {
+    let (text, printed) = (shape(text), shape(printed));
+    let mut rest = printed.as_str();
+    text.split('…').map(str::trim).all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+/// Every third page, so that the rest can run at the same time.
+fn try_pages(third: usize) {
+    time_limit(180, "each page starts servers, and some run `howdah doctor`");
+    if !rustix::process::geteuid().is_root() {
+        skip!("root", "mounts the packages' files in a name space");
+    }
+    let pages: Vec<String> = pages().into_iter().skip(third).step_by(3).collect();
+    let mut blocks = tried(&["toml", "php", "sh", "console"]);
+    blocks.retain(|block| pages.contains(&block.page));
+    let printed = on_a_machine(&script(&blocks));
+    let mut failed = Vec::new();
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| ["sh", "console"].contains(&&*block.language)) {
+        let result = printed.split_once(&format!("=== {at}\n")).and_then(|(_, rest)| rest.split_once("#=> "));
+        let Some((output, status)) = result else { panic!("{}: {printed}", block.place()) };
+        let (commands, shown) = commands(block);
+        // A message with an error is shown with the error.
+        let succeeds = status.starts_with("0\n") || block.language == "console";
+        if !succeeds || !is_shown(&shown, output) {
+            failed.push(format!("{}:\n{commands}{shown}--- printed:\n{output}=> {}", block.place(), &status[..1]));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn commands_of_a_third_of_the_guides_run_and_print_what_is_shown() {
+    try_pages(0);
+}
+
+#[test]
+fn commands_of_another_third_of_the_guides_run_and_print_what_is_shown() {
+    try_pages(1);
+}
+
+#[test]
+fn commands_of_the_last_third_of_the_guides_run_and_print_what_is_shown() {
+    try_pages(2);
+}
+
+#[test]
+fn numbers_and_space_are_no_difference_and_words_are() {
+    assert!(is_shown("process 1 serves;\n process … ends\n", "a process 23 serves; process 24 now ends"));
+    assert!(!is_shown("process 1 serves", "process 1 ends"));
+    assert!(is_shown("", "anything"));
+}

@@ -1,0 +1,40 @@
+//! Commands, settings and scripts that the guides and README show work as they stand there.
+//!
+//! Each block's language says how it is tried: `toml` by `howdah check`, `sh` and `console` by a shell, `nginx` by `nginx -t`,
+//! `php` by `php -l`. A block that this cannot do for says why: `sh no-run: needs systemd`.
+
+mod blocks;
+mod commands;
+mod settings;
+
+use howdah_tests::howdah::program;
+use std::path::Path;
+use std::process::Command;
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const INSIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/installed/inside.sh");
+
+/// Runs a bash script on a machine that has the packages' files and `machine.sh`, and returns what it prints.
+fn on_a_machine(script: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("script.sh");
+    std::fs::write(&path, format!("{}\n{script}", include_str!("machine.sh"))).unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"])
+        .arg("bash")
+        .arg(INSIDE)
+        .arg(&path)
+        .current_dir(TOP)
+        .env("BUILT", program().parent().unwrap())
+        .env("PACKAGES", Path::new(TOP).join("php").canonicalize().unwrap())
+        .env_remove("HOWDAH_ALLOW_ROOT")
+        .env_remove("HOWDAH_PHP")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Single quotes around a text for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
