@@ -98,6 +98,10 @@ server() {
         place 0644 "$file" "$prefix/share/doc/howdah/drop-ins/$(basename "$file")"
     done
     place 0644 docs/reference/howdah.toml "$prefix/share/doc/howdah/examples/howdah.toml"
+    place 0644 docs/reference/messages.md "$prefix/share/doc/howdah/reference/messages.md"
+    for file in packaging/sites/* packaging/monitoring/*; do
+        place_text 0644 "$file" "$prefix/share/doc/howdah/examples/${file#packaging/}"
+    done
     for file in howdah.schema.json howdah-site.schema.json; do
         place 0644 "docs/reference/$file" "$prefix/share/howdah/$file"
     done
@@ -107,7 +111,9 @@ server() {
         install -d -m 0755 "$destdir$etc/howdah/conf.d"
     else
         rmdir --ignore-fail-on-non-empty "$destdir$etc/howdah/conf.d" "$destdir$prefix/share/howdah/welcome" \
-            "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah/drop-ins" \
+            "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples/sites" \
+            "$destdir$prefix/share/doc/howdah/examples/monitoring" "$destdir$prefix/share/doc/howdah/reference" \
+            "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah/drop-ins" \
             "$destdir$prefix/share/doc/howdah/guide" "$destdir$prefix/share/doc/howdah" 2>/dev/null || true
     fi
 }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
+/// The alert rules of the package, which every Prometheus of the tests loads.
+const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/monitoring/alerts.yml");
+
 /// A running one.
 #[derive(Debug)]
 pub struct Prometheus {
@@ -34,6 +37,7 @@ impl Prometheus {
         let port = Port::hold();
         let settings = format!(
             "global: {{ scrape_interval: 500ms, scrape_timeout: 500ms }}\n\
+             rule_files: [{ALERTS}]\n\
              scrape_configs: [{{ job_name: howdah, static_configs: [{{ targets: ['127.0.0.1:{admin}'] }}] }}]\n"
         );
         let file = |name: &str| directory.path().join(name);
@@ -75,6 +79,16 @@ impl Prometheus {
         let series = found["data"]["result"].as_array()?;
         assert!(series.len() < 2, "{expression}: {found}");
         series.first()?["value"][1].as_str()?.parse().ok()
+    }
+
+    /// Answer of the API to a path, with parameters.
+    #[must_use]
+    pub fn ask(&self, path: &str, parameters: &[&str]) -> Value {
+        let mut arguments = vec!["--get"];
+        arguments.extend(parameters.iter().flat_map(|parameter| ["--data-urlencode", parameter]));
+        let url = self.url(path);
+        arguments.push(&url);
+        curl(&arguments).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
     /// The exemplars of a series of the last hour.

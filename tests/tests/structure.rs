@@ -2,11 +2,14 @@
 //! behind its fences, modules of a crate do not import each other in a circle. And lines of prose can be read in a diff.
 //!
 //! The scans are of text, not of meaning: they see `crate::module`, `super::module` and lists of them where they are written.
-//! `structure/shim.rs` looks at the files of the C shim, `structure/links.rs` at links between documents.
+//! `structure/shim.rs` looks at the files of the C shim, `structure/links.rs` at links between documents,
+//! `structure/messages.rs` at the list of messages.
 #![allow(clippy::unwrap_used)]
 
 #[path = "structure/links.rs"]
 mod links;
+#[path = "structure/messages.rs"]
+mod messages;
 #[path = "structure/shim.rs"]
 mod shim;
 

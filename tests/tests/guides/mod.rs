@@ -5,6 +5,7 @@
 
 mod blocks;
 mod commands;
+mod monitoring;
 mod settings;
 
 use howdah_tests::howdah::program;

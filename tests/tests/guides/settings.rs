@@ -1,9 +1,13 @@
 //! Settings of Howdah, nginx and PHP that the guides show are accepted by the program that they are for.
 
 use super::blocks::{Block, tried};
-use super::{on_a_machine, quoted};
+use super::{TOP, on_a_machine, quoted};
 use howdah_skip::skip;
 use regex_lite::Regex;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Files and directories that settings name.
@@ -26,6 +30,28 @@ pub(super) fn made_up(text: &str) -> String {
 fn write(file: &str, text: &str) -> String {
     let made_up = made_up(text);
     format!("{made_up}cat >{file} <<'END'\n{text}END\n")
+}
+
+/// Settings of applications, which the package has as files.
+fn applications() -> Vec<Block> {
+    let files = fs::read_dir(Path::new(TOP).join("packaging/sites")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let block = |path: PathBuf| Block {
+        page: path.display().to_string(),
+        line: 1,
+        language: "toml".to_owned(),
+        no_run: None,
+        text: fs::read_to_string(path).unwrap(),
+    };
+    files.map(block).collect()
+}
+
+#[test]
+fn every_application_with_rules_has_complete_settings() {
+    let names = |dir: &str| -> BTreeSet<OsString> {
+        fs::read_dir(Path::new(TOP).join(dir)).unwrap().map(|file| file.unwrap().file_name()).collect()
+    };
+    assert_eq!(names("packaging/sites"), names("crates/rules/presets"));
 }
 
 fn is_of_server(block: &Block) -> bool {
@@ -55,7 +81,8 @@ fn settings_of_the_guides_pass_howdah_check() {
     if !rustix::process::geteuid().is_root() {
         skip!("root", "mounts the packages' files in a name space");
     }
-    let blocks = tried(&["toml"]);
+    let mut blocks = tried(&["toml"]);
+    blocks.extend(applications());
     let page = |page: &str| -> Vec<&Block> { blocks.iter().filter(|block| block.page == page).collect() };
     let mut script: String =
         blocks.iter().enumerate().map(|(at, block)| check(at, block, &page(&block.page))).collect();
@@ -78,7 +105,7 @@ fn scripts_of_the_guides_parse() {
     for (at, block) in tried(&["php"]).iter().enumerate() {
         let path = dir.path().join(at.to_string());
         let begin = if block.text.starts_with("<?php") { "" } else { "<?php " };
-        std::fs::write(&path, format!("{begin}{}", block.text)).unwrap();
+        fs::write(&path, format!("{begin}{}", block.text)).unwrap();
         let output = Command::new("php").arg("-l").arg(&path).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{}: {printed}", block.place());
@@ -102,7 +129,7 @@ fn settings_of_nginx_pass_nginx_t() {
         let text =
             if text.contains("server {") { text.into_owned() } else { format!("server {{ location / {{ {text} }} }}") };
         let settings = format!("pid {};\nevents {{}}\nhttp {{ access_log off;\n{text}\n}}\n", at("pid"));
-        std::fs::write(at("nginx.conf"), settings).unwrap();
+        fs::write(at("nginx.conf"), settings).unwrap();
         let output = Command::new("nginx").args(["-t", "-e", "stderr", "-c", &at("nginx.conf")]).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {printed}", block.place());
