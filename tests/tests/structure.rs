@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md says of the structure holds: the files it names exist, crates know only whom they may, `unsafe` stays
+//! ARCHITECTURE.md is true: the files that it names exist, crates use only those that they may, `unsafe` stays
 //! behind its fences, modules of a crate do not import each other in a circle. And lines of prose can be read in a diff.
 //!
 //! The scans are of text, not of meaning: they see `crate::module`, `super::module` and lists of them where they are written.

@@ -68,7 +68,7 @@ fn shape(text: &str) -> String {
     number.replace_all(&words.join(" "), "0").into_owned()
 }
 
-/// Whether each part of the text, which `…` separates, is in what was printed, in order.
+/// True if the parts of the text between `…` were printed, in this order.
 fn is_shown(text: &str, printed: &str) -> bool {
     let (text, printed) = (shape(text), shape(printed));
     let mut rest = printed.as_str();

@@ -163,7 +163,7 @@ class App
 }
 END
 
-# What pages presume: `prepare_PAGE` before the page, `before_PAGE_NUMBER` before one of its blocks.
+# Assumptions of pages: `prepare_PAGE` before the page, `before_PAGE_NUMBER` before one of its blocks.
 
 made_up_project() {
     mkdir -p "$1/public"
