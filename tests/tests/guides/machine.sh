@@ -19,11 +19,13 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -s
 machine() {
     mkdir -p "/srv/tried/$1/conf.d"
     cd "/srv/tried/$1" || exit
-    # The server of a site that is shown without one.
-    sed 's|^listen = .*|listen = [":80", "https://:443"]|' /etc/howdah/howdah.toml >howdah.toml
+    cp /etc/howdah/howdah.toml .
     make_up index.php
     make_up public/index.php
 }
+
+# For a site with a certificate that is shown without its server.
+with_https() { sed -i 's|^listen = .*|listen = [":80", "https://:443"]|' howdah.toml; }
 
 # Makes a file or a directory that settings name.
 make_up() {

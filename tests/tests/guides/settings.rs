@@ -67,7 +67,8 @@ fn check(at: usize, block: &Block, page: &[&Block]) -> String {
     };
     let (server, site) = ("howdah.toml", "conf.d/site.toml");
     let files = if is_site(&block.text) {
-        of_page(is_of_server, server) + &write(site, &block.text)
+        let https = if block.text.contains("[tls]") { "with_https\n" } else { "" };
+        https.to_owned() + &of_page(is_of_server, server) + &write(site, &block.text)
     } else if is_of_server(block) {
         of_page(|block| is_site(&block.text), site) + &write(server, &block.text)
     } else {
