@@ -33,6 +33,7 @@ typedef struct shim_state {
     const WireRequest *request;
     const WireVar *vars;
     const char *strings;
+    bool places_known;     /* sapi/input.c has looked where the known variables stand */
     bool response_ended;   /* the client has its whole response; later output is dropped */
     bool response_refused; /* the client has gone */
     uint64_t peak_memory;  /* of the current request, read before PHP resets it */

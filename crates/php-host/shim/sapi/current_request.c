@@ -12,6 +12,7 @@ void shim_request_set(const WireRequest *request) {
     shim.request = request;
     shim.vars = (const WireVar *)(request + 1);
     shim.strings = (const char *)(shim.vars + request->n_vars);
+    shim.places_known = false;
     shim.response_ended = false;
     shim.response_refused = false;
     shim.peak_memory = 0;

@@ -32,19 +32,50 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
     return shim_text(var->name);
 }
 
-/* The last variable of a name counts, as in an array. */
-const char *shim_known_var(shim_var number, size_t *value_len) {
-    const shim_known_name *name = &shim_known_names[number];
-    for (uint32_t i = shim.request != NULL ? shim.request->n_vars : 0; i-- > 0;) {
+/* Where each known variable stands in shim.vars, plus one; 0: absent. Filled at the first look-up of a request, as most
+ * look-ups are for variables that it lacks. */
+static uint32_t places[HOWDAH_VAR_COUNT + 1];
+
+/* Some variable that is no request header came by its text, and may have a known name. No header is looked up here. */
+static bool some_by_text;
+
+static void find_places(void) {
+    memset(places, 0, sizeof places);
+    some_by_text = false;
+    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         const WireVar *var = &shim.vars[i];
-        if (var->name_id == number || (var->name_id == 0 && var->name.len == name->length &&
-                                       memcmp(shim_text(var->name), name->text, name->length) == 0)) {
-            *value_len = var->value.len;
-            return shim_text(var->value);
+        if (known(var)) {
+            places[var->name_id] = i + 1;
+        } else if (shim_text(var->name)[0] != 'H') {
+            some_by_text = true;
         }
     }
+    shim.places_known = true;
+}
+
+/* The last variable of a name counts, as in an array. */
+const char *shim_known_var(shim_var number, size_t *value_len) {
     *value_len = 0;
-    return NULL;
+    if (shim.request == NULL) {
+        return NULL;
+    }
+    if (!shim.places_known) {
+        find_places();
+    }
+    uint32_t place = places[number];
+    const shim_known_name *name = &shim_known_names[number];
+    for (uint32_t i = some_by_text ? shim.request->n_vars : place; i > place; i--) {
+        const WireVar *var = &shim.vars[i - 1];
+        if (var->name_id == 0 && var->name.len == name->length &&
+            memcmp(shim_text(var->name), name->text, name->length) == 0) {
+            place = i;
+        }
+    }
+    if (place == 0) {
+        return NULL;
+    }
+    *value_len = shim.vars[place - 1].value.len;
+    return shim_text(shim.vars[place - 1].value);
 }
 
 /* PHP's register_argc_argv cuts the query string at each '+' in place and mends it afterwards. The lane's memory is not

@@ -202,11 +202,7 @@ static void make_current(size_t path) {
     const WireRequest *request = shim.boot->warmup[path];
     running = true;
     current_path = path;
-    shim.request = request;
-    shim.vars = (const WireVar *)(request + 1);
-    shim.strings = (const char *)(shim.vars + request->n_vars);
-    shim.response_refused = false;
-    shim.peak_memory = 0;
+    shim_request_set(request);
     /* Output is dropped as after a response's end. */
     shim.response_ended = true;
 }
