@@ -67,15 +67,16 @@ impl Out {
     }
 
     /// Adds what `write` writes.
-    pub(crate) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn put<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         match self.short() {
             Some(short) => write(short),
             None => {
                 let mut bytes = Vec::new();
-                write(&mut bytes);
+                let result = write(&mut bytes);
                 if !bytes.is_empty() {
                     self.push_piece(Piece::Memory(bytes.into()));
                 }
+                result
             }
         }
     }

@@ -93,14 +93,14 @@ impl HandedOver {
     /// proxy and may do so itself where nothing here does.
     pub(crate) fn apply(
         &self,
-        mut response: Response,
+        response: &mut Response,
         request: &Head,
         id: RequestId,
         trusted: bool,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<(), Refusal> {
         // Responses have few fields, so looking at each name costs less than two searches.
         if !response.headers().keys().any(is_for_proxies) {
-            return Ok(response);
+            return Ok(());
         }
         for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
             if directories.is_empty() {
@@ -109,13 +109,14 @@ impl HandedOver {
                 }
             } else if let Some(named) = response.headers_mut().remove(&field) {
                 // The rest of the body is given up with the response.
-                return respond(directories, &field, &named, response.headers(), request, id);
+                *response = respond(directories, &field, &named, response.headers(), request, id)?;
+                return Ok(());
             }
         }
         if !trusted {
             strip(response.headers_mut());
         }
-        Ok(response)
+        Ok(())
     }
 }
 

@@ -74,11 +74,12 @@ chain![
 /// Completes a response, whatever has made it. `close` ends a connection of HTTP/1 with it.
 fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Response {
     if exchange.variables.is_some() {
-        return hold(exchange, response);
+        hold(exchange, &mut response);
+        return response;
     }
     rules::response::apply(exchange, &mut response);
-    response = compress::apply(exchange, response);
-    response = hold(exchange, response);
+    compress::apply(exchange, &mut response);
+    hold(exchange, &mut response);
     complete_head(exchange, &mut response, close);
     response
 }
@@ -141,12 +142,15 @@ impl<U: Upstream> Service<U> {
 
     /// The response as it goes out.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
-        let made = self.respond(exchange, body).await;
-        let (response, refused) = match made.and_then(|response| limits::check_response(exchange, response)) {
-            Ok(response) => (response, false),
-            Err(refusal) => (self.refuse(exchange, refusal).await, true),
+        let refusal = match self.respond(exchange, body).await {
+            Ok(response) => match limits::check_response(exchange, &response) {
+                Ok(()) => return completed(exchange, response, false),
+                Err(refusal) => refusal,
+            },
+            Err(refusal) => refusal,
         };
-        completed(exchange, response, refused && has_body)
+        let page = self.refuse(exchange, refusal).await;
+        completed(exchange, page, has_body)
     }
 
     /// The response as the first responder makes it that has one.
@@ -187,13 +191,13 @@ impl<U: Upstream> Service<U> {
 }
 
 /// Charges a body that waits in memory to its budget. Without room for it the response is 503.
-fn hold(exchange: &mut Exchange, mut response: Response) -> Response {
+fn hold(exchange: &mut Exchange, response: &mut Response) {
     if response.body_mut().hold(&exchange.connection) {
-        return response;
+        return;
     }
     tracing::warn!(target: "howdah::request", id = %exchange.id, "request failed: no room for the response in `http.memory`");
     (exchange.coding, exchange.front) = (None, Front::Error);
-    Refusal::over_budget().into_response(&exchange.head.headers)
+    *response = Refusal::over_budget().into_response(&exchange.head.headers);
 }
 
 /// Adds the fields that every response carries. After a refusal the rest of the request's body is not worth reading:

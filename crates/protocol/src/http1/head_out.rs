@@ -3,7 +3,7 @@
 use crate::exchange::Reason;
 use crate::multiplexed::announced;
 use http::response::Parts;
-use http::{HeaderMap, StatusCode, Version, header};
+use http::{StatusCode, Version, header};
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -52,8 +52,9 @@ impl Asked {
         }
     }
 
-    /// Writes the head.
-    pub(super) fn write(&self, out: &mut Vec<u8>, response: &Parts, framing: Framing, keep_alive: bool) {
+    /// Writes the head. Returns `false` if the connection closes after the response: unless `keep_alive`, or as the
+    /// handler wants it.
+    pub(super) fn write(&self, out: &mut Vec<u8>, response: &Parts, framing: Framing, mut keep_alive: bool) -> bool {
         out.reserve(128 + response.headers.len() * 40);
         let reason = response.extensions.get::<Reason>();
         if self.version == Version::HTTP_11 && response.status == StatusCode::OK && reason.is_none() {
@@ -70,7 +71,11 @@ impl Asked {
         for (name, value) in &response.headers {
             match *name {
                 header::CONTENT_LENGTH if framing != Framing::Told => continue,
-                header::TRANSFER_ENCODING | header::CONNECTION => continue,
+                header::TRANSFER_ENCODING => continue,
+                header::CONNECTION => {
+                    keep_alive &= !value.as_bytes().eq_ignore_ascii_case(b"close");
+                    continue;
+                }
                 header::DATE => has_date = true,
                 _ => {}
             }
@@ -88,7 +93,7 @@ impl Asked {
             Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
             Framing::Upgraded => {
                 out.extend_from_slice(b"connection: upgrade\r\n\r\n");
-                return;
+                return false;
             }
             Framing::None | Framing::Told | Framing::UntilClose => {}
         }
@@ -102,12 +107,8 @@ impl Asked {
         } else {
             write_date(out, self.time);
         }
+        keep_alive
     }
-}
-
-/// `true` if the handler wants the connection to close.
-pub(super) fn closes(headers: &HeaderMap) -> bool {
-    headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
 }
 
 /// The response to what is no request that a handler could be given.
@@ -178,6 +179,17 @@ mod tests {
         let mut out = Vec::new();
         asked.write(&mut out, parts, framing, keep_alive);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_handler_closes_the_connection() {
+        for (said, goes_on) in [("close", false), ("Close", false), ("keep-alive", true)] {
+            let mut out = Vec::new();
+            let kept = ASKED.write(&mut out, &parts(200, &[("connection", said)]), Framing::Length(0), true);
+            let closes = String::from_utf8(out).unwrap().contains("connection: close\r\n");
+            assert_eq!((kept, closes), (goes_on, !goes_on), "{said}");
+        }
+        assert!(!ASKED.write(&mut Vec::new(), &parts(200, &[]), Framing::Length(0), false));
     }
 
     #[test]

@@ -146,11 +146,10 @@ async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: 
         io.connection.informational.close();
         io.take_informational();
         let is_read = io.begin_response();
-        let told_to_end = io.connection.state.verdict() != Verdict::None || head_out::closes(&head.headers);
-        let goes_on =
+        let told_to_end = io.connection.state.verdict() != Verdict::None;
+        let may_go_on =
             keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
-        io.out.put(|out| asked.write(out, &head, framing, goes_on));
-        goes_on
+        io.out.put(|out| asked.write(out, &head, framing, may_go_on))
     };
     // Whatever the head owns is of no use any more; the body may take its time.
     drop(head);

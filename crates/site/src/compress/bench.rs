@@ -85,7 +85,7 @@ fn hits() {
     let base64 = Bytes::from(bodies::base64(51_200));
     let head = page_head();
     let respond = |body: &Bytes| {
-        let asked = compressor.asked(&Method::GET, &request);
+        let asked = compressor.asked(&Method::GET, &request, StatusCode::OK);
         let mut headers = head.clone();
         compressor.complete(&asked, StatusCode::OK, &mut headers, body.clone().into())
     };

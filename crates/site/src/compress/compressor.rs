@@ -36,6 +36,7 @@ const MIN_SIZE: u64 = 1024;
 pub struct Asked {
     head: bool,
     algorithm: Option<Algorithm>,
+    /// Read for a 304 only.
     if_none_match: Option<HeaderValue>,
 }
 
@@ -133,9 +134,9 @@ impl Compressor {
         Self { algorithms, types: TypeList::new(&settings.types), cache }
     }
 
-    /// Reads from a request what the other functions need to know.
+    /// Reads from a request what the other functions need to know for a response of this status.
     #[must_use]
-    pub fn asked(&self, method: &Method, headers: &HeaderMap) -> Asked {
+    pub fn asked(&self, method: &Method, headers: &HeaderMap, status: StatusCode) -> Asked {
         if self.algorithms.is_empty() {
             return Asked::default();
         }
@@ -143,7 +144,7 @@ impl Compressor {
         Asked {
             head: method == Method::HEAD,
             algorithm: negotiate::choose(lines.iter().map(HeaderValue::as_bytes), self.algorithms),
-            if_none_match: headers.get(IF_NONE_MATCH).cloned(),
+            if_none_match: (status == StatusCode::NOT_MODIFIED).then(|| headers.get(IF_NONE_MATCH).cloned()).flatten(),
         }
     }
 

@@ -54,7 +54,7 @@ impl Sent {
 
 fn send(with: &Compressor, method: Method, accept: &str, headers: HeaderMap, body: &[u8]) -> Sent {
     let mut headers = headers;
-    let asked = with.asked(&method, &request(accept));
+    let asked = with.asked(&method, &request(accept), StatusCode::OK);
     let done = with.complete(&asked, StatusCode::OK, &mut headers, Bytes::copy_from_slice(body).into());
     Sent { headers, body: done.body, label: done.encoding.map_or("-", Encoding::label) }
 }
@@ -196,7 +196,7 @@ fn not_modified() {
     let mut asked_with = request("gzip");
     asked_with.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"v1\""));
     for method in [Method::GET, Method::HEAD] {
-        let asked = with.asked(&method, &asked_with);
+        let asked = with.asked(&method, &asked_with, StatusCode::NOT_MODIFIED);
         let mut headers = page_head(7);
         headers.remove(CONTENT_LENGTH);
         let done = with.complete(&asked, StatusCode::NOT_MODIFIED, &mut headers, Bytes::new().into());
@@ -211,7 +211,7 @@ fn not_modified() {
 fn partial_content_is_not_compressed_and_varies_as_the_whole_does() {
     let with = compressor();
     let mut headers = page_head(5000);
-    let asked = with.asked(&Method::GET, &request("gzip"));
+    let asked = with.asked(&Method::GET, &request("gzip"), StatusCode::PARTIAL_CONTENT);
     let body = Bytes::from(bodies::text(5000));
     let done = with.complete(&asked, StatusCode::PARTIAL_CONTENT, &mut headers, body.clone().into());
     assert!(matches!(done.body, Whole::Bytes(sent) if sent.equals(&body)));
@@ -230,7 +230,7 @@ fn streams() {
         if declared.is_none() {
             headers.remove(CONTENT_LENGTH);
         }
-        let asked = with.asked(&method, &request(accept));
+        let asked = with.asked(&method, &request(accept), StatusCode::OK);
         let begun = with.stream(&asked, StatusCode::OK, &mut headers, first);
         assert_eq!(headers[VARY], "Cookie, Accept-Encoding");
         (begun.map_or("-", |(_, encoding)| encoding.label()), headers)
@@ -259,7 +259,7 @@ fn a_declared_length_that_is_wrong_does_not_break_the_stream() {
     use crate::compress::stream::{AtHand, Encoded};
     for accept in ["gzip", "br", "zstd"] {
         let with = compressor();
-        let asked = with.asked(&Method::GET, &request(accept));
+        let asked = with.asked(&Method::GET, &request(accept), StatusCode::OK);
         for (declared, real) in [(5000, 9000), (9000, 5000)] {
             let mut headers = page_head(declared);
             let (encoder, encoding) = with.stream(&asked, StatusCode::OK, &mut headers, None).unwrap();

@@ -13,8 +13,8 @@ use crate::entity_tags::Tags;
 use howdah_config::Algorithm;
 use http::StatusCode;
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, VARY,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, Entry,
+    HeaderMap, HeaderName, HeaderValue, VARY,
 };
 
 /// The media types that are compressed.
@@ -141,23 +141,21 @@ fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
 
 /// Adds `Accept-Encoding` to `Vary`, in the first field that is there.
 pub fn add_vary(headers: &mut HeaderMap) {
-    let mut first = None;
-    for value in headers.get_all(VARY) {
-        if has_token(value, b"accept-encoding") || has_token(value, b"*") {
+    let mut there = match headers.entry(VARY) {
+        Entry::Vacant(vacant) => {
+            vacant.insert(HeaderValue::from_static("Accept-Encoding"));
             return;
         }
-        first = first.or(Some(value));
+        Entry::Occupied(there) => there,
+    };
+    if there.iter().any(|value| has_token(value, b"accept-encoding") || has_token(value, b"*")) {
+        return;
     }
-    let merged = first.filter(|value| !value.as_bytes().trim_ascii().is_empty()).and_then(|value| {
-        HeaderValue::from_bytes(&[value.as_bytes().trim_ascii(), b", Accept-Encoding"].concat()).ok()
-    });
-    match (merged, headers.get_mut(VARY)) {
-        (Some(merged), Some(first)) => *first = merged,
-        (None, Some(first)) => *first = HeaderValue::from_static("Accept-Encoding"),
-        _ => {
-            headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-        }
-    }
+    let first = there.get_mut();
+    let others = first.as_bytes().trim_ascii();
+    let merged = if others.is_empty() { None } else { Some([others, b", Accept-Encoding"].concat()) };
+    let merged = merged.and_then(|merged| HeaderValue::from_bytes(&merged).ok());
+    *first = merged.unwrap_or(HeaderValue::from_static("Accept-Encoding"));
 }
 
 /// Sets the fields of an encoded response, except its new length, which the writer of the body knows.

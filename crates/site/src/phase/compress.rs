@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
 use howdah_observe::Metrics;
 use howdah_protocol::{Body, Chunk, ChunkStream, Response, Stream, Whole as WholeBody};
-use http::{HeaderMap, Method, header};
+use http::header;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, Waker};
@@ -22,24 +22,20 @@ const GATHER: u64 = 2 * 1024 * 1024;
 const SAMPLE: usize = 16 * 1024;
 
 /// Encodes a response if that is allowed and useful.
-pub(crate) fn apply(exchange: &mut Exchange, response: Response) -> Response {
+pub(crate) fn apply(exchange: &mut Exchange, response: &mut Response) {
     let (site, head, charge) = (&*exchange.site, &exchange.head, exchange.connection.charge());
-    let (response, coding) =
-        encode(&site.compressor, &site.server.metrics, &head.method, &head.headers, response, charge);
-    exchange.coding = coding;
-    response
+    let asked = site.compressor.asked(&head.method, &head.headers, response.status());
+    exchange.coding = encode(&site.compressor, &site.server.metrics, asked, response, charge);
 }
 
 /// Says how it has encoded `response`, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
 fn encode(
     compressor: &Compressor,
     metrics: &Metrics,
-    method: &Method,
-    request: &HeaderMap,
-    mut response: Response,
+    mut asked: Asked,
+    response: &mut Response,
     charge: Charge,
-) -> (Response, Option<&'static str>) {
-    let mut asked = compressor.asked(method, request);
+) -> Option<&'static str> {
     match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
         Ok(body) => return whole(compressor, metrics, &mut asked, response, body, charge),
         Err(body) => *response.body_mut() = body,
@@ -48,7 +44,7 @@ fn encode(
         // Only the fields can change.
         let status = response.status();
         let _ = compressor.stream(&asked, status, response.headers_mut(), None);
-        return (response, None);
+        return None;
     }
     let mut admission = None;
     if let Some(file) = response.body().file().copied() {
@@ -57,17 +53,17 @@ fn encode(
             Known::Encoded(bytes, encoding) => {
                 metrics.compression_cache_hits.inc();
                 *response.body_mut() = Body::full(bytes);
-                return (response, Some(encoding.label()));
+                return Some(encoding.label());
             }
-            Known::Plain => return (response, None),
+            Known::Plain => return None,
             Known::Nothing(place) => admission = place,
         }
     }
-    let (response, label) = read(compressor, metrics, &mut asked, response, charge);
+    let label = read(compressor, metrics, &mut asked, response, charge);
     if let Some(admission) = admission {
-        note(admission, &asked, &response, label);
+        note(admission, &asked, response, label);
     }
-    (response, label)
+    label
 }
 
 /// Notes what became of a file, if that is the same the next time.
@@ -85,14 +81,14 @@ fn read(
     compressor: &Compressor,
     metrics: &Metrics,
     asked: &mut Asked,
-    mut response: Response,
+    response: &mut Response,
     charge: Charge,
-) -> (Response, Option<&'static str>) {
+) -> Option<&'static str> {
     let mut stream = match std::mem::replace(response.body_mut(), Body::empty()).into_stream() {
         Ok(stream) => stream,
         Err(body) => {
             *response.body_mut() = body;
-            return (response, None);
+            return None;
         }
     };
     let length = stream.remaining();
@@ -138,35 +134,34 @@ fn whole(
     compressor: &Compressor,
     metrics: &Metrics,
     asked: &mut Asked,
-    response: Response,
+    response: &mut Response,
     body: WholeBody,
     mut charge: Charge,
-) -> (Response, Option<&'static str>) {
-    let (mut parts, _) = response.into_parts();
+) -> Option<&'static str> {
     if body.len() > ONE_GO {
         charge = encoder_charge(asked, charge);
     }
-    let Done { body, encoding } = compressor.complete(asked, parts.status, &mut parts.headers, body);
+    let Done { body, encoding } = compressor.complete(asked, response.status(), response.headers_mut(), body);
     match (&body, encoding.map(|encoding| encoding.how)) {
         (Whole::Bytes(_), Some(How::Cached)) => metrics.compression_cache_hits.inc(),
         (_, Some(_)) => metrics.compression_cache_misses.inc(),
         (_, None) => {}
     }
-    let body = match body {
+    *response.body_mut() = match body {
         Whole::Bytes(bytes) => Body::whole(bytes),
         Whole::Slices(slices) => Body::stream(Box::new(Charged { stream: slices, _charge: charge })),
     };
-    (Response::from_parts(parts, body), encoding.map(Encoding::label))
+    encoding.map(Encoding::label)
 }
 
 fn streamed(
     compressor: &Compressor,
     asked: &Asked,
-    mut response: Response,
+    response: &mut Response,
     source: Resumed,
     length: Option<u64>,
     charge: Charge,
-) -> (Response, Option<&'static str>) {
+) -> Option<&'static str> {
     let status = response.status();
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
@@ -183,7 +178,7 @@ fn streamed(
         None => (Box::new(source), None),
     };
     *response.body_mut() = Body::stream(stream);
-    (response, label)
+    label
 }
 
 /// Data that a stream had ready.
@@ -250,7 +245,7 @@ impl ChunkStream for Resumed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::{HeaderMap, HeaderValue, Method};
     use std::io::Read;
 
     /// Parts, of which those before a `None` are ready at once.
@@ -283,7 +278,8 @@ mod tests {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
         let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
         let charge = Charge::new(howdah_budget::Budgets::new(1 << 30, 1 << 30).memory, None);
-        let (response, label) = encode(compressor, &Metrics::new(), &Method::GET, &request, response, charge);
+        let asked = compressor.asked(&Method::GET, &request, response.status());
+        let label = encode(compressor, &Metrics::new(), asked, &mut response, charge);
         let (head, body) = response.into_parts();
         assert_eq!(head.headers[header::VARY], "Accept-Encoding");
         assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());

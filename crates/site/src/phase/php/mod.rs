@@ -87,14 +87,15 @@ pub(crate) async fn run<U: Upstream>(
     exchange.count_by_rule();
     match upstream.run(target, request).await {
         Ok(php) => {
-            let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
+            let (mut response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;
             if exchange.variables.is_some() {
                 // Files that scripts hand over are for the web server.
                 return Ok(response);
             }
             let trusted = exchange.connection.peer.trusted;
-            exchange.site.handed_over.apply(response, &exchange.head, exchange.id, trusted)
+            exchange.site.handed_over.apply(&mut response, &exchange.head, exchange.id, trusted)?;
+            Ok(response)
         }
         Err(fault) => {
             if let Some(informational) = &exchange.informational {
