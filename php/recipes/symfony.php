@@ -339,6 +339,102 @@ final class WarmCode
     }
 }
 
+/**
+ * Takes from services what the warm-up's requests have left in them although the kernel has reset its services: entities,
+ * whose manager does not know them any more, and requests. A service that keeps one in a property that begins as null or
+ * an empty array has it from a request.
+ */
+final class Leftovers
+{
+    /** Objects that are looked at, at the most. */
+    private const MOST = 500_000;
+
+    private array $entities = [];
+    private array $known = [];
+
+    public function __construct(private readonly ContainerInterface $container)
+    {
+        $doctrine = $container->initialized('doctrine') ? $container->get('doctrine') : null;
+        try {
+            foreach ($doctrine?->getManagers() ?? [] as $manager) {
+                foreach ($manager->getMetadataFactory()->getAllMetadata() as $metadata) {
+                    $this->entities[$metadata->getName()] = true;
+                }
+            }
+        } catch (\Throwable) {
+            // A class with wrong metadata: requests that need it say so.
+        }
+    }
+
+    public function drop(): void
+    {
+        $seen = [];
+        $next = [$this->container];
+        while ($next !== [] && \count($seen) < self::MOST) {
+            $object = array_pop($next);
+            if (isset($seen[spl_object_id($object)]) || $object instanceof \Closure) {
+                continue;
+            }
+            $seen[spl_object_id($object)] = true;
+            if (str_starts_with($object::class, 'Doctrine\\')) {
+                continue;
+            }
+            $isContainer = $object instanceof ContainerInterface;
+            foreach ((array) $object as $name => $value) {
+                if (!$isContainer && $this->isLeft($value)) {
+                    self::empty($object, (string) $name, $value);
+                } elseif (\is_object($value)) {
+                    $next[] = $value;
+                } elseif (\is_array($value)) {
+                    array_walk_recursive($value, static function (mixed $part) use (&$next): void {
+                        \is_object($part) && $next[] = $part;
+                    });
+                }
+            }
+        }
+    }
+
+    private function isLeft(mixed $value, int $depth = 0): bool
+    {
+        if (\is_array($value) || $value instanceof \SplObjectStorage) {
+            foreach ($depth < 3 ? $value : [] as $part) {
+                if ($this->isLeft($part, $depth + 1)) {
+                    return true;
+                }
+            }
+
+            return false;
+        }
+
+        return \is_object($value) && ($this->known[$value::class] ??= $this->isOfRequest($value));
+    }
+
+    private function isOfRequest(object $one): bool
+    {
+        return $one instanceof Request
+            || array_intersect_key($this->entities, [$one::class => true] + class_parents($one)) !== [];
+    }
+
+    private static function empty(object $object, string $mangled, mixed $value): void
+    {
+        if ($value instanceof \SplObjectStorage) {
+            $value->removeAll($value);
+
+            return;
+        }
+        $parts = explode("\0", $mangled);
+        $class = ($parts[1] ?? '*') === '*' ? $object : $parts[1];
+        $name = end($parts);
+        if (!property_exists($class, $name)) {
+            return;
+        }
+        $property = new \ReflectionProperty($class, $name);
+        if ($property->hasDefaultValue() && ($property->getDefaultValue() ?? []) === []) {
+            $property->setValue($object, $property->getDefaultValue());
+        }
+    }
+}
+
 /** The classes that extend or implement Symfony's: they can only be there when Symfony's autoloader is. */
 function declare_classes(): void
 {
@@ -398,6 +494,7 @@ function declare_classes(): void
                     $kernel->boot();
                     // A page may have set its visitor's.
                     date_default_timezone_set($zone);
+                    (new Leftovers($kernel->getContainer()))->drop();
                     $this->sources->note();
                 });
             }

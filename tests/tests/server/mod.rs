@@ -65,6 +65,7 @@ mod proxy_fields;
 mod proxy_real;
 mod proxy_upgrade;
 mod raw_targets;
+mod recipe_boots;
 mod recipes;
 mod recipes_of_sites;
 mod refused_requests;

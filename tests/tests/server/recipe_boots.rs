@@ -1,0 +1,64 @@
+//! What a booted application keeps open, and which of its files each request looks at.
+
+use super::recipes::{KERNEL, Project, need_symfony};
+
+/// Services that keep what a request has made, as some applications have them, and a registry that knows the entity.
+const KEEPERS: &str = "
+    final class Entity
+    {
+        public float $made;
+        public function __construct() { $this->made = microtime(true); }
+    }
+    final class Keeper
+    {
+        private ?Entity $one = null;
+        private array $many = [];
+        private \\SplObjectStorage $byRequest;
+        private array $own = [];
+        public function __construct() { $this->byRequest = new \\SplObjectStorage(); }
+        public function keep(Request $request): array
+        {
+            $this->one ??= new Entity();
+            $this->many['it'] ??= ['in' => new Entity()];
+            $this->byRequest[$request] = new Entity();
+            $this->own['code'] ??= microtime(true);
+            $isOwn = static fn (float $made): bool => $made >= $_SERVER['REQUEST_TIME_FLOAT'];
+            return [$isOwn($this->one->made), $isOwn($this->many['it']['in']->made), \\count($this->byRequest), $isOwn($this->own['code'])];
+        }
+    }
+    final class Metadata { public function getName(): string { return Entity::class; } }
+    final class Manager
+    {
+        public function getMetadataFactory(): self { return $this; }
+        public function getAllMetadata(): array { return [new Metadata()]; }
+    }
+    final class Registry
+    {
+        public function getConnections(): array { return []; }
+        public function getManagers(): array { return [new Manager()]; }
+    }";
+
+#[test]
+fn a_request_finds_no_entity_and_no_request_of_the_warm_up_in_a_service() {
+    need_symfony!();
+    let project = Project::symfony();
+    let kernel = KERNEL
+        .replace(
+            "$container->parameters()",
+            "$container->services()->set('doctrine', Registry::class)->public()->set(Keeper::class)->public();
+        $container->parameters()",
+        )
+        .replace(
+            "public function home(): Response\n    {",
+            "public function home(Request $request): Response\n    {
+        return new Response(json_encode($this->getContainer()->get(Keeper::class)->keep($request)));",
+        );
+    project.write("src/Kernel.php", &(kernel + KEEPERS));
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        let kept = "[true,true,1,false]";
+        assert_eq!(served.get("/"), (200, kept.to_owned()), "what is no entity stays warm: {}", served.log());
+    }
+    served.finish();
+}
