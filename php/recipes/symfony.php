@@ -435,6 +435,23 @@ final class Leftovers
     }
 }
 
+/** Bytes of a booted application from which on a connection for each request costs less than a boot for each worker. */
+const LARGE = 32 << 20;
+
+/**
+ * Closes the database connections of a large application, so that all workers share its boot: processes cannot share a
+ * connection. Doctrine connects again in the request that needs it.
+ */
+function share_boot(KernelInterface $kernel): void
+{
+    if (memory_get_usage() < LARGE || !$kernel->getContainer()->initialized('doctrine')) {
+        return;
+    }
+    foreach ($kernel->getContainer()->get('doctrine')->getConnections() as $connection) {
+        $connection->close();
+    }
+}
+
 /** The classes that extend or implement Symfony's: they can only be there when Symfony's autoloader is. */
 function declare_classes(): void
 {
@@ -495,6 +512,7 @@ function declare_classes(): void
                     // A page may have set its visitor's.
                     date_default_timezone_set($zone);
                     (new Leftovers($kernel->getContainer()))->drop();
+                    share_boot($kernel);
                     $this->sources->note();
                 });
             }

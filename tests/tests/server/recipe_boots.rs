@@ -1,6 +1,9 @@
 //! What a booted application keeps open, and which of its files each request looks at.
 
 use super::recipes::{KERNEL, Project, need_symfony};
+use std::net::TcpListener;
+
+const SEPARATE: &str = "each worker boots the application separately: a connection was opened at boot";
 
 /// Services that keep what a request has made, as some applications have them, and a registry that knows the entity.
 const KEEPERS: &str = "
@@ -61,4 +64,50 @@ fn a_request_finds_no_entity_and_no_request_of_the_warm_up_in_a_service() {
         assert_eq!(served.get("/"), (200, kept.to_owned()), "what is no entity stays warm: {}", served.log());
     }
     served.finish();
+}
+
+/// The kernel with a service like Doctrine's registry, whose connection its front page opens, and this many MiB in memory.
+fn with_connection(port: u16, size: usize) -> String {
+    let registered =
+        "$container->services()->set('doctrine', Registry::class)->public();\n        $container->parameters()";
+    let connect = format!(
+        "self::$large = str_repeat('x', {size} << 20);
+        $this->getContainer()->get('doctrine')->connection->open({port});
+        date_default_timezone_set"
+    );
+    let classes = "
+        final class Connection
+        {
+            private mixed $stream = null;
+            public function open(int $port): void { $this->stream ??= stream_socket_client(\"tcp://127.0.0.1:$port\"); }
+            public function close(): void { $this->stream = null; }
+        }
+        final class Registry
+        {
+            public Connection $connection;
+            public function __construct() { $this->connection = new Connection(); }
+            public function getConnections(): array { return [$this->connection]; }
+            public function getManagers(): array { return []; }
+        }";
+    let kernel = KERNEL.replace("$container->parameters()", registered).replace("date_default_timezone_set", &connect);
+    kernel.replace("public static int $requests", "public static string $large = '';\n    public static int $requests")
+        + classes
+}
+
+#[test]
+fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_workers_share_it() {
+    need_symfony!();
+    let database = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = database.local_addr().unwrap().port();
+    for (size, is_shared) in [(1, false), (40, true)] {
+        let project = Project::symfony();
+        project.write("src/Kernel.php", &with_connection(port, size));
+        let served = project.serve(&[]);
+        served.wait_for_mode("snapshot");
+        for _ in 0..4 {
+            assert_eq!(served.get("/").0, 200, "{}", served.log());
+        }
+        let log = served.finish();
+        assert_eq!(log.contains(SEPARATE), !is_shared, "{size} MiB: {log}");
+    }
 }
