@@ -219,6 +219,22 @@ function warm_code(\Illuminate\Foundation\Application $app, Kernel $kernel): voi
     ob_end_clean();
 }
 
+/**
+ * Returns the files of settings and routes that the boot has read, with their directories: each request looks at them.
+ * Laravel does not read the others either once `config:cache` or `route:cache` has run.
+ */
+function settings(\Illuminate\Foundation\Application $app): array
+{
+    $parts = '{config,routes,bootstrap,bootstrap/cache}';
+    $read = array_flip(get_included_files());
+    $files = array_filter(
+        glob($app->basePath("$parts/*.php"), GLOB_BRACE) ?: [],
+        static fn (string $file): bool => isset($read[realpath($file)]),
+    );
+
+    return [...array_unique([$app->basePath('bootstrap/cache'), ...array_map('dirname', $files)]), ...$files];
+}
+
 /** One request after the other, on an application that has booted. */
 function serve(string $base): void
 {
@@ -234,9 +250,7 @@ function serve(string $base): void
     // What .env has added, and the application's own files.
     $added = array_diff_key($_SERVER, $before);
 
-    $parts = '{config,routes,bootstrap,bootstrap/cache}';
-    $files = [...glob($app->basePath($parts), GLOB_BRACE), ...glob($app->basePath("$parts/*.php"), GLOB_BRACE)];
-    $sources = [$app->environmentFilePath(), ...$files];
+    $sources = [$app->environmentFilePath(), ...settings($app)];
     $state = static function () use ($sources): array {
         clearstatcache();
 

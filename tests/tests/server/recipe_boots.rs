@@ -1,7 +1,8 @@
 //! What a booted application keeps open, and which of its files each request looks at.
 
-use super::recipes::{KERNEL, Project, need_symfony};
+use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use std::net::TcpListener;
+use std::path::Path;
 
 const SEPARATE: &str = "each worker boots the application separately: a connection was opened at boot";
 
@@ -110,4 +111,41 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
         let log = served.finish();
         assert_eq!(log.contains(SEPARATE), !is_shared, "{size} MiB: {log}");
     }
+}
+
+#[test]
+fn cached_settings_of_laravel_count_until_their_cache_is_gone() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let project = Project::of(OF_LARAVEL);
+    let routes = "
+        Route::get('/name', fn () => config('app.name'));
+        Route::get('/cache', fn () => (string) file_put_contents(app()->getCachedConfigPath(),
+            '<?php return ' . var_export(config()->all(), true) . ';'));
+        Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
+    project.write("routes/web.php", &(project.read("routes/web.php") + routes));
+    let named = |name: &str| project.read("config/app.php").replace("'Laravel'", &format!("'{name}'"));
+    let (first, second) = (named("first"), named("second"));
+    project.write("config/app.php", &first);
+    let served = project.serve(&["--mode", "classic"]);
+    assert_eq!(served.get("/cache").0, 200, "{}", served.log());
+    served.finish();
+
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    project.write("config/app.php", &second);
+    for _ in 0..3 {
+        assert_eq!(served.get("/name"), (200, "first".to_owned()), "{}", served.log());
+    }
+    assert!(!served.log().contains("the configuration has changed"), "{}", served.log());
+    std::fs::remove_file(project.dir.join("bootstrap/cache/config.php")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(served.get("/name"), (200, "second".to_owned()), "{}", served.log());
+    }
+    project.write("config/app.php", &first);
+    for _ in 0..3 {
+        assert_eq!(served.get("/name"), (200, "first".to_owned()), "{}", served.log());
+    }
+    served.finish();
 }
