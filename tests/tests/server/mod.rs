@@ -46,6 +46,7 @@ mod logged_transfers;
 mod markers;
 mod memory_pressure;
 mod native_histograms;
+mod opcache_room;
 mod output;
 mod own_user;
 mod passwords;

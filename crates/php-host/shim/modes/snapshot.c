@@ -20,6 +20,7 @@
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
 #include "sapi/log.h"
+#include "sapi/opcache_room.h"
 #include "sapi/script.h"
 #include "sapi/whole_request.h"
 #include "snapshot/engine/snapshot.h"
@@ -123,6 +124,7 @@ static void take_snapshot(void) {
     if (trouble != NULL) {
         refuse(trouble);
     }
+    shim_opcache_room_check();
     settle();
     if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());

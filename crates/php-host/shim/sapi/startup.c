@@ -11,6 +11,7 @@
 #include "sapi/functions.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
+#include "sapi/opcache_room.h"
 #include "sapi/output.h"
 #include "sapi/script.h"
 #include "sapi/server_array.h"
@@ -102,6 +103,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     if (shim.mode->before_php != NULL) {
         shim.mode->before_php();
     }
+    shim_opcache_room_startup();
     SHIM_SIGNALS_STARTUP();
     sapi_startup(&shim_sapi_module);
     if (*shim.worker->ini_path != '\0') {

@@ -6,6 +6,7 @@
 #include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
+#include "sapi/opcache_room.h"
 #include "sapi/script.h"
 #include "sapi/server_array_reuse.h"
 #include "sapi/user_ini.h"
@@ -66,6 +67,7 @@ shim_outcome shim_whole_request_end(void) {
         /* A resident mode may warm up with whole requests; nothing of their memory may be kept. */
         shim_kept_forget();
         shim_error_page_end_script();
+        shim_opcache_room_check_sometimes();
         php_request_shutdown(NULL);
     }
     shim_input_release();
