@@ -7,7 +7,7 @@ use crate::address::ListenAddr;
 use crate::admin_address::{admin_dirs, admin_name};
 use crate::check;
 use crate::check_users;
-use crate::choice::RootLinks;
+use crate::choice::{Mode, RootLinks};
 use crate::cli::ServeFlags;
 use crate::detected;
 use crate::file::File;
@@ -164,6 +164,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         make_absolute(&mut pool.watch, &watched);
     }
     recipe::add(settings, found, source);
+    resolve_warm_up(settings, source);
     resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
@@ -209,6 +210,15 @@ fn resolve_links(settings: &mut Settings) {
     }
     let sites = settings.sites.iter_mut().filter(|site| site.root_links == RootLinks::Reload);
     sites.for_each(|site| resolve(&mut site.root));
+}
+
+/// A worker script may boot its application in the first request that it handles, so a snapshot without a warm-up would
+/// boot it in each.
+fn resolve_warm_up(settings: &mut Settings, source: &Source<'_>) {
+    for pool in &mut settings.pools {
+        let is_cold = pool.mode == Mode::Snapshot && pool.script.is_some() && pool.warmup.is_empty();
+        pool.warmup_auto |= is_cold && !recipe::is_set(pool, "warmup_auto", source);
+    }
 }
 
 /// Applies `tls.auto` where nothing else is set.

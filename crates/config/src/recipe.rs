@@ -57,7 +57,7 @@ fn boot(
 ) -> Option<(Booted, PoolSettings)> {
     let behind = settings.pool(&site.pool)?;
     let has_script = behind.script.is_some() || behind.boot.is_some();
-    let is_asked_for = is_said(behind, "mode", source);
+    let is_asked_for = is_set(behind, "mode", source);
     let (mode, recipe) = match behind.mode {
         _ if site.app == AppChoice::None || has_script => return None,
         mode @ (Mode::Snapshot | Mode::Worker) => (mode, named(site, found)?),
@@ -94,7 +94,7 @@ fn pool(
     source: &Source<'_>,
 ) -> PoolSettings {
     let front = site.root.join(recipe.script);
-    let is_open = |key: &str| !is_said(behind, key, source);
+    let is_open = |key: &str| !is_set(behind, key, source);
     let mut pool = PoolSettings {
         mode,
         recipe: Some(recipe.name.to_owned()),
@@ -128,7 +128,7 @@ fn stand_back(pool: &mut PoolSettings) {
 }
 
 /// `true` if this setting of a pool is set anywhere.
-fn is_said(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
+pub(crate) fn is_set(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
     let name = if pool.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
     source.origins.of(&name) != Origin::Default
 }
