@@ -6,6 +6,7 @@
 //! was not heard of for longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted
 //! with any.
 
+use crate::learning::target::may_be_asked_again;
 use howdah_observe::PoolMetrics;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -152,6 +153,10 @@ impl Demotions {
 
     /// A request for this target has run code or used memory that the snapshot does not have: the restore took long.
     pub(crate) fn note_search(&self, target: &[u8]) {
+        // It could not be compared, and its visitor's token would be in the status.
+        if !may_be_asked_again(target) {
+            return;
+        }
         let mut table = self.table.lock();
         table.note_search(&route_of(target));
         self.changed(&table, None);
@@ -492,6 +497,16 @@ mod tests {
         let demoted = table.note_comparison("/cold", slower()).unwrap();
         assert!(demoted.reason.ends_with("9 ms, 5 ms; it is not warm: each restore searches for written pages"));
         assert_eq!(table.note_request("/cold"), Way::Cold);
+    }
+
+    #[test]
+    fn a_target_with_a_token_is_not_kept_for_its_slow_restores() {
+        let metrics = howdah_observe::metrics::Metrics::new().pool("app");
+        let demotions = Demotions::new("app".into(), "default".into(), metrics);
+        demotions.note_search(b"/orders/9f86d081884c7d659a2feaa0c55ad015/items");
+        assert_eq!(demotions.suspected(), []);
+        demotions.note_search(b"/orders");
+        assert_eq!(demotions.suspected()[0].route, "/orders");
     }
 
     #[test]
