@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <syslog.h>
 
-/* A worker asks after each so many requests. */
+/* Requests of a worker from one check to the next. */
 #define REQUESTS 256
 /* Strings of scripts that are compiled later find no room when so few bytes are left. */
 #define STRINGS_LEFT 4096
 
 enum { MEMORY = 1, SCRIPTS = 2, STRINGS = 4, RESTARTS = 8 };
 
-/* What a worker of the pool has logged. */
+/* Bits of the warnings that workers of the pool have logged. */
 static atomic_uint *logged;
 
 void shim_opcache_room_startup(void) {

@@ -6,7 +6,7 @@
 void shim_opcache_room_startup(void);
 /* Logs, once in a pool, that OPcache is full. Called with PHP's request open and no PHP code running. */
 void shim_opcache_room_check(void);
-/* The same after one of so many requests. */
+/* Checks after every 256th request of this process. */
 void shim_opcache_room_check_sometimes(void);
 
 #endif
