@@ -2,6 +2,7 @@
 //! nothing behind and has logged no error that the test did not declare.
 
 use crate::client::{Conn, Target};
+use crate::is_stressed;
 use crate::modes::Mode;
 use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
@@ -92,6 +93,12 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     }
     if setup.version(mode.into()) == Some(Version::Three) && setup.settings.iter().all(|(key, _)| key != "tls.http3") {
         lines.push("tls.http3 = true".to_owned());
+    }
+    if is_stressed() {
+        // Clients that the scenario makes slow shall not be those that the machine makes slow.
+        let limits = ["http.client_timeout", "http.header_timeout", "http.idle_timeout"];
+        let unset = limits.iter().filter(|limit| setup.settings.iter().all(|(key, _)| key != *limit));
+        lines.extend(unset.map(|limit| format!("{limit} = \"10m\"")));
     }
     let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);

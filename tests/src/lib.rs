@@ -49,6 +49,7 @@ pub use versions::{Version, server_protocol};
 
 use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 /// Runs one scenario on one server: starts it, runs the body, ends the server and judges. A mode that this run of the tests
 /// is not to have (`HOWDAH_TEST_MODES`) is left out, as are scenarios about memory under the address sanitizer.
@@ -83,6 +84,17 @@ pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body
 /// Declares that the running scenario may take longer than a minute, which is the runner's limit for all others.
 pub fn time_limit(seconds: u64, why: &str) {
     eprintln!("time limit: {seconds} s, {why}");
+}
+
+/// A time limit of the server that has to pass in a scenario, and that PHP's start has to keep: ten times as long in `make
+/// test-stress`, where everything is slow.
+#[must_use]
+pub fn limit(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds * if is_stressed() { 10 } else { 1 })
+}
+
+pub(crate) fn is_stressed() -> bool {
+    std::env::var_os("HOWDAH_TEST_STRESS").is_some()
 }
 
 /// The number of repetitions of a scenario that proves something by many: the environment variable `name`, which `make

@@ -208,6 +208,12 @@ impl Setup {
         self
     }
 
+    /// A setting with a time limit (`limit`).
+    #[must_use]
+    pub fn limit(self, key: &str, milliseconds: u64) -> Self {
+        self.setting(key, &format!("\"{}ms\"", crate::limit(milliseconds).as_millis()))
+    }
+
     /// The mode runs this script of the scenario's own, by its path from the document root; all scripts stay as they are.
     #[must_use]
     pub fn script(self, path: &str) -> Self {

@@ -141,13 +141,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let own = std::fs::metadata(dir.path()).unwrap();
-        let account = |uid, gid| Account { name: String::new(), uid, gid, groups: vec![77], home: None };
+        let (other, stranger) = (own.uid() + 1, own.gid() + 1);
+        let account = |uid, gid| Account { name: String::new(), uid, gid, groups: vec![own.gid() + 2], home: None };
         let set = |mode| std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
         set(0o710);
-        assert!(may(&account(1000, own.gid()), dir.path(), EXECUTE));
-        assert!(!may(&account(1000, 1000), dir.path(), EXECUTE));
+        assert!(may(&account(other, own.gid()), dir.path(), EXECUTE));
+        assert!(!may(&account(other, stranger), dir.path(), EXECUTE));
         set(0o701);
-        assert!(!may(&account(1000, own.gid()), dir.path(), EXECUTE), "the group's permissions count alone");
-        assert!(may(&account(1000, 1000), dir.path(), EXECUTE));
+        assert!(!may(&account(other, own.gid()), dir.path(), EXECUTE), "the group's permissions count alone");
+        assert!(may(&account(other, stranger), dir.path(), EXECUTE));
     }
 }

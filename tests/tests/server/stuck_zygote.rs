@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// One worker, which says who it is and who its parent is: its zygote.
 fn one_worker(setup: Setup) -> Setup {
-    setup.workers(1).setting("boot_timeout", "\"2s\"").expect_log("is stopped or hangs: starting another")
+    setup.workers(1).limit("boot_timeout", 2000).expect_log("is stopped or hangs: starting another")
 }
 
 /// Stops a process, ends the worker, and sees that requests are served again, by workers of another generation.

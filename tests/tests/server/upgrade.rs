@@ -6,7 +6,7 @@ use super::users::{number, two_users};
 use howdah_tests::howdah::{copy_program, link_to_program, program};
 use howdah_tests::process::{self, PATIENCE, alive, eventually};
 use howdah_tests::site::{Port, replace_file};
-use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, repetitions, scenario, script_scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, limit, repetitions, scenario, script_scenario};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -258,16 +258,13 @@ fn failing(setup: Setup) -> Setup {
 scenario!(
     a_new_process_that_does_not_become_ready_leaves_the_old_one_as_it_was,
     howdah_only = "upgrade is Howdah's command",
-    |s| failing(s)
-        .allow_log("no such")
-        .allow_log("cannot start")
-        .allow_log("howdah.toml")
-        .setting("boot_timeout", "\"1500ms\""),
+    |s| failing(s).allow_log("no such").allow_log("cannot start").allow_log("howdah.toml").limit("boot_timeout", 1500),
     |site| {
+        let too_slow = format!("was not ready within {:?} (twice `boot_timeout`)", 2 * limit(1500));
         for (script, why) in [
             ("exit 3", "has ended before it was ready: exit status: 3"),
             ("kill -SEGV $$", "signal: 11"),
-            ("exec sleep 1000", "was not ready within 3s (twice `boot_timeout`)"),
+            ("exec sleep 1000", &too_slow),
         ] {
             install_stand_in(site, script);
             refused(site, why);
@@ -285,7 +282,7 @@ scenario!(
 scenario!(
     one_upgrade_at_a_time,
     howdah_only = "upgrade is Howdah's command",
-    |s| failing(s).setting("boot_timeout", "\"2500ms\""),
+    |s| failing(s).limit("boot_timeout", 2500),
     |site| {
         install_stand_in(site, "exec sleep 1000");
         std::thread::scope(|scope| {

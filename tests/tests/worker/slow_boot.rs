@@ -13,7 +13,7 @@ fn a_script_that_hangs_before_its_loop_is_reported_with_its_line() {
             s.script("worker.php")
                 .php("worker.php", HANGS)
                 .workers(2)
-                .setting("boot_timeout", "\"2s\"")
+                .limit("boot_timeout", 2000)
                 .expect_boot_failure()
                 .allow_log("boot timeout")
                 .allow_log("killed by a signal")

@@ -67,7 +67,7 @@ impl Supervisor {
             }
         }
         for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
-            if !generation.booted && generation.started.elapsed() > limit {
+            if !generation.booted && !generation.too_slow && generation.started.elapsed() > limit {
                 tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
                 generation.too_slow = true;
                 generation.zygote.kill();
