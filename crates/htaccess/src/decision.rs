@@ -63,12 +63,17 @@ struct Step {
     pub previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
     /// 200, or that of the error whose page this is.
     pub status: u16,
-    pub subrequest: bool,
+    /// Variables of the request that this request within it would take the place of.
+    pub outer: Option<Environment>,
 }
 
 enum Next {
     Done(Box<Decision>),
-    Again(Step),
+    /// The request begins anew, from a path that names a file or not.
+    Again {
+        step: Step,
+        from_file: bool,
+    },
 }
 
 impl Htaccess {
@@ -89,7 +94,7 @@ impl Htaccess {
             environment: Environment::default(),
             previous: None,
             status: 200,
-            subrequest: false,
+            outer: None,
         };
         self.walk(step, facts, world, now, (Vec::new(), false))
     }
@@ -115,7 +120,7 @@ impl Htaccess {
         environment.set("REDIRECT_STATUS", status.to_string().into_bytes());
         let previous = Some((before.path().to_vec(), before.query().map(<[u8]>::to_vec)));
         let path = decode(path).unwrap_or_else(|_| path.to_vec());
-        let step = Step { path: normal(&path), query, environment, previous, status, subrequest: false };
+        let step = Step { path: normal(&path), query, environment, previous, status, outer: None };
         self.walk(step, facts, world, now, before.kept())
     }
 
@@ -141,11 +146,12 @@ impl Htaccess {
             previous: None,
             status: 200,
             redirects: 0,
+            depth: 0,
         };
         loop {
             match walk.step(step) {
                 Ok(Next::Done(decision)) => return Ok(*decision),
-                Ok(Next::Again(next)) => step = next,
+                Ok(Next::Again { step: next, .. }) => step = next,
                 Err(TooMuch) if world.is_shared() => return Err(Dear),
                 Err(TooMuch) => return Ok(failed("a pattern takes too long, or there are too many rules")),
             }
@@ -202,16 +208,24 @@ struct Walk<'w> {
     /// Cookies that rules have set; an internal redirect keeps them.
     cookies: Vec<Cookie>,
     /// The request's headers as `RequestHeader` has left them, if it has changed any.
-    headers: Option<HeaderMap>,
+    headers: Option<Arc<HeaderMap>>,
     /// Those of the step that is looked at.
     pub previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
     pub status: u16,
     /// Steps that were followed by another one.
     redirects: usize,
+    /// Requests within each other.
+    pub depth: usize,
 }
 
 impl Walk<'_> {
     fn step(&mut self, step: Step) -> Result<Next, TooMuch> {
+        if self.facts.root.len() + step.path.len() > limits::FILENAME {
+            // No file has such a name.
+            let outcome = Outcome { stop: Some(status_stop(403)), ..Outcome::default() };
+            let response = Response::of_cookies(std::mem::take(&mut self.cookies));
+            return Ok(Next::Done(Box::new(Decision { outcome, response, found: None, by_rules: false })));
+        }
         let place = Place::find(self.facts.root, &step.path, self.world);
         let Some(place) = place else { return Ok(Next::Done(Box::new(failed("too many directories")))) };
         let directories = place.directories(self.facts.root);
@@ -221,12 +235,10 @@ impl Walk<'_> {
             return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));
         }
         (self.previous, self.status) = (step.previous, step.status);
-        let headers = self.headers.take();
-        let changed = headers.as_ref().unwrap_or(self.facts.headers);
-        // A request within the request begins before `RequestHeader` has changed anything.
-        let first = if step.subrequest { self.facts.headers } else { changed };
+        let headers = self.headers.clone();
+        let subrequest = step.outer.is_some();
         let mut scene = Scene {
-            facts: Facts { headers: first, ..*self.facts },
+            facts: Facts { headers: headers.as_deref().unwrap_or(self.facts.headers), ..*self.facts },
             world: self.world,
             path: step.path,
             filename: place.filename.clone(),
@@ -235,20 +247,20 @@ impl Walk<'_> {
             environment: step.environment,
             user: None,
             method: if step.status == 200 { self.facts.method } else { "GET" },
-            subrequest: step.subrequest,
+            subrequest,
+            has_sections: !merged.sections.is_empty(),
+            outer: step.outer,
             effort: std::mem::take(&mut self.effort),
             response: None,
         };
         let config = with_sections(&merged.config, &merged.sections, &mut scene)?;
-        scene.facts.headers = changed;
         let next = self.modules(&config, &place, &mut scene)?;
         self.effort = scene.effort;
-        self.headers = self.headers.take().or(headers);
         Ok(next)
     }
 
     /// The modules, in the order in which Apache's hooks ask them: variables of conditions, access, and then the "fixups":
-    /// mod_rewrite, mod_env, mod_alias, mod_headers and mod_dir, all of them even where rules lead elsewhere.
+    /// mod_rewrite, mod_env, mod_alias, mod_dir and mod_headers, all of them even where rules lead elsewhere.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
         // A directory's index is found by a request within the request, which sets no variables.
         let sets = if scene.subrequest { &[][..] } else { &config.set_if };
@@ -266,9 +278,11 @@ impl Walk<'_> {
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
                 // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype).
-                rewrite::Outcome::Again(_) if effects.handler.is_some() => {
-                    Some(status_stop(if place.kind == Some(Kind::File) { 500 } else { 404 }))
-                }
+                rewrite::Outcome::Again(_) if effects.handler.is_some() => Some(status_stop(match place.kind {
+                    Some(Kind::File) => 500,
+                    Some(Kind::Directory) => 403,
+                    _ => 404,
+                })),
                 rewrite::Outcome::Again(path) => {
                     elsewhere = Some(path);
                     None
@@ -280,7 +294,7 @@ impl Walk<'_> {
                 let next = self.stop(config, scene, &effects, place, stop);
                 return Ok(match next {
                     Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),
-                    Next::Again(step) => Next::Again(step),
+                    again => again,
                 });
             }
         }
@@ -289,9 +303,7 @@ impl Walk<'_> {
             scene.effort.spend(limits::CHANGE)?;
             change.apply(&mut changed, scene.world);
         }
-        for (name, value) in changed.iter() {
-            scene.environment.set(name, value.to_vec());
-        }
+        scene.environment.append(&changed);
         for line in &config.redirects {
             let stop = match line.apply(scene)? {
                 None => continue,
@@ -300,12 +312,9 @@ impl Walk<'_> {
             };
             return Ok(self.stop(config, scene, &effects, place, stop));
         }
-        if !scene.subrequest {
-            self.headers = request_headers(config, scene)?;
-        }
         let Some(path) = elsewhere else {
             self.cookies.clone_from(&effects.cookies);
-            return self.directory(config, place, scene, &effects);
+            return self.directory(config, place, scene, &mut effects);
         };
         // Of a directory, mod_dir only looks whether its slash is there.
         if let Some(slash) = slash(config, place, scene) {
@@ -316,12 +325,16 @@ impl Walk<'_> {
             let failure = Stop::Failed(Failure { rule: ".htaccess".into(), reason });
             return Ok(self.stop(config, scene, &effects, place, failure));
         }
-        let Some(next) = self.again(scene, &path) else {
-            return Ok(self.stop(config, scene, &effects, place, status_stop(400)));
+        scene.take_place();
+        self.change_headers(config, scene)?;
+        let step = match self.again(scene, &path) {
+            Ok(step) => step,
+            // The new request has not come to any directory, so directives say nothing of this refusal.
+            Err(status) => return Ok(self.stop(&Arc::default(), scene, &effects, place, status_stop(status))),
         };
         self.redirects += 1;
         self.cookies = effects.cookies;
-        Ok(Next::Again(next))
+        Ok(Next::Again { step, from_file: place.kind == Some(Kind::File) })
     }
 
     /// Authenticates and admits the client; else returns the end of the request.
@@ -370,21 +383,29 @@ impl Walk<'_> {
     }
 
     /// An internal redirect to what rules have made: an address without scheme and host, which the first `#` ends. Its path,
-    /// up to the first `?`, is decoded (http_request.c, ap_internal_redirect). `None` if it cannot be.
-    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Option<Step> {
+    /// up to the first `?`, is decoded (http_request.c, ap_internal_redirect). A status if it cannot be.
+    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Result<Step, u16> {
         let before = scene.query.clone();
         let own = scene.query.take();
         let made = own.map_or_else(|| made.to_vec(), |own| [made, b"?", &own].concat());
         let (path, query) = split_query(made.split(|&b| b == b'#').next().unwrap_or_default());
-        let path = normal(&decode(path).ok()?);
+        let path = normal(&redirect_path(path)?);
         let mut environment = scene.environment.redirected();
         environment.set("REDIRECT_STATUS", self.status.to_string().into_bytes());
         let previous = Some((scene.path.clone(), before));
-        Some(Step { path, query, environment, previous, status: self.status, subrequest: false })
+        Ok(Step { path, query, environment, previous, status: self.status, outer: None })
     }
 
     /// Nothing is in the way: what the path names responds.
-    fn finish(&mut self, config: &Arc<Config>, scene: &mut Scene<'_>, effects: &Effects, place: &Place) -> Next {
+    fn finish(
+        &mut self,
+        config: &Arc<Config>,
+        scene: &mut Scene<'_>,
+        effects: &Effects,
+        place: &Place,
+    ) -> Result<Next, TooMuch> {
+        scene.take_place();
+        self.change_headers(config, scene)?;
         let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
         let mut outcome = Outcome { access: std::mem::take(&mut self.access), ..Outcome::default() };
         if scene.path != self.facts.path {
@@ -411,25 +432,26 @@ impl Walk<'_> {
         for (name, value) in scene.environment.iter() {
             outcome.variables.push((name.into(), value.into()));
         }
-        let headers = self.headers.as_ref().unwrap_or(scene.facts.headers);
+        let headers = self.headers.as_deref().unwrap_or(scene.facts.headers);
         outcome.request_headers = changes(self.facts.headers, headers);
         outcome.listing = config.listing;
         outcome.max_body = config.body_limit.filter(|limit| *limit > 0);
         outcome.front_controller = Some(None);
-        Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false }))
+        Ok(Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false })))
     }
-}
 
-/// Applies `RequestHeader` lines to the request's headers; `None` without such lines.
-fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Result<Option<HeaderMap>, TooMuch> {
-    if config.request_headers.is_empty() {
-        return Ok(None);
+    /// Applies `RequestHeader` lines. A directory's index is found before.
+    fn change_headers(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+        if config.request_headers.is_empty() {
+            return Ok(());
+        }
+        let mut headers = scene.facts.headers.clone();
+        for line in &config.request_headers {
+            line.apply(&mut headers, scene)?;
+        }
+        self.headers = Some(Arc::new(headers));
+        Ok(())
     }
-    let mut headers = scene.facts.headers.clone();
-    for line in &config.request_headers {
-        line.apply(&mut headers, scene)?;
-    }
-    Ok(Some(headers))
 }
 
 /// Differences of headers, as changes.
@@ -483,6 +505,17 @@ fn with_sections(
         waiting.extend(section.sections.iter().rev().filter(|inner| !is_late(inner)).cloned());
     }
     Ok(made.map_or_else(|| config.clone(), Arc::new))
+}
+
+/// The path of an internal redirect, decoded, or the status of its refusal (request.c, `ap_process_request_internal`).
+fn redirect_path(path: &[u8]) -> Result<Vec<u8>, u16> {
+    if path.first() != Some(&b'/') {
+        return Err(400);
+    }
+    if path.windows(3).any(|code| code.eq_ignore_ascii_case(b"%2f") || code == b"%00") {
+        return Err(404);
+    }
+    decode(path).map_err(|_| 400)
 }
 
 fn status_stop(status: u16) -> Stop {

@@ -74,10 +74,24 @@ impl Body {
             return Err("Require not has no effect where one of several lines suffices: put it into <RequireAll>");
         }
         if !self.requires.is_empty() {
-            self.config.require = Some(Arc::new(Require::Any(std::mem::take(&mut self.requires))));
+            let require = Arc::new(Require::Any(std::mem::take(&mut self.requires)));
+            self.add_to_limits(&require);
+            self.config.require = Some(require);
         }
         self.config.compat = self.compat.take().map(Arc::new);
         Ok(())
+    }
+
+    /// `Require` lines of `<Limit>` and `<LimitExcept>` are further ones of the same list, of which one suffices
+    /// (mod_authz_core.c, add_authz_provider).
+    fn add_to_limits(&mut self, require: &Arc<Require>) {
+        let limits = self.sections.iter_mut().filter_map(Arc::get_mut);
+        for limit in limits.filter(|section| matches!(section.select, Select::Methods(..))) {
+            if let Some(theirs) = limit.config.require.take() {
+                let both = vec![Require::Shared(require.clone()), Require::Shared(theirs)];
+                limit.config.require = Some(Arc::new(Require::Any(both)));
+            }
+        }
     }
 }
 

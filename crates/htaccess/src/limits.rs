@@ -8,6 +8,10 @@ pub(crate) const DIRECTIVES: usize = 10_000;
 pub(crate) const DEPTH: usize = 32;
 /// Directories on the way from the root to a file.
 pub(crate) const DIRECTORIES: usize = 64;
+/// Bytes of a path in the file system, as Linux has it.
+pub(crate) const FILENAME: usize = 4095;
+/// Requests within each other, as under Apache.
+pub(crate) const SUBREQUESTS: usize = 10;
 /// Bytes that the patterns of a file may take when they are compiled.
 pub(crate) const PATTERNS: usize = 32 * 1024 * 1024;
 /// Size limits of one pattern: the first that suffices is charged.

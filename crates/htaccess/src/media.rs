@@ -11,6 +11,8 @@ pub(crate) struct Media {
     pub charsets: BTreeMap<String, Option<String>>,
     pub encodings: BTreeMap<String, Option<String>>,
     pub handlers: BTreeMap<String, Option<bool>>,
+    /// Endings with a handler by name (`AddHandler`), which has a missing file, too.
+    pub handled: BTreeMap<String, bool>,
     pub force: Option<Option<String>>,
     /// The inner none: no charset is added.
     pub default_charset: Option<Option<String>>,
@@ -54,7 +56,9 @@ pub(crate) fn means_php(name: &str) -> bool {
 impl Media {
     /// The directive's name in lower case, and its words. False if it is none of these.
     pub(crate) fn add(&mut self, name: &str, words: &[String]) -> Result<bool, String> {
-        let first = words.first().map(String::as_str);
+        // Apache keeps these in lower case (mod_mime.c, add_extension_info).
+        let lower = words.first().filter(|_| name != "adddefaultcharset").map(|word| word.to_ascii_lowercase());
+        let first = lower.as_ref().or(words.first()).map(String::as_str);
         let none = |text: &&str| !text.eq_ignore_ascii_case("none");
         match (name, first) {
             ("forcetype", Some(kind)) => self.force = Some(Some(kind).filter(none).map(str::to_owned)),
@@ -73,7 +77,10 @@ impl Media {
                         "addtype" => drop(self.types.insert(ending, Some(value.to_owned()))),
                         "addcharset" => drop(self.charsets.insert(ending, Some(value.to_owned()))),
                         "addencoding" => drop(self.encodings.insert(ending, Some(value.to_owned()))),
-                        _ => drop(self.handlers.insert(ending, Some(means_php(value)))),
+                        _ => {
+                            self.handled.insert(ending.clone(), true);
+                            self.handlers.insert(ending, Some(means_php(value)));
+                        }
                     }
                 }
             }
@@ -87,7 +94,10 @@ impl Media {
                         }
                         "removecharset" => drop(self.charsets.insert(ending, None)),
                         "removeencoding" => drop(self.encodings.insert(ending, None)),
-                        _ => drop(self.handlers.insert(ending, Some(false))),
+                        _ => {
+                            self.handled.insert(ending.clone(), false);
+                            self.handlers.insert(ending, Some(false));
+                        }
                     }
                 }
             }
@@ -109,12 +119,21 @@ impl Media {
         extend(&mut self.charsets, &later.charsets);
         extend(&mut self.encodings, &later.encodings);
         self.handlers.extend(later.handlers.iter().map(|(ending, value)| (ending.clone(), *value)));
+        self.handled.extend(later.handled.iter().map(|(ending, value)| (ending.clone(), *value)));
         for (ours, theirs) in [(&mut self.force, &later.force), (&mut self.default_charset, &later.default_charset)] {
             if theirs.is_some() {
                 ours.clone_from(theirs);
             }
         }
         self.handler = later.handler.or(self.handler);
+    }
+
+    /// `true` if a handler is named for files with this name, be they there or not.
+    pub(crate) fn has_handler(&self, name: &[u8]) -> bool {
+        let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
+        let text = String::from_utf8_lossy(name).to_ascii_lowercase();
+        let named = text.split('.').skip(1).take(20).any(|ending| self.handled.get(ending) == Some(&true));
+        named || matches!(self.handler, Some(Some(_)))
     }
 
     /// Properties of a file with this name. Each of its endings counts, and the last one of those about the same

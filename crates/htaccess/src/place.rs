@@ -59,15 +59,16 @@ impl Place {
     pub(crate) fn find(root: &[u8], path: &[u8], world: &dyn World) -> Option<Self> {
         let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
         let full = [root, path].concat();
-        if path.iter().filter(|b| **b == b'/').count() > limits::DIRECTORIES {
-            return None;
-        }
         let whole = kind(world.look(&full));
         if whole.is_some() {
-            return Some(Self { filename: full, path_info: Vec::new(), kind: whole });
+            let few = path.iter().filter(|b| **b == b'/').count() <= limits::DIRECTORIES;
+            return few.then(|| Self { filename: full, path_info: Vec::new(), kind: whole });
         }
         let ends = (root.len() + 1..full.len()).filter(|&at| full[at] == b'/').chain([full.len()]);
-        for end in ends {
+        for (directories, end) in ends.enumerate() {
+            if directories > limits::DIRECTORIES {
+                return None;
+            }
             let kind = kind(world.look(&full[..end]));
             if kind != Some(Kind::Directory) {
                 return Some(Self { filename: full[..end].to_vec(), path_info: full[end..].to_vec(), kind });

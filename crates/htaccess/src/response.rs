@@ -69,6 +69,11 @@ impl Response {
         }
     }
 
+    /// That of a request which no directory has been found for: rules before it have set cookies.
+    pub(crate) fn of_cookies(cookies: Vec<Cookie>) -> Self {
+        Self { cookies, ..Self::default() }
+    }
+
     /// Properties of a file.
     #[must_use]
     pub fn file_type(&self) -> &FileType {
@@ -98,18 +103,24 @@ impl Response {
         (self.cookies.clone(), self.ended)
     }
 
+    /// Forgets that a rule with `END` was met by a request within the request.
+    pub(crate) fn set_ended(&mut self, ended: bool) {
+        self.ended = ended;
+    }
+
     /// The page that directives have for an error.
     #[must_use]
     pub fn error_document(&self, status: u16) -> Option<&ErrorDocument> {
         self.config.errors.get(&status).filter(|document| **document != ErrorDocument::Usual)
     }
 
-    /// Does what directives say to the headers of a response, but for `Header` lines.
-    pub fn prepare(&self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
+    /// Does what directives say to the headers of a response, but for `Header` lines. Cookies are those of `last`, the last
+    /// page that was looked for: they are kept whatever responds.
+    pub fn prepare(&self, last: &Self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
         if maker == Maker::File {
             self.media_type(headers);
         }
-        for cookie in &self.cookies {
+        for cookie in &last.cookies {
             headers.append(header::SET_COOKIE, cookie.line.clone());
         }
         if status < 400 {
@@ -159,6 +170,8 @@ impl Response {
             user: None,
             method: facts.method,
             subrequest: false,
+            outer: None,
+            has_sections: false,
             effort: Effort::of(world),
             response: Some((status, &seen)),
         };

@@ -147,9 +147,12 @@ impl HeaderLine {
             Action::Merge(value) => join(headers, &self.name, &value.text(scene), true),
             Action::Edit { pattern, with, all } => return self.edit(headers, scene, pattern, with, *all),
             Action::Echo(pattern) => {
-                for (name, value) in scene.facts.headers {
-                    if !is_ours(name) && pattern.is_in(name.as_str().as_bytes(), &mut scene.effort)? {
-                        headers.append(name.clone(), value.clone());
+                for name in scene.facts.headers.keys() {
+                    if !is_ours(name)
+                        && pattern.is_in(name.as_str().as_bytes(), &mut scene.effort)?
+                        && let Ok(value) = HeaderValue::from_bytes(&scene.facts.header(name.as_str()))
+                    {
+                        headers.append(name.clone(), value);
                     }
                 }
             }
@@ -192,19 +195,16 @@ fn set(headers: &mut HeaderMap, name: &HeaderName, value: &[u8]) {
     }
 }
 
-/// Appends a value after a comma; with `once` unless it is there.
+/// Appends a value to the first line of its name, after a comma; with `once` unless it is there.
 fn join(headers: &mut HeaderMap, name: &HeaderName, value: &[u8], once: bool) {
-    let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-    let is_there = |line: &&[u8]| line.split(|&b| b == b',').any(|item| item.trim_ascii() == value);
-    if once && lines.iter().any(is_there) {
+    let Some(first) = headers.get_mut(name) else { return set(headers, name, value) };
+    if once && first.as_bytes().split(|&b| b == b',').any(|item| item.trim_ascii() == value) {
         return;
     }
-    let mut joined = lines.join(&b", "[..]);
-    if !joined.is_empty() {
-        joined.extend_from_slice(b", ");
+    let before = if first.is_empty() { &b""[..] } else { &b", "[..] };
+    if let Ok(joined) = HeaderValue::from_bytes(&[first.as_bytes(), before, value].concat()) {
+        *first = joined;
     }
-    joined.extend_from_slice(value);
-    set(headers, name, &joined);
 }
 
 impl Value {

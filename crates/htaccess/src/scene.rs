@@ -25,21 +25,50 @@ pub(crate) struct Scene<'a> {
     pub method: &'a str,
     /// Rules with `NS` do not count for it, and they see GET.
     pub subrequest: bool,
+    /// Variables of the request that this one within it would take the place of.
+    pub outer: Option<Environment>,
+    /// Some directives are for some files only.
+    pub has_sections: bool,
     pub effort: Effort,
     /// The response, where there is one.
     pub response: Option<(u16, &'a HeaderMap)>,
 }
 
-/// Variables that directives set.
+/// Prefixes `REDIRECT_` of a name: the internal redirects that there may be, the page of an error, and `REDIRECT_STATUS`.
+const MAX_REDIRECTED: usize = 12;
+
+/// Variables that directives set. Apache keeps them in a table that may have a name twice: directives see the first value,
+/// scripts get the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Environment(BTreeMap<String, Vec<u8>>);
+pub struct Environment(BTreeMap<String, Value>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Value {
+    first: Vec<u8>,
+    /// The value for scripts, where it is another one.
+    last: Option<Vec<u8>>,
+}
 
 impl Environment {
     /// Sets a variable; those beyond the limit are dropped.
     pub(crate) fn set(&mut self, name: &str, value: Vec<u8>) {
-        let fits = self.0.len() < limits::VARIABLES && value.len() <= limits::EXPANDED;
+        self.put(name, Value { first: value, last: None });
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        let fits = self.0.len() < limits::VARIABLES && value.first.len() <= limits::EXPANDED;
         if !name.is_empty() && (fits || self.0.contains_key(name)) {
             self.0.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Adds variables after those that there are.
+    pub(crate) fn append(&mut self, others: &Self) {
+        for (name, value) in &others.0 {
+            match self.0.get_mut(name) {
+                Some(known) => known.last = Some(value.last.as_ref().unwrap_or(&value.first).clone()),
+                None => self.put(name, value.clone()),
+            }
         }
     }
 
@@ -47,26 +76,27 @@ impl Environment {
         self.0.remove(name);
     }
 
-    /// A variable's value.
+    /// A variable's value for directives.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(Vec::as_slice)
+        self.0.get(name).map(|value| value.first.as_slice())
     }
 
     /// Total length of all variables.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
+        let last = |value: &Value| value.last.as_ref().map_or(0, Vec::len);
+        self.0.iter().map(|(name, value)| (name.len() + value.first.len() + last(value)) as u64).sum()
     }
 
-    /// All variables.
+    /// All variables, with their values for scripts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
+        self.0.iter().map(|(name, value)| (name.as_str(), value.last.as_ref().unwrap_or(&value.first).as_slice()))
     }
 
     /// The variables after an internal redirect: each name gets the prefix `REDIRECT_`.
     pub(crate) fn redirected(&self) -> Self {
-        let keep = |(name, value): (&String, &Vec<u8>)| {
-            let deep = name.matches("REDIRECT_").count() > 10;
+        let keep = |(name, value): (&String, &Value)| {
+            let deep = name.matches("REDIRECT_").count() > MAX_REDIRECTED;
             (!deep).then(|| (format!("REDIRECT_{name}"), value.clone()))
         };
         Self(self.0.iter().filter_map(keep).collect())
@@ -74,6 +104,13 @@ impl Environment {
 }
 
 impl Scene<'_> {
+    /// A request within another takes its place: the variables of that one come after its own.
+    pub(crate) fn take_place(&mut self) {
+        if let Some(outer) = self.outer.take() {
+            self.environment.append(&outer);
+        }
+    }
+
     /// A variable `%{name}`; empty if there is none.
     pub(crate) fn variable(&self, name: &str) -> Vec<u8> {
         if let Some((space, rest)) = name.split_once(':') {

@@ -82,7 +82,7 @@ pub fn htaccess(data: &[u8]) {
     let mut response = HeaderMap::new();
     response.insert("content-type", HeaderValue::from_static("text/html"));
     response.insert("content-length", HeaderValue::from_static("7"));
-    decision.response.prepare(facts.time, 200, Maker::File, &mut response);
+    decision.response.prepare(&decision.response, facts.time, 200, Maker::File, &mut response);
     let made = decision.response.apply(&facts, &world, 200, Maker::File, &response);
     assert!(made.is_err() || made.is_ok_and(|made| made["content-length"] == "7"));
 }

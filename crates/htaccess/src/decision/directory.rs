@@ -2,7 +2,8 @@
 //! (`FallbackResource`).
 
 use crate::config::Config;
-use crate::decision::{Next, Step, Walk, redirect, status_stop};
+use crate::decision::{Next, Step, Walk, redirect};
+use crate::limits;
 use crate::pattern::TooMuch;
 use crate::place::{Place, beside, split_query};
 use crate::rewrite::{self, Effects};
@@ -10,6 +11,7 @@ use crate::scene::Scene;
 use crate::text::raw;
 use crate::world::Kind;
 use howdah_rules::outcome::{Failure, Stop};
+use http::StatusCode;
 use std::sync::Arc;
 
 impl Walk<'_> {
@@ -19,101 +21,118 @@ impl Walk<'_> {
         config: &Arc<Config>,
         place: &Place,
         scene: &mut Scene<'_>,
-        effects: &Effects,
+        effects: &mut Effects,
     ) -> Result<Next, TooMuch> {
         let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
         if is_directory && !scene.path.ends_with(b"/") {
-            return Ok(match slash(config, place, scene) {
-                Some(slash) => self.stop(config, scene, effects, place, slash),
+            return match slash(config, place, scene) {
+                Some(slash) => Ok(self.stop(config, scene, effects, place, slash)),
                 None => self.finish(config, scene, effects, place),
-            });
+            };
         }
-        if is_directory {
-            let usual = ["index.php".to_owned(), "index.html".to_owned()];
-            let names = config.index.as_ref().map_or(&usual[..], |names| names.as_slice());
-            let mut failure = None;
-            let mut inner = Effects { cookies: effects.cookies.clone(), ..Effects::default() };
-            for name in names.iter().take(50) {
-                scene.effort.spend(10_000)?;
-                let Some(path) = beside(&scene.path, &raw(name)) else { continue };
-                // Apache tries each name by a separate request, so where nothing has it FallbackResource responds,
-                // before the names behind it (mod_dir.c, fixup_dir and fixup_dflt).
-                match self.world.look(&[self.facts.root, &path].concat()).map(|entry| entry.kind) {
-                    Some(Kind::File) => {
-                        let query = scene.query.take();
-                        return Ok(Next::Again(self.within(scene, path, query)));
-                    }
-                    Some(Kind::Directory) if !path.ends_with(b"/") && config.slash != Some(false) => {
-                        let slash = add_slash(scene, &path);
-                        return Ok(self.stop(config, scene, effects, place, slash));
-                    }
-                    None => match self.rewritten(config, scene, &path, &mut inner)? {
-                        rewrite::Outcome::Same => match self.fallback(config, scene, &path) {
-                            Some(Ok(next)) => return Ok(Next::Again(next)),
-                            Some(Err(stop)) => failure = Some(stop),
-                            None => {}
-                        },
-                        rewrite::Outcome::Redirect { status, location } => {
-                            return Ok(self.stop(config, scene, &inner, place, redirect(status, &location)));
-                        }
-                        rewrite::Outcome::Status(status) if status != 404 => failure = Some(status_stop(status)),
-                        rewrite::Outcome::Status(_) | rewrite::Outcome::Again(_) => {}
-                    },
-                    _ => {}
-                }
-            }
-            if let Some(failure) = failure {
-                return Ok(self.stop(config, scene, effects, place, failure));
-            }
-        } else if place.kind.is_none() {
-            let path = scene.path.clone();
-            match self.fallback(config, scene, &path) {
-                Some(Ok(next)) => return Ok(Next::Again(next)),
-                Some(Err(stop)) => return Ok(self.stop(config, scene, effects, place, stop)),
-                None => {}
-            }
+        let found = if is_directory {
+            self.index(config, scene)?
+        } else if place.kind.is_none() && !config.media.has_handler(&scene.filename) {
+            self.fallback(config, scene)?
+        } else {
+            Found::Nothing
+        };
+        effects.cookies.clone_from(&self.cookies);
+        match found {
+            Found::Taken(next) => Ok(next),
+            Found::Refused(stop) => Ok(self.stop(config, scene, effects, place, stop)),
+            Found::Nothing => self.finish(config, scene, effects, place),
         }
-        Ok(self.finish(config, scene, effects, place))
     }
 
-    /// The responder for a missing path, if `FallbackResource` names one.
-    fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>, missing: &[u8]) -> Option<Result<Step, Stop>> {
-        let fallback = config.fallback.as_ref()?.as_ref()?;
+    /// The first name of `DirectoryIndex` that has a file, by a request for each (mod_dir.c, `fixup_dir`). Where there is
+    /// none, the last refusal counts.
+    fn index(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Found, TooMuch> {
+        let usual = ["index.php".to_owned(), "index.html".to_owned()];
+        let names = config.index.as_ref().map_or(&usual[..], |names| names.as_slice());
+        let ruled = scene.has_sections || has_rules(config) || config.fallback.is_some();
+        let mut refused = Found::Nothing;
+        for name in names.iter().take(50) {
+            scene.effort.spend(10_000)?;
+            let Some(path) = beside(&scene.path, &raw(name)) else { continue };
+            if !ruled && !name.contains('/') && self.world.look(&[self.facts.root, &path].concat()).is_none() {
+                continue;
+            }
+            match self.within(scene, path, scene.query.clone())? {
+                Found::Nothing => {}
+                found @ (Found::Taken(_) | Found::Refused(Stop::Redirect(..))) => return Ok(found),
+                found => refused = found,
+            }
+        }
+        Ok(refused)
+    }
+
+    /// The responder for a missing path, if `FallbackResource` names one (mod_dir.c, `fixup_dflt`).
+    fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Found, TooMuch> {
+        let Some(Some(fallback)) = &config.fallback else { return Ok(Found::Nothing) };
         let fallback = raw(fallback);
         let (path, query) = split_query(&fallback);
-        let path = beside(missing, path)?;
+        let Some(path) = beside(&scene.path, path) else { return Ok(Found::Nothing) };
         if Place::find(self.facts.root, &path, self.world).is_none_or(|found| found.kind.is_none()) {
             let failure = Failure { rule: ".htaccess".into(), reason: "FallbackResource leads to nothing" };
-            return Some(Err(Stop::Failed(failure)));
+            return Ok(Found::Refused(Stop::Failed(failure)));
         }
-        let query = query.or_else(|| scene.query.take());
-        Some(Ok(self.within(scene, path, query)))
+        let query = query.or_else(|| scene.query.clone());
+        self.within(scene, path, query)
     }
 
-    /// Where rules lead a name that a directory's index could have.
-    fn rewritten(
-        &self,
-        config: &Config,
-        scene: &mut Scene<'_>,
-        path: &[u8],
-        effects: &mut Effects,
-    ) -> Result<rewrite::Outcome, TooMuch> {
-        let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) else { return Ok(rewrite::Outcome::Same) };
-        let own = (scene.path.clone(), scene.filename.clone(), scene.query.clone(), scene.subrequest);
-        let environment = scene.environment.clone();
-        (scene.path, scene.filename) = (path.to_vec(), [self.facts.root, path].concat());
-        scene.subrequest = true;
-        let outcome = rewrite::run(rewrite, scene, effects);
-        (scene.path, scene.filename, scene.query, scene.subrequest) = own;
-        scene.environment = environment;
-        Ok(outcome?.0)
+    /// Makes a request within the request, which takes its place if it finds a file.
+    fn within(&mut self, scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>) -> Result<Found, TooMuch> {
+        if self.depth == limits::SUBREQUESTS {
+            let reason =
+                "more than 10 requests within each other: FallbackResource or DirectoryIndex leads in a circle";
+            return Ok(Found::Refused(Stop::Failed(Failure { rule: ".htaccess".into(), reason })));
+        }
+        let mut outer = scene.environment.clone();
+        if let Some(before) = &scene.outer {
+            outer.append(before);
+        }
+        let (environment, previous) = (scene.environment.clone(), self.previous.clone());
+        let step = Step { path, query, environment, previous, status: self.status, outer: Some(outer) };
+        let kept = (self.previous.clone(), self.status, self.access.clone(), self.headers.clone());
+        // Rules that have ended for the one are tried for the other (mod_rewrite.c, hook_fixup).
+        let ended = std::mem::replace(&mut self.ended, false);
+        self.effort = std::mem::take(&mut scene.effort);
+        self.depth += 1;
+        let next = self.step(step);
+        self.depth -= 1;
+        scene.effort = std::mem::take(&mut self.effort);
+        self.ended = ended;
+        let found = match next? {
+            Next::Done(mut decision) => {
+                // Cookies belong to the outer request at once (mod_rewrite.c, add_cookie).
+                self.cookies = decision.response.kept().0;
+                decision.response.set_ended(ended);
+                match decision.outcome.stop.take() {
+                    None if decision.found == Some(Kind::File) => return Ok(Found::Taken(Next::Done(decision))),
+                    None => Found::Nothing,
+                    Some(Stop::Status(status, _)) if status == StatusCode::NOT_FOUND => Found::Nothing,
+                    Some(stop) => Found::Refused(stop),
+                }
+            }
+            again @ Next::Again { from_file: true, .. } => return Ok(Found::Taken(again)),
+            Next::Again { .. } => Found::Nothing,
+        };
+        (self.previous, self.status, self.access, self.headers) = kept;
+        Ok(found)
     }
+}
 
-    /// A request within the request that takes its place: a directory's index, or what responds where nothing is.
-    fn within(&mut self, scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>) -> Step {
-        let (environment, previous) = (std::mem::take(&mut scene.environment), self.previous.take());
-        Step { path, query, environment, previous, status: self.status, subrequest: true }
-    }
+/// Result of a request within the request.
+pub(super) enum Found {
+    /// It takes the place of the request.
+    Taken(Next),
+    Refused(Stop),
+    Nothing,
+}
+
+fn has_rules(config: &Config) -> bool {
+    config.rewrite.as_ref().is_some_and(|rewrite| rewrite.engine == Some(true) && !rewrite.rules.is_empty())
 }
 
 /// The redirect of a directory that was asked for without a slash at its end.

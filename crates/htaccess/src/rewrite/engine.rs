@@ -322,13 +322,14 @@ impl Pass<'_, '_> {
         if made.first() != Some(&b'/') {
             return Outcome::Status(400);
         }
-        let root = self.scene.facts.root;
-        let path = match &rewrite.base {
-            Some(base) => replaced_prefix(&made, self.directory, base),
-            None => made.strip_prefix(root).filter(|rest| rest.first() == Some(&b'/')).map(<[u8]>::to_vec),
+        let in_root = made.strip_prefix(self.scene.facts.root).filter(|rest| rest.first() == Some(&b'/'));
+        let path = match (&rewrite.base, in_root) {
+            (Some(base), _) if made.starts_with(self.directory) => replaced_prefix(&made, self.directory, base),
+            // The root is replaced with a prefix that is empty, its slash too: no path (mod_rewrite.c, hook_fixup).
+            (Some(_), Some(rest)) => Some(rest[1..].to_vec()),
+            (_, rest) => rest.map(<[u8]>::to_vec),
         };
-        let path = path.unwrap_or(made);
-        Outcome::Again(path)
+        Outcome::Again(path.unwrap_or(made))
     }
 
     fn redirect(&self, rewrite: &Rewrite, mut made: Vec<u8>, scheme: usize, old_query: Option<&[u8]>) -> Outcome {

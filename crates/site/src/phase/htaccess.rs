@@ -28,6 +28,9 @@ use std::io::{Error, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+/// Pages of errors that are looked for, each as rules refuse the one before.
+const ERROR_DOCUMENTS: usize = 10;
+
 /// The machine, as the rules of a site may see it.
 struct Machine<'a> {
     site: &'a Site,
@@ -131,12 +134,13 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
         Err(response) => (response, Maker::Server),
     };
     // The page of an error is another file, with what directives say of that one.
+    let mut last = decision.clone();
     let (response, maker, decision) = if maker == Maker::Server && response.status().as_u16() >= 400 {
-        error_document(upstream, exchange, &path, decision, response).await
+        error_document(upstream, exchange, &path, &mut last, response).await
     } else {
         (response, maker, decision)
     };
-    let mut response = finished(exchange, &path, decision, response, maker).await;
+    let mut response = finished(exchange, &path, decision, &last, response, maker).await;
     if maker == Maker::Server {
         exchange.front = Front::Error;
         // The rest of the request's body is not worth reading.
@@ -294,66 +298,99 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
     Ok(user)
 }
 
-/// The page that the files have for an error, and what they say of that page; else the response as it was.
+/// The page that the files have for an error, and what they say of that page; else the response as it was. `last` becomes
+/// the decision about the last page that was looked for.
 async fn error_document<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
     path: &[u8],
-    decision: Arc<Decision>,
-    mut response: Response,
+    last: &mut Arc<Decision>,
+    original: Response,
 ) -> (Response, Maker, Arc<Decision>) {
-    let status = response.status();
-    let page = match decision.error_document(status.as_u16()) {
-        Some(ErrorDocument::Path(page)) => page.clone(),
+    let first = last.clone();
+    let (mut decision, mut refused) = (first.clone(), None::<Response>);
+    for _ in 0..ERROR_DOCUMENTS {
+        let status = refused.as_ref().unwrap_or(&original).status();
+        let page = match decision.error_document(status.as_u16()) {
+            Some(ErrorDocument::Path(page)) => page.clone(),
+            other => {
+                let response = without_page(refused.unwrap_or(original), other);
+                return (response, Maker::Server, decision);
+            }
+        };
+        let (now, before, code) = (exchange.started, decision.clone(), status.as_u16());
+        let error = ask(exchange, path, move |htaccess, facts, machine| {
+            htaccess.decide_error(facts, machine, now, &page, &before.response, code)
+        });
+        let Ok(error) = error.await.map(Arc::new) else { break };
+        *last = error.clone();
+        // Rules that end the request for the page end that request itself (mod_rewrite.c, hook_fixup).
+        if error.by_rules {
+            let response = match &error.outcome.stop {
+                Some(Stop::Redirect(status, location)) => {
+                    return (redirect(*status, location), Maker::Server, error);
+                }
+                Some(Stop::Status(status, _)) => Refusal::new(*status).into_response(&exchange.head.headers),
+                _ => return (refused.unwrap_or(original), Maker::Server, error),
+            };
+            (refused, decision) = (Some(response), error);
+            continue;
+        }
+        // A page that cannot be had either must not lead to another.
+        if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
+            return (refused.unwrap_or(original), Maker::Server, decision);
+        }
+        let Some((mut made, maker)) = page_of_error(upstream, exchange, &error, status).await else {
+            return (refused.unwrap_or(original), Maker::Server, decision);
+        };
+        for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
+            if let Some(value) = refused.as_ref().unwrap_or(&original).headers().get(&name) {
+                made.headers_mut().insert(name, value.clone());
+            }
+        }
+        return (made, maker, error);
+    }
+    // The pages lead in a circle, so the first error counts.
+    (original, Maker::Server, first)
+}
+
+/// The response to an error without a page of the site's: with a text, from another address, or as it was.
+fn without_page(mut response: Response, document: Option<&ErrorDocument>) -> Response {
+    match document {
         Some(ErrorDocument::Text(text)) => {
             *response.body_mut() = Body::full(Bytes::copy_from_slice(text));
             let utf8 = std::str::from_utf8(text).is_ok();
             let kind = if utf8 { "text/html; charset=utf-8" } else { "text/html; charset=iso-8859-1" };
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-            return (response, Maker::Server, decision);
         }
         // Unauthenticated clients must be asked for a password, not redirected.
-        Some(ErrorDocument::Address(address)) if status != StatusCode::UNAUTHORIZED => {
+        Some(ErrorDocument::Address(address)) if response.status() != StatusCode::UNAUTHORIZED => {
             if let Ok(location) = HeaderValue::from_bytes(address) {
                 response = redirect(StatusCode::FOUND, &location);
             }
-            return (response, Maker::Server, decision);
         }
-        _ => return (response, Maker::Server, decision),
-    };
-    let (now, before, code) = (exchange.started, decision.clone(), status.as_u16());
-    let error = ask(exchange, path, move |htaccess, facts, machine| {
-        htaccess.decide_error(facts, machine, now, &page, &before.response, code)
-    });
-    let Ok(error) = error.await else { return (response, Maker::Server, decision) };
-    // Rules that end the request for the page end that request itself (mod_rewrite.c, hook_fixup).
-    if error.by_rules {
-        let response = match &error.outcome.stop {
-            Some(Stop::Redirect(status, location)) => redirect(*status, location),
-            Some(Stop::Status(status, _)) => Refusal::new(*status).into_response(&exchange.head.headers),
-            _ => response,
-        };
-        return (response, Maker::Server, Arc::new(error));
+        _ => {}
     }
-    // A page that cannot be had either must not lead to another.
-    if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
-        return (response, Maker::Server, decision);
-    }
-    change(exchange, &error, None);
+    response
+}
+
+/// The response of an error's page, with the status of the error.
+async fn page_of_error<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    error: &Decision,
+    status: StatusCode,
+) -> Option<(Response, Maker)> {
+    change(exchange, error, None);
     let head = static_files::page_head(&exchange.head, Method::GET);
     let asked = std::mem::replace(&mut exchange.head, head);
-    let made = target(upstream, exchange, &error, RequestBody::none(), true).await;
+    let made = target(upstream, exchange, error, RequestBody::none(), true).await;
     exchange.head = asked;
-    let Ok((mut made, maker)) = made else { return (response, Maker::Server, decision) };
+    let (mut made, maker) = made.ok()?;
     if made.status() == StatusCode::OK {
         *made.status_mut() = status;
     }
-    for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
-        if let Some(value) = response.headers().get(&name) {
-            made.headers_mut().insert(name, value.clone());
-        }
-    }
-    (made, maker, Arc::new(error))
+    Some((made, maker))
 }
 
 /// The response with what the files say to its headers.
@@ -361,12 +398,13 @@ async fn finished(
     exchange: &Exchange,
     path: &[u8],
     decision: Arc<Decision>,
+    last: &Decision,
     response: Response,
     maker: Maker,
 ) -> Response {
     let (mut head, body) = response.into_parts();
     let status = head.status.as_u16();
-    decision.response.prepare(exchange.time, status, maker, &mut head.headers);
+    decision.response.prepare(&last.response, exchange.time, status, maker, &mut head.headers);
     let made = if decision.response.has_lines() {
         let headers = std::mem::take(&mut head.headers);
         let question = move |_: &Htaccess, facts: &Facts<'_>, machine: &Machine<'_>| {

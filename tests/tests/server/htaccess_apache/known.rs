@@ -30,6 +30,11 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
     if is(theirs, "403") && is(ours, "403") && theirs.contains_key("php:script") && !ours.contains_key("php:script") {
         return Some("an error's page that <If> refuses too is not shown");
     }
+    let text = |outcome: &Outcome, name: &str| outcome.get(name).cloned().unwrap_or_default();
+    let whole = text(ours, "php:script") + &text(ours, "php:info");
+    if text(theirs, "php:info").is_empty() && text(theirs, "php:script") == whole && text(ours, "php:script") != whole {
+        return Some("[DPI] of a rule that leads to the same URL makes no longer name of the script");
+    }
     if is(theirs, "206") && !is(ours, "206") {
         return Some("what a script responds is sent as a whole");
     }
