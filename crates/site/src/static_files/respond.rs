@@ -45,7 +45,9 @@ pub(super) fn respond(
         }
         Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
         Verdict::Proceed { ranges } => {
-            let field = headers.get(RANGE).filter(|_| ranges && get);
+            // Two fields are no list (RFC 9110 5.3), and what is no range asks for the whole.
+            let is_one = || headers.get_all(RANGE).iter().nth(1).is_none();
+            let field = headers.get(RANGE).filter(|_| ranges && get && is_one());
             match field.map_or(Wanted::All, |field| parse(field, content.stamp.size)) {
                 Wanted::All => whole(content, media_type, get, now),
                 Wanted::Nothing => unsatisfiable(content),

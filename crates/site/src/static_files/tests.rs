@@ -86,6 +86,8 @@ fn ranges() {
             assert_eq!((response.status, response.field("content-range")), (200, None), "ranges are defined for GET");
             let response = server.get("file", &[("Range", "bytes=0-0"), ("If-Range", "\"other\"")]);
             assert_eq!((response.status, response.body.len()), (200, size));
+            let response = server.get("file", &[("Range", "bytes=0-0"), ("Range", "bytes=0-0")]);
+            assert_eq!((response.status, response.body.len()), (200, size), "two fields are no range");
         }
     }
 }
