@@ -72,6 +72,52 @@ scenario!(
     },
 );
 
+/// A field without coding: its name and its value are short.
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let part = |text: &str| [&[text.len() as u8][..], text.as_bytes()].concat();
+    [vec![0], part(name), part(value)].concat()
+}
+
+/// The head of a request, for one stream of HTTP/2; there is no body.
+fn headers_frames(stream: u8, path: &str, block: &[u8]) -> Vec<u8> {
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "x")];
+    let begin: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
+    let whole = [&begin, block].concat();
+    let parts: Vec<&[u8]> = whole.chunks(16_000).collect();
+    let frames = parts.iter().enumerate().map(|(at, part)| {
+        let kind = if at == 0 { 1 } else { 9 };
+        let flags = u8::from(at == 0) | if at + 1 == parts.len() { 4 } else { 0 };
+        let [.., high, middle, low] = part.len().to_be_bytes();
+        [&[high, middle, low, kind, flags, 0, 0, 0, stream], *part].concat()
+    });
+    frames.collect::<Vec<_>>().concat()
+}
+
+scenario!(
+    requests_that_are_refused_for_a_stream_of_http_2_are_logged_and_counted,
+    howdah_only = "the reference's log is its own",
+    |s| s.never_https().setting("log.access", "\"@TOP@/access.log\""),
+    |site| {
+        let large: Vec<u8> = (0..750).flat_map(|_| field("x-large", &"v".repeat(100))).collect();
+        let mut conn = site.conn();
+        conn.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+        // A list above the announced size, a field that HTTP/2 does not have, and one that is served.
+        for (stream, path, block, reason, status) in [
+            (1, "/large.txt", &large, "header_too_large", 431),
+            (3, "/malformed.txt", &field("connection", "close"), "http2", 400),
+            (5, "/large.txt", &large, "header_too_large", 431),
+        ] {
+            conn.send(headers_frames(stream, path, block));
+            let times = if stream == 5 { 2 } else { 1 };
+            assert!(eventually(PATIENCE, || is_counted(site, reason, times)), "{path} {}", access_log(site));
+            wait_for_line(site, "-", status, reason);
+        }
+        conn.send(headers_frames(7, "/ready.txt", b""));
+        assert!(eventually(PATIENCE, || access_log(site).contains("/ready.txt")), "{}", access_log(site));
+        assert_eq!(access_log(site).lines().filter(|line| line.contains("refused=")).count(), 3);
+    },
+);
+
 scenario!(
     plain_http_on_a_port_with_tls_is_logged_and_counted,
     howdah_only = "the harness configures the reference without TLS",

@@ -1,5 +1,6 @@
 //! The socket as h2 sees it: with the bytes that were read while the protocol was found out, and with notes for the timeouts.
 
+use super::refusals::{Outgoing, Refusals};
 use crate::connection::Connection;
 use crate::socket::Socket;
 use crate::state::Verdict;
@@ -17,6 +18,8 @@ pub(super) struct Noted {
     ahead: Bytes,
     /// Bytes up to the head of the first frame that have not been read yet.
     before_frames: usize,
+    outgoing: Outgoing,
+    refusals: Arc<Refusals>,
 }
 
 /// The client's preface and its first frame's length; the frame's kind and flags follow.
@@ -25,8 +28,9 @@ const SETTINGS: u8 = 4;
 const ACK: u8 = 1;
 
 impl Noted {
-    pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: Bytes) -> Self {
-        Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2 }
+    pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: Bytes, refusals: Arc<Refusals>) -> Self {
+        let outgoing = Outgoing::default();
+        Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2, outgoing, refusals }
     }
 
     /// `true` if the data may be the beginning of a connection: a client whose first frame is no SETTINGS speaks
@@ -85,6 +89,13 @@ impl AsyncWrite for Noted {
         let this = self.get_mut();
         let result = this.socket.poll_write_vectored(cx, bufs);
         this.connection.state.note_write(&result);
+        if let Poll::Ready(Ok(mut written)) = result {
+            for part in bufs {
+                let taken = written.min(part.len());
+                this.outgoing.note(&part[..taken], &this.refusals);
+                written -= taken;
+            }
+        }
         result
     }
 

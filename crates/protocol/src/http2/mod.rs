@@ -1,13 +1,15 @@
 //! A connection that speaks HTTP/2, with `h2`. One task for the connection and one for each request.
 
 mod io;
+mod refusals;
 mod upgraded;
 
 use crate::body::{Body, Kind};
 use crate::connection::{Connection, InFlight};
-use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
+use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody, report_rejected};
 use crate::informational::Informational;
 use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
+use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream_sink::{StreamSink, Writes};
@@ -21,9 +23,11 @@ use h2::{Reason, RecvStream, SendStream};
 use howdah_budget::Share;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use io::Noted;
+use refusals::Refusals;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
@@ -44,6 +48,7 @@ pub(crate) struct Driven<H: Handler> {
     /// Upgraded streams, which have separate tasks and must know when to end; set once they were notified.
     upgraded: Arc<Notify>,
     told: bool,
+    refusals: Arc<Refusals>,
 }
 
 enum Stage {
@@ -59,7 +64,7 @@ impl<H: Handler> Driven<H> {
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(STREAMS)
-            // A longer header gets 431.
+            // h2 refuses a longer header with 431, which `refusals` finds out.
             .max_header_list_size(u32::try_from(connection.shared.header_list).unwrap_or(u32::MAX))
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
@@ -67,8 +72,10 @@ impl<H: Handler> Driven<H> {
         if connection.shared.extended_connect {
             builder.enable_connect_protocol();
         }
-        let stage = Stage::Handshake(builder.handshake(Noted::new(socket, connection.clone(), ahead)));
-        Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false }
+        let refusals = Arc::<Refusals>::default();
+        let noted = Noted::new(socket, connection.clone(), ahead, refusals.clone());
+        let stage = Stage::Handshake(builder.handshake(noted));
+        Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false, refusals }
     }
 
     /// No further requests; the connection ends when the present ones are answered.
@@ -86,6 +93,18 @@ impl<H: Handler> Driven<H> {
             self.told = true;
             self.upgraded.notify_waiters();
         }
+        let polled = self.poll_stage(cx);
+        let reported = |count: &AtomicU32, rejection, status| {
+            for _ in 0..if count.load(Relaxed) == 0 { 0 } else { count.swap(0, Relaxed) } {
+                report_rejected(&*self.handler, &self.connection, rejection, status, b"");
+            }
+        };
+        reported(&self.refusals.too_large, Rejection::HeaderTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        reported(&self.refusals.malformed, Rejection::Http2, StatusCode::BAD_REQUEST);
+        polled
+    }
+
+    fn poll_stage(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         loop {
             match &mut self.stage {
                 Stage::Handshake(handshake) => {
