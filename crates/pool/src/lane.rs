@@ -99,6 +99,8 @@ pub(crate) struct Lane {
     pub(crate) requests: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
+    /// Since when it has no request and is to end.
+    pub(crate) ends_since: Option<Instant>,
     /// The request that it has ended last.
     pub(crate) last: Option<LastRequest>,
     /// The last request's snapshot report.
@@ -153,6 +155,7 @@ impl Lane {
             requests: 0,
             started: now,
             idle_since: now,
+            ends_since: None,
             last: None,
             snapshot: None,
             control,

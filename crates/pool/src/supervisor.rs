@@ -511,6 +511,7 @@ impl Supervisor {
         self.report_slow_boots();
         self.kill_slow_starters();
         self.replace_stuck();
+        self.kill_lingering();
         self.give_up_causes();
         self.measure();
         self.grow();

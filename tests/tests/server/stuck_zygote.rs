@@ -1,7 +1,8 @@
-//! A pool whose zygote or template is stopped, or hangs: it forks nothing, and another one takes its place.
+//! A pool whose zygote or template is stopped, or hangs: it forks nothing, and another one takes its place. So it is with a
+//! worker that does not end.
 
 use howdah_tests::process::{PATIENCE, alive, eventually, identity, signal};
-use howdah_tests::{Setup, Site, scenario};
+use howdah_tests::{Setup, Site, scenario, script_scenario};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -43,3 +44,22 @@ fn a_stopped_template_is_replaced() {
         replaces(site, "/", |_| template as u32);
     });
 }
+
+// It had announced its end, and was not among those that had a request, so nobody looked at it any more.
+script_scenario!(
+    a_stopped_worker_that_is_to_end_is_killed,
+    howdah_only = "PHP-FPM has a time limit of its own for it",
+    |s| {
+        let limit = s.workers(1).setting("boot_timeout", "\"2s\"").expect_log("worker has not ended within");
+        limit.php("pid.php", "echo getmypid();")
+    },
+    |site| {
+        let worker: u32 = site.get_ok("/pid.php").parse().unwrap();
+        let known = identity(worker).unwrap();
+        signal(worker, Signal::STOP);
+        let reloaded = site.howdah().command(&["reload"]);
+        assert!(reloaded.status.success(), "{reloaded:?}");
+        assert_ne!(site.get_ok("/pid.php"), worker.to_string());
+        assert!(eventually(PATIENCE, || !alive(known)), "the worker that hangs is killed");
+    },
+);

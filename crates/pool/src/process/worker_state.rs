@@ -45,7 +45,7 @@ pub(crate) enum KillReason {
     Deadline,
     /// Its request used more processor time than it may.
     CpuDeadline,
-    /// It is multiplexed, and one of its requests did not end after its deadline.
+    /// It is multiplexed, and one of its requests did not end after its deadline; or it did not end itself.
     Stuck,
     /// It broke the lane's rules.
     Broken(String),

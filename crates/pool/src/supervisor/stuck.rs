@@ -1,6 +1,7 @@
-//! Zygotes and templates that do not carry out their orders: they are stopped or hang.
+//! Zygotes and templates that do not carry out their orders, and workers that do not end: they are stopped or hang.
 
 use super::Supervisor;
+use crate::process::worker_state::{KillReason, WorkerState};
 use crate::supervisor::generation::Generation;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,23 @@ impl Supervisor {
         {
             generation.zygote.kill_when_dropped();
             self.fail_reload(why());
+        }
+    }
+    /// Kills workers that have no request, are to end or have said that they do, and are still there after the time that
+    /// they have for a boot.
+    pub(super) fn kill_lingering(&mut self) {
+        let limit = self.pool.config().boot_timeout;
+        for lane in self.pool.lock().lanes.iter_mut().flatten() {
+            if lane.state != WorkerState::Draining || !lane.in_flight.is_empty() {
+                lane.ends_since = None;
+            } else if lane.ends_since.get_or_insert_with(Instant::now).elapsed() > limit {
+                tracing::error!(
+                    pool = self.pool.name(),
+                    pid = lane.pid,
+                    "worker has not ended within {limit:?} (boot_timeout): it is stopped or hangs: killed"
+                );
+                lane.kill(KillReason::Stuck);
+            }
         }
     }
 }
