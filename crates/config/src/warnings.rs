@@ -5,9 +5,12 @@ use std::path::Path;
 use crate::choice::Mode;
 use crate::load::Loaded;
 use crate::log_target::{AccessTarget, LogTarget};
+use crate::origin::Origin;
 use crate::settings::PoolSettings;
 use crate::source::Surroundings;
 use howdah_rules::{Rule, presets};
+
+const CONFIGURATION: &str = "the configuration";
 
 impl Loaded {
     /// One line for each thing that should be looked at.
@@ -77,17 +80,27 @@ impl Loaded {
     /// same directory would, and so would this one with copies of them under other names.
     fn private_files_below_the_root(&self, found: &mut Vec<String>) {
         let settings = &self.settings;
-        let Ok(root) = settings.root.canonicalize() else { return };
+        // The top level's own root is served only where there are no sites.
+        let roots: Vec<&Path> = match &settings.sites[..] {
+            [] => vec![&settings.root],
+            sites => sites.iter().map(|site| &*site.root).collect(),
+        };
+        let chosen = settings.sites.is_empty() && self.origins.of("root") != Origin::Default;
+        let roots: Vec<_> = roots.into_iter().filter_map(|root| Some((root, root.canonicalize().ok()?))).collect();
         let mut look = |what: &str, path: &Path| {
-            if path.canonicalize().is_ok_and(|real| real.is_file() && real.starts_with(&root)) {
-                let (path, root) = (path.display(), settings.root.display());
+            let Some(real) = path.canonicalize().ok().filter(|real| real.is_file()) else { return };
+            // `root = "."`, as `howdah init` writes it, has its own file there on purpose.
+            let is_meant = |root: &Path| chosen && what == CONFIGURATION && real.parent() == Some(root);
+            let below = roots.iter().find(|(_, root)| real.starts_with(root) && !is_meant(root));
+            if let Some((root, _)) = below {
+                let (path, root) = (path.display(), root.display());
                 found.push(format!(
                     "{what} {path} lies below the document root {root}: it is not sent, but is better kept elsewhere"
                 ));
             }
         };
         if let Some(file) = &settings.config_file {
-            look("the configuration", file);
+            look(CONFIGURATION, file);
         }
         let mut inis: Vec<_> = settings.pools.iter().filter_map(|pool| pool.php.config.clone()).collect();
         inis.dedup();

@@ -59,3 +59,27 @@ fn what_would_be_silence_is_a_warning() {
         }
     }
 }
+
+#[test]
+fn a_configuration_is_warned_of_where_it_lies_below_a_root_that_is_served() {
+    let site = |root: &str| format!("[[site]]\nhosts = \"a\"\nroot = \"{root}\"\n");
+    for (settings, warned) in [
+        // Nobody has said that this is the root.
+        ("index = [\"index.php\"]".to_owned(), true),
+        ("root = \".\"".to_owned(), false),
+        ("root = \"..\"".to_owned(), true),
+        ("root = \"public\"".to_owned(), false),
+        // The top level's own root is not served beside sites.
+        (site("public"), false),
+        (site("."), true),
+        (format!("root = \"..\"\n{}", site("public")), false),
+    ] {
+        let made = Site::new(&settings);
+        made.write(if settings.contains("public") { "public/index.php" } else { "index.php" }, "");
+        let warnings = made.load().unwrap().warnings();
+        let is_warned = warnings.iter().any(|warning| {
+            warning.starts_with("the configuration ") && warning.contains("lies below the document root")
+        });
+        assert_eq!(is_warned, warned, "{settings}: {warnings:?}");
+    }
+}
