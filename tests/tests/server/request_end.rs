@@ -9,9 +9,29 @@ const TABLE: &str = include_str!("../../../docs/internals/request-state.md");
 
 /// The cells of the table's rows, the first one without its backquotes.
 fn rows() -> Vec<Vec<String>> {
+    rows_of(TABLE)
+}
+
+fn rows_of(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().replace('`', "")).collect::<Vec<_>>();
-    let rows = TABLE.lines().filter(|line| line.starts_with("| `")).map(cells);
+    let rows = text.lines().filter(|line| line.starts_with("| `")).map(cells);
     rows.map(|cells| cells[1..cells.len() - 1].to_vec()).collect()
+}
+
+/// Rows that a request cannot probe, with the scenarios that try them.
+const ELSEWHERE: [(&str, &str); 4] = [
+    // The scripts of the harness change it themselves.
+    ("chdir()", "the_current_directory_stays_where_a_loop_has_changed_it"),
+    ("ini_set(opcache.enable)", "server::settings_of_requests"),
+    ("php_value of .htaccess", "server::settings_of_requests"),
+    // It has no function that tells; those of a request run at its end.
+    ("register_shutdown_function()", "server::script_life"),
+];
+
+/// Rows of the table about PHP; those about the kernel are `server::process_changes`.
+fn rows_about_php() -> Vec<String> {
+    let part = TABLE.split("\n## ").nth(1).unwrap_or_default();
+    rows_of(part).into_iter().map(|cells| cells[0].clone()).collect()
 }
 
 /// What the table says is kept in a mode.
@@ -55,6 +75,10 @@ fn the_next_request_finds_what_a_new_process_has() {
                 for key in fresh.keys().filter(|key| !named.contains(*key)) {
                     found.push(format!("not in the table: {key}"));
                 }
+                let elsewhere = |row: &String| ELSEWHERE.iter().any(|(name, _)| name == &row.replace('\'', ""));
+                for row in rows_about_php().iter().filter(|row| !fresh.contains_key(*row) && !elsewhere(row)) {
+                    found.push(format!("in the table, and tried nowhere: {row}"));
+                }
                 for key in changed.symmetric_difference(&expected) {
                     found.push(format!("{mode:?}: {key}: {} in a new process, then {}", fresh[key], left[key]));
                 }
@@ -63,6 +87,21 @@ fn the_next_request_finds_what_a_new_process_has() {
         );
     }
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn the_current_directory_stays_where_a_loop_has_changed_it() {
+    let script = "while (frankenphp_handle_request(function () { echo getcwd(); chdir('/'); })) {}";
+    for mode in [Mode::Worker, Mode::Async] {
+        run(
+            mode,
+            |s| s.workers(1).script("loop.php").php("loop.php", script),
+            |site| {
+                let _ = site.get_ok("/");
+                assert_eq!(site.get_ok("/"), "/", "{mode:?}");
+            },
+        );
+    }
 }
 
 #[test]
