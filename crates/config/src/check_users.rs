@@ -87,6 +87,8 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
 
 fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
     match settings.account() {
+        // PHP's user is reported where it is set.
+        Err(_) if settings.server_user == ServerUser::Shared => {}
         Err(message) => source.object("user", message),
         Ok(None) if uid == 0 && !settings.allow_root => {
             let message = "the server was started as root and would stay it, and PHP with it. Say which user PHP is to run \

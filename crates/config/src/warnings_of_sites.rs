@@ -69,6 +69,10 @@ impl Loaded {
                 "root is /: clients can ask for every file of this machine that the server may read".to_owned(),
             );
         }
+        // That it does not exist is an error.
+        if !site.root.exists() {
+            return None;
+        }
         self.closed_root(site).or_else(|| {
             let pool = self.settings.pool(&site.pool)?;
             // They may serve what is not in the root.
