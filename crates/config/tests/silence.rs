@@ -64,12 +64,12 @@ fn what_would_be_silence_is_a_warning() {
 fn a_configuration_is_warned_of_where_it_lies_below_a_root_that_is_served() {
     let site = |root: &str| format!("[[site]]\nhosts = \"a\"\nroot = \"{root}\"\n");
     for (settings, warned) in [
-        // Nobody has said that this is the root.
+        // The root is a default.
         ("index = [\"index.php\"]".to_owned(), true),
         ("root = \".\"".to_owned(), false),
         ("root = \"..\"".to_owned(), true),
         ("root = \"public\"".to_owned(), false),
-        // The top level's own root is not served beside sites.
+        // With sites the top level's own root is not served.
         (site("public"), false),
         (site("."), true),
         (format!("root = \"..\"\n{}", site("public")), false),

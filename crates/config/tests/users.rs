@@ -29,7 +29,7 @@ fn root_must_say_whom_it_becomes() {
         assert!(errors.contains(what), "{text}: {errors}");
     }
     site.write("howdah.toml", "[php]\nuser = \"no-such-user\"");
-    assert_eq!(site.errors().len(), 1, "it is said once: {:?}", site.errors());
+    assert_eq!(site.errors().len(), 1, "one error: {:?}", site.errors());
     for text in ["allow_root = true", "user = \"nobody\"", "user = \"root\"\nallow_root = true"] {
         site.write("howdah.toml", text);
         site.load().unwrap();

@@ -45,10 +45,10 @@ fn a_stopped_template_is_replaced() {
     });
 }
 
-// It had announced its end, and was not among those that had a request, so nobody looked at it any more.
+// It had announced its end, and was not among those that had a request, so it was no longer watched.
 script_scenario!(
     a_stopped_worker_that_is_to_end_is_killed,
-    howdah_only = "PHP-FPM has a time limit of its own for it",
+    howdah_only = "PHP-FPM limits the time by another setting",
     |s| {
         let limit = s.workers(1).setting("boot_timeout", "\"2s\"").expect_log("worker has not ended within");
         limit.php("pid.php", "echo getmypid();")

@@ -1,4 +1,4 @@
-//! Requests that h2 refuses by itself, without asking the server: found in the frames that go out, as nothing else tells.
+//! Requests that h2 refuses without asking the server. They are found in outgoing frames: h2 does not report them.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
