@@ -217,6 +217,7 @@ impl Howdah {
             .env("TMPDIR", &place.tmp)
             .env(name, value)
             .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
+            .envs((!setup.times.is_empty()).then(|| ("HOWDAH_TEST_TIMES", setup.times.join(","))))
             .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))

@@ -28,6 +28,7 @@ pub struct Setup {
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) own_env: Vec<(String, OsString)>,
+    pub(crate) times: Vec<String>,
     pub(crate) args: Vec<String>,
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
@@ -69,6 +70,7 @@ impl Default for Setup {
             ini: Vec::new(),
             env: Vec::new(),
             own_env: Vec::new(),
+            times: Vec::new(),
             args: Vec::new(),
             settings: Vec::new(),
             unix_listener: false,
@@ -175,6 +177,13 @@ impl Setup {
     #[must_use]
     pub fn own_env(mut self, key: &str, value: impl Into<OsString>) -> Self {
         self.own_env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Shortens a duration that no setting changes (`fixed_time` in `crates/config`), to a text such as `200ms`.
+    #[must_use]
+    pub fn time(mut self, name: &str, duration: &str) -> Self {
+        self.times.push(format!("{name}={duration}"));
         self
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choice::{Balance, ForwardedFields, ProxyHost};
+use crate::fixed_time::fixed_time;
 use crate::table::settings;
 use crate::upstream_address::UpstreamAddr;
 
@@ -23,34 +24,19 @@ settings! {
         /// `X-Real-IP`, or `Forwarded` (RFC 7239), or none. Values sent by clients that are no trusted proxies are
         /// dropped.
         forwarded: ForwardedFields = r#""x-forwarded""# example(r#""forwarded""#);
-        /// Maximum time to connect to a server, TLS included; also the time that a request waits for one of
-        /// `max_connections`.
-        connect_timeout: Duration = r#""5s""# example(r#""500ms""#);
-        /// Maximum time until a server begins its response, from the last part of the request's body; then 504.
+        /// Maximum time until a server begins its response, from the last part of the request's body; then 504. A response
+        /// that pauses, or an upgraded connection (a WebSocket) that is silent in both directions, for this long and for
+        /// at least 5 minutes is closed.
         response_timeout: Duration = r#""60s""# example(r#""5m""#);
-        /// Maximum pause within a response, and of an upgraded connection (a WebSocket) in both directions; then it is
-        /// closed.
-        idle_timeout: Duration = r#""5m""# example(r#""1h""#);
         /// Read a request's body completely before connecting, so that slow clients do not occupy a server. It is kept
         /// in memory or temporary files, as for PHP.
         buffer: bool = "false" example("true");
-        /// Maximum number of concurrent requests per server, upgraded connections included. Further ones wait for
-        /// `connect_timeout`, then get 503. 0 for no limit.
+        /// Maximum number of concurrent requests per server, upgraded connections included. Further ones wait for 5
+        /// seconds, then get 503. 0 for no limit.
         max_connections: usize = "0" in(0, 1000000) example("200");
-        /// Time that idle connections to servers are kept. Choose a shorter time than the servers' own.
-        keep_alive_timeout: Duration = r#""30s""# example(r#""4s""#);
-        /// Number of consecutive failures after which a server gets no requests for `fail_timeout`; then one request
-        /// probes it. 0 for never. A single server always gets requests.
-        max_fails: u32 = "3" in(0, 1000) example("1");
-        /// Time that a failed server gets no requests.
-        fail_timeout: Duration = r#""10s""# example(r#""30s""#);
-        /// Path to probe on each server every `health_interval`; a server gets no requests while its status is not 200
-        /// to 399. `""` for none.
+        /// Path to probe on each server every 5 seconds; a server gets no requests while its status is not 200 to 399.
+        /// `""` for none.
         health: Option<String> = r#""""# example(r#""/healthz""#);
-        /// Interval of these probes.
-        health_interval: Duration = r#""5s""# example(r#""1s""#);
-        /// Protocols that a connection may switch to (`Upgrade`). `h2c` would let clients bypass all rules.
-        upgrade: Vec<String> = r#"["websocket"]"# example("[]");
         /// CA certificates to verify `https` servers with (PEM); `""` for the system's.
         ca: Option<PathBuf> = r#""""# example(r#""/etc/ssl/internal-ca.pem""#);
         /// Name that an `https` server's certificate must have; `""` for the host of its address.
@@ -61,6 +47,16 @@ settings! {
     plus {
         /// Its name in settings and logs.
         name: String = String::new();
+        /// Maximum time to connect to a server, TLS included, and to wait for one of `max_connections`.
+        connect_timeout: Duration = fixed_time("proxy.connect_timeout", Duration::from_secs(5));
+        /// Minimum of the pause after which a response or an upgraded connection is closed.
+        pause: Duration = fixed_time("proxy.pause", Duration::from_secs(300));
+        /// Time that idle connections to servers are kept.
+        keep_alive_timeout: Duration = fixed_time("proxy.keep_alive_timeout", Duration::from_secs(30));
+        /// Time that a failed server gets no requests.
+        fail_timeout: Duration = fixed_time("proxy.fail_timeout", Duration::from_secs(10));
+        /// Interval of health probes.
+        health_interval: Duration = fixed_time("proxy.health_interval", Duration::from_secs(5));
     }
 }
 
@@ -71,9 +67,15 @@ impl ProxySettings {
         Self { name: address.to_string(), to: vec![address], ..Self::default() }
     }
 
-    /// `true` if connections may be upgraded to a client's offer.
+    /// Maximum pause within a response, and of an upgraded connection in both directions.
     #[must_use]
-    pub fn may_change_to(&self, offer: &[u8]) -> bool {
-        self.upgrade.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(offer.trim_ascii()))
+    pub fn idle_timeout(&self) -> Duration {
+        self.response_timeout.max(self.pause)
     }
+}
+
+/// `true` if a connection may switch to this protocol. `h2c` would let clients bypass all rules.
+#[must_use]
+pub fn may_switch_to(protocol: &[u8]) -> bool {
+    protocol.trim_ascii().eq_ignore_ascii_case(b"websocket")
 }

@@ -461,7 +461,7 @@ fn limits_that_cannot_be_are_reported() {
 #[test]
 fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     let site = Site::new(
-        "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nmax_fails = 1\n\
+        "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nmax_connections = 1\n\
          [[rule]]\npath = \"/app/*\"\nproxy = \"app\"\n\
          [[rule]]\npath = \"/x/*\"\nproxy = \"http://c:2\"\n[[rule]]\npath = \"/y/*\"\nproxy = \"http://c:2\"\n",
     );
@@ -470,10 +470,10 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     assert_eq!(named, [("app", 2), ("http://c:2", 1)]);
     let found: Vec<_> = settings.rules.routes().iter().map(|route| &*route.name).collect();
     assert_eq!(found, ["/app/*", "/x/*", "/y/*"]);
-    assert_eq!(settings.proxies[0].max_fails, 1);
+    assert_eq!(settings.proxies[0].max_connections, 1);
 
     let site = Site::new(
-        "[proxy.app]\nidle_timeout = 0\nhealth = \"x\"\nca = \"none.pem\"\nupgrade = \"a b\"\n\
+        "[proxy.app]\nresponse_timeout = 0\nhealth = \"x\"\nca = \"none.pem\"\n\
          [proxy.\"a b\"]\nto = \"ftp://a\"\nnone = 1\n\
          [[rule]]\npath = \"/1/*\"\nproxy = \"ap\"\n\
          [[rule]]\npath = \"/2/*\"\nproxy = \"127.0.0.1:3000\"\n",
@@ -481,10 +481,9 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     let errors = site.errors();
     for expected in [
         "proxy.app] to: needs at least one server",
-        "idle_timeout: must be more than 0",
+        "response_timeout: must be more than 0",
         "health: must be a path",
         "none.pem does not exist",
-        "upgrade: must be names of protocols",
         "a proxy's name is made of letters",
         "expected a server",
         "unknown key",

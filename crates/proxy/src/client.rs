@@ -12,7 +12,7 @@ use crate::response::{self, Held, Patience, Streamed};
 use crate::tunnel::Tunnel;
 use bytes::Bytes;
 use howdah_budget::Charge;
-use howdah_config::ProxyHost;
+use howdah_config::{ProxyHost, may_switch_to};
 use howdah_protocol::{Body, Informational, Offer, Outbound, RequestBody, Response, hop_by_hop};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode, Uri, Version};
@@ -94,13 +94,12 @@ struct Failed {
 impl<'a> Sending<'a> {
     fn new(way: &'a Way, outbound: Outbound) -> Result<Self, Fault> {
         let Outbound { method, target, mut headers, body, upgrade, full_duplex, informational, charge } = outbound;
-        let settings = &way.group.settings;
         let fault =
             |why: &str| Fault { kind: FaultKind::Body, server: way.group.name().to_owned(), why: why.to_owned() };
         headers.remove(header::EXPECT);
         request::frame(&mut headers, &body);
         let may_change = body.is_none() && method == Method::GET;
-        let upgrade = upgrade.filter(|offer| may_change && settings.may_change_to(offer.protocol.as_bytes()));
+        let upgrade = upgrade.filter(|offer| may_change && may_switch_to(offer.protocol.as_bytes()));
         let mut handshake = None;
         if let Some(Offer { protocol, bare }) = &upgrade {
             headers.insert(header::UPGRADE, protocol.clone());

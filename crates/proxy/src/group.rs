@@ -1,7 +1,7 @@
 //! A proxy's servers: which of them gets a request, and what is known of each. Shared by all I/O threads; what is counted here is
 //! counted for the server as a whole.
 //!
-//! **A server that fails is left alone for a while.** After `max_fails` failures in a row it gets nothing for `fail_timeout`; then
+//! **A server that fails is left alone for a while.** After `MAX_FAILS` failures in a row it gets nothing for `fail_timeout`; then
 //! one request tries it, while the others still go elsewhere. Where no server is left, those that are out are tried all the same,
 //! the one that is due first before the others: an attempt that fails costs the client no more than a refusal.
 
@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Number of consecutive failures after which a server gets no requests for a while.
+const MAX_FAILS: u32 = 3;
 
 /// A proxy's servers.
 #[derive(Debug)]
@@ -110,8 +113,7 @@ impl Group {
     pub(crate) fn failed(&self, server: &Server, kind: FaultKind, why: &str) {
         server.metrics.failures.inc(kind.label());
         let failures = server.failures.fetch_add(1, Relaxed).saturating_add(1);
-        let most = self.settings.max_fails;
-        if most > 0 && failures >= most && self.servers.len() > 1 {
+        if failures >= MAX_FAILS && self.servers.len() > 1 {
             let until = self.now().saturating_add(ms(self.settings.fail_timeout));
             if server.out_until.swap(until, Relaxed) == 0 {
                 server.metrics.up.set(0);
@@ -316,14 +318,12 @@ mod tests {
 
     #[test]
     fn who_fails_is_left_alone_and_then_tried_by_one_request() {
-        let group = group(&["http://a", "http://b"], |s| {
-            s.max_fails = 2;
-            s.fail_timeout = Duration::from_secs(3600);
-        });
+        let group = group(&["http://a", "http://b"], |s| s.fail_timeout = Duration::from_secs(3600));
         let mut turn = Turn::default();
         let first = &group.servers[0];
         group.failed(first, FaultKind::Connect, "test");
-        assert!(chosen(&group, &mut turn, 4).contains('0'), "one failure is none");
+        group.failed(first, FaultKind::Connect, "test");
+        assert!(chosen(&group, &mut turn, 4).contains('0'), "fewer failures are none");
         group.failed(first, FaultKind::Connect, "test");
         assert_eq!(chosen(&group, &mut turn, 4), "1111");
         assert_eq!(group.choose(&mut turn, &[1]), Some(0), "better than nothing");
@@ -341,8 +341,10 @@ mod tests {
 
     #[test]
     fn a_single_server_is_never_out() {
-        let group = group(&["http://a"], |s| s.max_fails = 1);
-        group.failed(&group.servers[0], FaultKind::Connect, "test");
+        let group = group(&["http://a"], |_| ());
+        for _ in 0..MAX_FAILS {
+            group.failed(&group.servers[0], FaultKind::Connect, "test");
+        }
         assert_eq!(chosen(&group, &mut Turn::default(), 2), "00");
     }
 }

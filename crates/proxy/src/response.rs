@@ -72,7 +72,7 @@ pub(crate) struct Streamed {
 impl Streamed {
     pub(crate) fn new(incoming: Incoming, held: Held, charge: Charge) -> Self {
         let left = incoming.size_hint().exact();
-        let patience = Patience::new(held.group.settings.idle_timeout);
+        let patience = Patience::new(held.group.settings.idle_timeout());
         Self { incoming, held: Some(held), left, charge, patience }
     }
 
@@ -129,7 +129,7 @@ impl ChunkStream for Streamed {
                 }
                 Poll::Pending => {
                     if self.patience.poll_over(cx).is_ready() {
-                        let why = format!("nothing came for {:?} (`idle_timeout`)", self.patience.most);
+                        let why = format!("nothing came for {:?} (`response_timeout`, at least 5 minutes)", self.patience.most);
                         return Poll::Ready(Some(Err(self.cut(&why))));
                     }
                     return Poll::Pending;

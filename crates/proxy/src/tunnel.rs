@@ -1,5 +1,5 @@
 //! An upgraded connection: bytes from the client to the server and back, whatever they mean, until one side ends, nothing moves
-//! for `idle_timeout`, or the server stops.
+//! for too long, or the server stops.
 //!
 //! While nothing moves there is no buffer: what is read lies in memory of the thread, and only what the other side does not take
 //! at once is kept, and charged.
@@ -47,7 +47,7 @@ impl Upgrade for Tunnel {
         Box::pin(async move {
             let Self { held: Held { link, place, group, .. }, charge } = *self;
             let left = link.leave();
-            let patience = Patience::new(group.settings.idle_timeout);
+            let patience = Patience::new(group.settings.idle_timeout());
             let mut down = Pump::new(charge.beside(charge.budget()));
             down.waiting = left.ahead;
             let pair = Pair { client, server: left.stream, up: Pump::new(charge), down, patience };

@@ -20,7 +20,6 @@ fn rule(at: usize, conditions: Conditions) -> Rule {
         not: Conditions::default(),
         actions: vec![Action::Status(StatusCode::FORBIDDEN, None)],
         last: false,
-        restart: false,
     }
 }
 

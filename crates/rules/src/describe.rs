@@ -76,12 +76,8 @@ impl Action {
                 workers.into_iter().chain(weight).collect::<Vec<_>>().join(", ")
             }
             Self::Pool(pool) => format!("pool {pool}"),
-            Self::Ini(ini) => {
-                let names: Vec<&str> = ini.values.iter().chain(&ini.admin).map(|(name, _)| &**name).collect();
-                format!("PHP settings {}", names.join(" "))
-            }
             Self::Times(times) => {
-                let named = [("deadline", times.deadline), ("processor time", times.cpu), ("wait", times.queue)];
+                let named = [("deadline", times.deadline), ("wait", times.queue)];
                 let said = named.iter().filter_map(|(name, time)| Some(format!("{name} {:?}", (*time)?)));
                 said.collect::<Vec<_>>().join(", ")
             }

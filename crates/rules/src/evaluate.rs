@@ -15,9 +15,6 @@ use crate::tree::Problem;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Maximum number of restarts of the rules for one request.
-const MOST_RESTARTS: usize = 10;
-
 /// The rules of a site, compiled.
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -118,7 +115,6 @@ impl Rules {
     }
 
     fn follow<T: Trace>(&self, run: &mut Run<'_, impl Files>, trace: &mut T) {
-        let mut restarts = 0;
         let mut candidates = self.index.candidates(&run.path, run.original.host);
         let mut from = 0;
         while let Some(at) = self.next::<T>(&candidates, from) {
@@ -151,13 +147,6 @@ impl Rules {
             }
             if done.rewritten {
                 candidates = self.index.candidates(&run.path, run.original.host);
-                if rule.restart {
-                    (restarts, from) = (restarts + 1, 0);
-                    if restarts > MOST_RESTARTS {
-                        run.fail(rule, "it began the rules anew too often: do two rules rewrite to each other?");
-                        break;
-                    }
-                }
             }
         }
         if T::ON {

@@ -64,7 +64,7 @@ fn rule(at: usize, line: &[u8]) -> Option<Rule> {
     let action = match does {
         'd' => Action::Status(StatusCode::FORBIDDEN, None),
         'r' => Action::Redirect(below(target)?, QueryMode::Append, StatusCode::FOUND),
-        'w' | 'a' => Action::Rewrite(below(target)?, QueryMode::Append),
+        'w' => Action::Rewrite(below(target)?, QueryMode::Append),
         _ => Action::Php(false),
     };
     Some(Rule {
@@ -74,7 +74,6 @@ fn rule(at: usize, line: &[u8]) -> Option<Rule> {
         not: Conditions::default(),
         actions: vec![action],
         last: does == 'l',
-        restart: does == 'a',
     })
 }
 

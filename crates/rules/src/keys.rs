@@ -34,7 +34,6 @@ macro_rules! keys {
 keys! {
     Rule "name" "What the rule is called in logs and by `howdah explain`, and in metrics if it has a `pool`, `proxy`, `workers` or `weight`; else its place, `rule[0]` being the first, and in metrics its first path." r#""no-uploads""#;
     Rule "last" "Whether no further rule is looked at once this one has matched." "true";
-    Rule "restart" "Whether a `rewrite` begins again with the first rule, at most ten times." "true";
     Condition "host" "The host that was asked for, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
     Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
     Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
@@ -55,17 +54,13 @@ keys! {
     Action "workers" "How many of the pool's workers may run these requests at once; further ones wait, so that a slow page leaves workers for the rest." "2";
     Action "weight" "While requests wait: how much of the workers' time these get, where a client's other requests have 1." "4";
     Action "deadline" "Maximum time in PHP, overriding the pool's `deadline`; `0` for no limit." r#""2m""#;
-    Action "cpu_deadline" "Maximum processor time, overriding the pool's `cpu_deadline`; `0` for no limit." r#""5s""#;
     Action "queue_timeout" "Maximum wait for a worker, overriding the pool's `queue_timeout`." r#""500ms""#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
     Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "The largest body of a request; larger ones get 413." r#""512M""#;
-    Action "headers" "Headers of the response, which have these values then; `\"\"` removes one." r#"{ X-Frame-Options = "DENY", X-Powered-By = "" }"#;
-    Action "add_headers" "Additional headers of the response, keeping those of the same name." r#"{ Link = "</a.css>; rel=preload" }"#;
-    Action "default_headers" "Headers that the response gets if it does not have them." r#"{ Referrer-Policy = "same-origin" }"#;
+    Action "headers" "Headers of the response: set to this value, or removed by `\"\"`. `+` before a name adds one of that name, `?` sets it if the response has none." r#"{ X-Frame-Options = "DENY", X-Powered-By = "", "?Referrer-Policy" = "same-origin" }"#;
     Action "cache_control" "`Cache-Control` of responses that have none; or a table of media types and values." r#"{ "text/css" = "max-age=86400", "image/*" = "max-age=604800" }"#;
-    Action "expires" "How long responses are good for that do not say so (`Expires` and `Cache-Control: max-age`); or a table of media types." r#"{ "image/*" = "30d" }"#;
-    Action "types" "The media types of responses that this rule's `headers`, `add_headers`, `default_headers`, `cache_control` and `expires` are for." r#"["text/html"]"#;
+    Action "types" "The media types of responses that this rule's `headers` and `cache_control` are for." r#"["text/html"]"#;
     Action "cors" "Which origins' scripts may read responses: `origins`, `methods`, `headers`, `expose`, `credentials`, `max_age`. Preflights are answered." r#"{ origins = ["https://app.example"], credentials = true }"#;
     Action "mime" "Media types of files by the endings of their names." r#"{ wasm = "application/wasm" }"#;
     Action "error_pages" "Paths of pages for errors, by status or `4xx`, `5xx`." r#"{ 404 = "/404.html", 5xx = "/sorry.html" }"#;
@@ -77,9 +72,8 @@ keys! {
     Action "limit" "How often (`rate`, with `burst` in advance) and how many at once (`connections`) each client may ask; then it gets 429." r#"{ rate = "5/s", burst = 10, connections = 4 }"#;
     Action "auth" "A user's name and password (Basic): of an htpasswd `file` or of `users`, `only` some of them; `false` for no longer." r#"{ realm = "Staff", file = "/etc/howdah/users" }"#;
     Action "maintenance" "503 with a `page`, while the file `flag` is there if one is named, and `retry_after`." r#"{ page = "/maintenance.html", flag = "/run/app.down" }"#;
-    Action "rewrite" "Another path, for the rules behind this one and for what is looked for." r#""/index.php?title=$1""#;
-    Action "redirect" "Sends the client to another address, with 302 or `status`." r#""https://www.example.org$path""#;
-    Action "query_mode" "Treatment of the request's query if a target has one: `append`, `replace` (the target's only), `drop`." r#""replace""#;
+    Action "rewrite" "Another path, for the rules behind this one and for what is looked for. The request's query is appended; `?` at the end drops it." r#""/index.php?title=$1""#;
+    Action "redirect" "Sends the client to another address, with 302 or `status`; its query as with `rewrite`." r#""https://www.example.org$path""#;
     Action "status" "Ends the request with a status, or says that of a `redirect`." "404";
     Action "body" "The text of the response with a `status`." r#""ok\n""#;
     Action "proxy" "Hands requests on to other servers: the name of a `[proxy.NAME]`, or an address." r#""http://127.0.0.1:3000""#;
@@ -94,6 +88,9 @@ const COUNTERPARTS: &[(&str, &str)] = &[
     ("deny_all", "deny"),
     ("auth_basic", "auth"),
     ("add_header", "headers"),
+    ("add_headers", "headers"),
+    ("default_headers", "headers"),
+    ("expires", "cache_control"),
     ("autoindex", "listing"),
     ("proxy_pass", "proxy"),
     ("client_max_body_size", "max_body"),

@@ -67,7 +67,6 @@ impl Reader<'_> {
             name: name.as_str().into(),
             line: node.line,
             last: flag(self, "last"),
-            restart: flag(self, "restart"),
             conditions,
             not,
             actions,

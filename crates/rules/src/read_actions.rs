@@ -170,7 +170,7 @@ impl Reader<'_> {
             actions.extend(list);
         }
         let mut time = |key| keys.get(key).and_then(|node| self.duration(key, Some(node), Duration::ZERO));
-        let times = Times { deadline: time("deadline"), cpu: time("cpu_deadline"), queue: time("queue_timeout") };
+        let times = Times { deadline: time("deadline"), queue: time("queue_timeout") };
         if times != Times::default() {
             actions.push(Action::Times(times));
         }
@@ -268,14 +268,12 @@ impl Reader<'_> {
     /// Actions that send the request elsewhere.
     fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         let status = keys.get("status").and_then(|node| self.status(node));
-        let mode = keys.get("query_mode").and_then(|node| self.query_mode(node));
         if let Some(node) = keys.get("maintenance") {
             actions.extend(self.maintenance(node).map(|it| Action::Maintenance(Arc::new(it))));
         }
         if let Some(node) = keys.get("rewrite")
-            && let Some(template) = self.target("rewrite", node)
+            && let Some((template, mode)) = self.target("rewrite", node)
         {
-            let mode = mode.unwrap_or_else(|| default_mode(&template));
             actions.push(Action::Rewrite(template, mode));
         }
         if let Some(node) = keys.get("redirect") {
@@ -287,8 +285,7 @@ impl Reader<'_> {
                     format!("has the status {}, which is none of a redirect", status.as_u16()),
                 );
             }
-            if let Some(template) = self.target("redirect", node) {
-                let mode = mode.unwrap_or_else(|| default_mode(&template));
+            if let Some((template, mode)) = self.target("redirect", node) {
                 actions.push(Action::Redirect(template, mode, status));
             }
         } else if let Some(status) = status {
@@ -316,22 +313,12 @@ impl Reader<'_> {
         status
     }
 
-    fn query_mode(&mut self, node: &Node) -> Option<QueryMode> {
-        let mode = match node.text() {
-            Some("append") => QueryMode::Append,
-            Some("replace") => QueryMode::Replace,
-            Some("drop") => QueryMode::Drop,
-            _ => {
-                self.problem(node, "query_mode", "expected one of \"append\", \"replace\", \"drop\"");
-                return None;
-            }
-        };
-        Some(mode)
-    }
-
-    /// The target of a rewrite or redirect.
-    fn target(&mut self, key: &str, node: &Node) -> Option<Template> {
+    /// The target of a rewrite or redirect. One that names the query itself does not get it once more.
+    fn target(&mut self, key: &str, node: &Node) -> Option<(Template, QueryMode)> {
         let text = self.text(key, node)?;
+        let (text, drops) = text.strip_suffix('?').map_or((&*text, false), |text| (text, true));
+        let names_it = text.contains("$query") || text.contains("${query}");
+        let mode = if drops || names_it { QueryMode::Drop } else { QueryMode::Append };
         let is_address = key == "redirect" && (text.contains("://") || text.starts_with("//"));
         let wrong = if text.bytes().any(|b| b <= b' ' || b == 0x7f) && key == "redirect" {
             Some(format!("{text:?} has blanks: write them as %20"))
@@ -340,8 +327,8 @@ impl Reader<'_> {
         } else {
             Some(format!("{text:?} is no path that starts with \"/\""))
         };
-        match wrong.map_or_else(|| Template::new(&below(&self.mount, &text)), Err) {
-            Ok(template) => Some(template),
+        match wrong.map_or_else(|| Template::new(&below(&self.mount, text)), Err) {
+            Ok(template) => Some((template, mode)),
             Err(error) => {
                 self.problem(node, key, error);
                 None
@@ -479,12 +466,6 @@ impl Reader<'_> {
             actions.extend(self.flag(key, node).map(make));
         }
     }
-}
-
-/// A target that names the query itself does not get it once more.
-fn default_mode(template: &Template) -> QueryMode {
-    let text = template.as_str();
-    if text.contains("$query") || text.contains("${query}") { QueryMode::Drop } else { QueryMode::Append }
 }
 
 fn status_of(text: &str) -> Result<StatusCode, String> {

@@ -1,7 +1,6 @@
 //! Reads changes of a response.
 
 use crate::pattern::Glob;
-use crate::quantity;
 use crate::read::Reader;
 use crate::read_actions::Keys;
 use crate::response::{HeaderChange, ResponseChange};
@@ -15,36 +14,22 @@ impl Reader<'_> {
         let types = keys.get("types").map_or_else(Vec::new, |node| self.each("types", node, media_type));
         let mut changes = Vec::new();
         if let Some(node) = keys.get("headers") {
-            changes.extend(self.table("headers", node, |name, value| {
-                let (name, value) = header_line(name, value)?;
-                Ok(if value.is_empty() { HeaderChange::Remove(name) } else { HeaderChange::Set(name, value) })
-            }));
-        }
-        if let Some(node) = keys.get("add_headers") {
-            changes.extend(self.table("add_headers", node, |name, value| {
-                header_line(name, value).map(|(name, value)| HeaderChange::Add(name, value))
-            }));
-        }
-        if let Some(node) = keys.get("default_headers") {
-            changes.extend(self.table("default_headers", node, |name, value| {
-                header_line(name, value).map(|(name, value)| HeaderChange::Default(name, value))
-            }));
+            changes.extend(self.table("headers", node, change));
         }
         let mut list: Vec<ResponseChange> =
             changes.into_iter().map(|change| ResponseChange { types: types.clone(), success: false, change }).collect();
-        for (key, read) in [("cache_control", cache_control as ByType), ("expires", expires)] {
-            let Some(node) = keys.get(key) else { continue };
+        if let Some(node) = keys.get("cache_control") {
             if matches!(node.value, Value::Table(_)) {
-                list.extend(self.table(key, node, |name, value| {
-                    Ok(ResponseChange { types: vec![media_type(name)?], success: true, change: read(value)? })
+                list.extend(self.table("cache_control", node, |name, value| {
+                    Ok(ResponseChange { types: vec![media_type(name)?], success: true, change: cache_control(value)? })
                 }));
             } else {
-                let change = self.each(key, node, read).pop();
+                let change = self.each("cache_control", node, cache_control).pop();
                 list.extend(change.map(|change| ResponseChange { types: types.clone(), success: true, change }));
             }
         }
         if let Some(node) = keys.get("types").filter(|_| list.is_empty()) {
-            self.problem(node, "types", "is for headers, cache_control and expires, of which the rule has none");
+            self.problem(node, "types", "is for headers and cache_control, of which the rule has none");
         }
         actions.extend(list.into_iter().map(|change| Action::Response(Arc::new(change))));
         if let Some(node) = keys.get("cors") {
@@ -53,15 +38,20 @@ impl Reader<'_> {
     }
 }
 
-type ByType = fn(&str) -> Result<HeaderChange, String>;
+/// `Name`, `+Name` or `?Name`, and the value.
+fn change(name: &str, value: &str) -> Result<HeaderChange, String> {
+    if let Some(name) = name.strip_prefix('+') {
+        return header_line(name, value).map(|(name, value)| HeaderChange::Add(name, value));
+    }
+    if let Some(name) = name.strip_prefix('?') {
+        return header_line(name, value).map(|(name, value)| HeaderChange::Default(name, value));
+    }
+    let (name, value) = header_line(name, value)?;
+    Ok(if value.is_empty() { HeaderChange::Remove(name) } else { HeaderChange::Set(name, value) })
+}
 
 fn cache_control(text: &str) -> Result<HeaderChange, String> {
     header_line("cache-control", text).map(|(_, value)| HeaderChange::Default(header::CACHE_CONTROL, value))
-}
-
-fn expires(text: &str) -> Result<HeaderChange, String> {
-    let after = quantity::duration(text).ok_or_else(|| format!("{text:?} is no duration such as \"30d\""))?;
-    Ok(HeaderChange::Expires(after))
 }
 
 /// Headers that are about the connection or the message's length are the server's own business.

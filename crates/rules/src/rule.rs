@@ -27,8 +27,6 @@ pub struct Rule {
     pub actions: Vec<Action>,
     /// Stop after this rule.
     pub last: bool,
-    /// A rewrite begins again with the first rule.
-    pub restart: bool,
 }
 
 /// Conditions of a rule. One with several values holds if one of them fits; an empty one is no condition.
@@ -111,8 +109,6 @@ pub enum Action {
     Route(Arc<Route>),
     /// The pool that runs scripts.
     Pool(Arc<str>),
-    /// Settings of PHP for this request.
-    Ini(Arc<Ini>),
     /// Time limits of requests.
     Times(Times),
     /// The largest body of a request.
@@ -160,8 +156,6 @@ pub struct Share {
 pub struct Times {
     /// In PHP.
     pub deadline: Option<Duration>,
-    /// Of a processor.
-    pub cpu: Option<Duration>,
     /// For a worker.
     pub queue: Option<Duration>,
 }
@@ -190,8 +184,6 @@ pub enum QueryMode {
     /// It follows the target's own.
     #[default]
     Append,
-    /// It is kept unless the target has its own.
-    Replace,
     /// Only the target's own.
     Drop,
 }

@@ -9,7 +9,6 @@ use crate::rule::{Action, Kind, Place, QueryMode, Rule, Times, Try};
 use crate::template::{Template, encode_query};
 use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// Bytes of a path and a query that rules make.
 const LONGEST: usize = 32 * 1024;
@@ -221,19 +220,14 @@ impl<'a, F: Files> Run<'a, F> {
 }
 
 impl Outcome {
-    /// Notes a setting. What is in a list is noted once, though the rules begin anew.
+    /// Notes a setting.
     fn set(&mut self, action: &Action) {
         match action {
             Action::Place(place) => self.place = Some(place.clone()),
             Action::Index(names) => self.index = Some(names.clone()),
             Action::FrontController(script) => self.front_controller = Some(script.clone()),
             Action::Php(on) => self.php = Some(*on),
-            Action::Limit(limit) => {
-                let is_same = |access: &Access| matches!(access, Access::Limit(there) if Arc::ptr_eq(there, limit));
-                if !self.access.iter().any(is_same) {
-                    self.access.push(Access::Limit(limit.clone()));
-                }
-            }
+            Action::Limit(limit) => self.access.push(Access::Limit(limit.clone())),
             Action::Auth(auth) => {
                 // A later rule overrides an earlier one.
                 self.access.retain(|access| !matches!(access, Access::Auth(_)));
@@ -241,22 +235,20 @@ impl Outcome {
             }
             Action::RequestHeader(name, value) => self.request_headers.push((name.clone(), value.clone())),
             Action::Variable(name, value) => self.variables.push((name.clone(), value.clone().into())),
-            Action::Response(change) => push_once(&mut self.response, change),
+            Action::Response(change) => self.response.push(change.clone()),
             Action::Cors(cors) => self.cors = Some(cors.clone()),
-            Action::Mime(mime) => push_once(&mut self.mime, mime),
-            Action::ErrorPages(pages) => push_once(&mut self.error_pages, pages),
+            Action::Mime(mime) => self.mime.push(mime.clone()),
+            Action::ErrorPages(pages) => self.error_pages.push(pages.clone()),
             Action::Listing(on) => self.listing = Some(*on),
             Action::Pool(pool) => self.pool = Some(pool.clone()),
             Action::Route(route) => {
                 self.route = Some(route.clone());
                 self.share = route.share.map(|share| share.number).or(self.share);
             }
-            Action::Ini(ini) => push_once(&mut self.ini, ini),
             Action::Times(times) => {
                 let known = self.times;
                 self.times = Times {
                     deadline: times.deadline.or(known.deadline),
-                    cpu: times.cpu.or(known.cpu),
                     queue: times.queue.or(known.queue),
                 };
             }
@@ -267,12 +259,6 @@ impl Outcome {
             Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
             Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
         }
-    }
-}
-
-fn push_once<T>(list: &mut Vec<Arc<T>>, item: &Arc<T>) {
-    if !list.iter().any(|there| Arc::ptr_eq(there, item)) {
-        list.push(item.clone());
     }
 }
 

@@ -119,7 +119,6 @@ fn describe(outcome: &Outcome) -> String {
             .map(|(name, value)| format!("ini {name}={value}")),
     );
     parts.extend(outcome.times.deadline.map(|time| format!("deadline {time:?}")));
-    parts.extend(outcome.times.cpu.map(|time| format!("cpu {time:?}")));
     parts.extend(outcome.times.queue.map(|time| format!("queue {time:?}")));
     parts.extend(outcome.max_body.map(|bytes| format!("body {bytes}")));
     parts.extend(outcome.access_log.map(|log| format!("log {log}")));

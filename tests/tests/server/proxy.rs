@@ -487,7 +487,8 @@ fn a_unix_socket_can_be_the_other_side() {
     let set = |s: Setup| {
         s.workers(1)
             .unix_listener()
-            .setting("proxy.app", "{ to = \"unix:@TOP@/run/http.sock\", keep_alive_timeout = \"1s\" }")
+            .time("proxy.keep_alive_timeout", "1s")
+            .setting("proxy.app", "{ to = \"unix:@TOP@/run/http.sock\" }")
             .setting("rule", "[{ path = \"/q/*\", proxy = \"app\" }]")
     };
     // It is the server's own socket, so the request goes round until that is noticed.

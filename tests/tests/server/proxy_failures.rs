@@ -10,10 +10,21 @@ const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// Runs with all below `/p/` handed on to these servers, with these further settings.
 fn several(servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) {
+    several_within(&[], servers, settings, body);
+}
+
+/// With these durations.
+fn several_within(
+    times: &[(&str, &str)],
+    servers: &[&Upstream],
+    settings: &str,
+    body: impl FnOnce(&mut Site),
+) {
     let urls: Vec<String> = servers.iter().map(|server| format!("\"{}\"", server.url())).collect();
     let proxy = format!("{{ to = [{}]{settings} }}", urls.join(", "));
     let set =
         |s: Setup| s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]");
+    let set = |s: Setup| times.iter().fold(set(s), |s, (name, time)| s.time(name, time));
     run(Mode::Classic, set, |site| {
         body(site);
         servers.iter().for_each(|server| server.cut());
@@ -203,14 +214,14 @@ fn each_server_gets_its_share() {
 #[test]
 fn another_server_takes_what_one_has_failed_and_it_is_left_alone_for_a_while() {
     let (gone, works) = (Upstream::absent(), Upstream::saying(OK));
-    several(&[&gone, &works], ", max_fails = 2, fail_timeout = \"1h\"", |site| {
+    several(&[&gone, &works], "", |site| {
         let mut conn = site.conn();
         for _ in 0..10 {
             // Nothing of it was sent, so a body may go to the other one too.
             assert_eq!(conn.exchange(&Request::post("/p/", "a/b", "")).expect(200).text(), "ok");
         }
         assert_eq!(works.requests(), 10);
-        let _ = site.wait_for_log(&["is out for 3600s after 2 failures"]);
+        let _ = site.wait_for_log(&["is out for 10s after 3 failures"]);
     });
 }
 
@@ -237,13 +248,19 @@ fn what_a_server_has_seen_is_repeated_only_if_that_does_no_harm() {
 fn a_server_that_is_out_is_tried_again_by_one_request() {
     let (mut gone, works) = (Upstream::absent(), Upstream::saying(OK));
     let urls = [gone.url(), works.url()].map(|url| format!("\"{url}\"")).join(", ");
-    let proxy = format!("{{ to = [{urls}], max_fails = 1, fail_timeout = \"100ms\" }}");
+    let proxy = format!("{{ to = [{urls}] }}");
     let set =
-        |s: Setup| s.workers(1).setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]");
+        |s: Setup| {
+            s.workers(1)
+                .time("proxy.fail_timeout", "100ms")
+                .setting("proxy.app", &proxy)
+                .setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
+        };
     run(Mode::Classic, set, |site| {
-        for _ in 0..4 {
+        for _ in 0..8 {
             assert_eq!(site.get_ok("/p/"), "ok");
         }
+        let _ = site.wait_for_log(&["after 3 failures"]);
         gone.listen(|peer| {
             while peer.head().is_some() {
                 peer.send(OK);
@@ -269,7 +286,7 @@ fn a_server_that_says_it_is_ill_gets_no_requests() {
         }),
         Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo"),
     );
-    several(&[&checked, &other], ", health = \"/health\", health_interval = \"50ms\"", |site| {
+    several_within(&[("proxy.health_interval", "50ms")], &[&checked, &other], ", health = \"/health\"", |site| {
         let sees = |text: &str| (0..4).any(|_| site.get_ok("/p/") == text);
         assert!(sees("one") && sees("two"));
         well.store(false, SeqCst);
@@ -291,7 +308,7 @@ fn no_more_requests_than_allowed_are_under_way_and_further_ones_wait_or_get_503(
             peer.send(OK);
         }
     });
-    several(&[&upstream], ", max_connections = 1, connect_timeout = \"300ms\"", |site| {
+    several_within(&[("proxy.connect_timeout", "300ms")], &[&upstream], ", max_connections = 1", |site| {
         let mut first = site.conn();
         first.send(Request::get("/p/").bytes());
         assert!(eventually(PATIENCE, || upstream.requests() == 1));

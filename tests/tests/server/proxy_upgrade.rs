@@ -251,11 +251,11 @@ fn a_stop_ends_upgraded_connections_without_waiting_for_the_grace_time() {
 #[test]
 fn an_upgraded_connection_that_is_silent_for_too_long_is_ended() {
     let upstream = lines();
-    let proxy = format!("{{ to = \"{}\", idle_timeout = \"200ms\" }}", upstream.url());
+    let proxy = format!("{{ to = \"{}\", response_timeout = \"200ms\" }}", upstream.url());
     let route = "[{ path = \"/p/*\", proxy = \"app\" }]";
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("proxy.app", &proxy).setting("rule", route),
+        |s| s.workers(1).time("proxy.pause", "200ms").setting("proxy.app", &proxy).setting("rule", route),
         |site| {
             let mut conn = site.conn();
             conn.send(ASK);

@@ -103,8 +103,8 @@ fn redirects_headers_and_cache_control_reach_the_client() {
                 .file("a.css", "a{}"),
             &[
                 "path = '/old/*', redirect = '/new/$1', status = 301",
-                "headers = { X-Frame-Options = 'DENY', X-Powered-By = '' }, add_headers = { Link = '</a.css>' }",
-                "cache_control = { 'text/css' = 'max-age=60' }, types = ['text/html'], default_headers = { X-Html = 'yes' }",
+                "headers = { X-Frame-Options = 'DENY', X-Powered-By = '', '+Link' = '</a.css>' }",
+                "cache_control = { 'text/css' = 'max-age=60' }, types = ['text/html'], headers = { '?X-Html' = 'yes' }",
                 "path = '/a.css', mime = { css = 'text/x-css' }",
                 "path = '/cors/*', cors = { origins = ['https://app.example'], credentials = true }, rewrite = '/index.php'",
                 "path = '/denied', deny = true",
@@ -197,20 +197,17 @@ fn errors_and_maintenance_have_their_pages() {
 }
 
 #[test]
-fn a_loop_of_rewrites_is_an_error_that_names_the_rule() {
+fn a_pattern_that_takes_too_long_is_an_error() {
     let setup = |s: Setup| {
-        let s = s.php("index.php", "echo 'ok';").expect_log("a-to-b").expect_log("too many steps");
+        let s = s.php("index.php", "echo 'ok';").expect_log("too many steps");
         rules(
             s,
             &[
-                "name = 'a-to-b', path = '/a', rewrite = '/b', restart = true",
-                "name = 'b-to-a', path = '/b', rewrite = '/a', restart = true",
                 "name = 'slow', path = '~^/(?!x)(a+)+\\1$', deny = true",
             ],
         )
     };
     run(Mode::Classic, setup, |site| {
-        assert_eq!(site.get("/a").status, 500);
         assert_eq!(site.get(&format!("/{}b", "a".repeat(60))).status, 500);
         assert_eq!(site.get_ok("/c"), "ok");
     });

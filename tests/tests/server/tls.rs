@@ -168,7 +168,7 @@ scenario!(
         .https()
         .second_listener()
         .setting("tls.redirect", "true")
-        .setting("rule", "[{ https = true, default_headers = { Strict-Transport-Security = \"max-age=300\" } }]")
+        .setting("rule", "[{ https = true, headers = { \"?Strict-Transport-Security\" = \"max-age=300\" } }]")
         .file(".well-known/acme-challenge/token", "proof")
         .php("a.php", "echo 'here';"),
     |site| {

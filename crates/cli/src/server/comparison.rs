@@ -282,7 +282,7 @@ const fn is_comparable(status: u16) -> bool {
 /// The request again, without its visitor.
 fn repeated(wanted: &Wanted) -> Request {
     Request {
-        limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), cpu: None, queue: Some(IDLE_WITHIN) },
+        limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), queue: Some(IDLE_WITHIN) },
         ..Request::without_client(wanted.head.clone(), wanted.id)
     }
 }

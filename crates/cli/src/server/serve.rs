@@ -21,7 +21,6 @@ use crate::server::tls::{self, Tls};
 use crate::server::traces;
 use crate::server::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::server::watch;
-use crate::server::ways;
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
@@ -323,7 +322,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let (program, mut taking_over) = (start.program, start.taking_over);
     let Listening { listeners, admin, access, files, .. } = listening;
     let shared = Shared::new(&settings.http, budgets, metrics.clone());
-    let shared = Arc::new(shared.with_extended_connect(ways::change_protocols(settings)));
+    let shared = Arc::new(shared.with_extended_connect(!settings.proxies.is_empty()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());

@@ -31,11 +31,6 @@ pub(crate) fn proxies(
     settings.proxies.iter().map(group).collect()
 }
 
-/// `true` if some proxy allows upgrades.
-pub(crate) fn change_protocols(settings: &Settings) -> bool {
-    settings.proxies.iter().any(|proxy| !proxy.upgrade.is_empty())
-}
-
 /// Open as long as something is served by an edition.
 pub(crate) type InUse = mpsc::Sender<Infallible>;
 

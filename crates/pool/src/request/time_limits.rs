@@ -1,4 +1,4 @@
-//! Time limits of a request for waiting, running and computing: its own, or its pool's.
+//! Time limits of a request for waiting and running: its own, or its pool's; and the processor time of a worker.
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
@@ -9,8 +9,6 @@ use std::time::Duration;
 pub struct TimeLimits {
     /// Time in PHP.
     pub deadline: Option<Duration>,
-    /// Processor time of the worker.
-    pub cpu: Option<Duration>,
     /// Time in the queue; zero is zero here.
     pub queue: Option<Duration>,
 }

@@ -55,7 +55,7 @@ fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Dur
     if or_of_pool(own.deadline, of_pool.0).is_some_and(|limit| ran > limit) {
         return Some(Late { reason: KillReason::Deadline, cpu: None });
     }
-    let limit = or_of_pool(own.cpu, of_pool.1)?;
+    let limit = of_pool.1?;
     let now = processor_time(pid)?;
     let used = now.saturating_sub(*request.cpu_before.get_or_insert(now));
     (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })

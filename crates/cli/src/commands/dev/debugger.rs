@@ -187,7 +187,7 @@ fn chooses(pool: &str) -> String {
 
 /// Rules that take back what rules before them say of the time that these requests may take.
 fn frees() -> String {
-    rules(&format!("deadline = \"0\"\ncpu_deadline = \"0\"\nqueue_timeout = \"{PATIENCE_IN_RULES}\"\n"))
+    rules(&format!("deadline = \"0\"\nqueue_timeout = \"{PATIENCE_IN_RULES}\"\n"))
 }
 
 fn rules(actions: &str) -> String {

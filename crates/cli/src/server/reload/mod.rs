@@ -15,7 +15,6 @@ use crate::server::pools::{self, Pools, Surroundings};
 use crate::server::service::Service;
 use crate::server::tls::Tls;
 use crate::server::watch;
-use crate::server::ways;
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, ReloadFlags, Settings};
@@ -272,7 +271,7 @@ impl Server {
         let metrics = &self.fixed.around.metrics;
         let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
-        let shared = shared.with_extended_connect(ways::change_protocols(&settings));
+        let shared = shared.with_extended_connect(!settings.proxies.is_empty());
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);
         self.others.lock().push(old.pools.clone());

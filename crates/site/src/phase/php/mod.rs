@@ -112,7 +112,7 @@ pub(crate) async fn run<U: Upstream>(
 
 /// Time limits set by rules.
 const fn limits_of(times: &Times) -> TimeLimits {
-    TimeLimits { deadline: times.deadline, cpu: times.cpu, queue: times.queue }
+    TimeLimits { deadline: times.deadline, queue: times.queue }
 }
 
 /// The number that shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what

@@ -13,6 +13,7 @@ use crate::phase::php::spool;
 use crate::refusal::Refusal;
 use crate::upstream::{Unreachable, Upstream};
 use bytes::Bytes;
+use howdah_config::may_switch_to;
 use howdah_observe::Front;
 use howdah_protocol::{Outbound, RequestBody, Response};
 use http::{StatusCode, Version};
@@ -43,7 +44,7 @@ pub(crate) async fn run<U: Upstream>(
         return Err(Refusal::new(StatusCode::LOOP_DETECTED));
     }
     let upgrade = exchange.head.asks_to_upgrade();
-    if upgrade.as_ref().is_some_and(|offer| offer.bare && !settings.may_change_to(offer.protocol.as_bytes())) {
+    if upgrade.as_ref().is_some_and(|offer| offer.bare && !may_switch_to(offer.protocol.as_bytes())) {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
     }
     let limit = Allowance::of_proxy(exchange);

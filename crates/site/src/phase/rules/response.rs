@@ -13,7 +13,7 @@ pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
     let status = response.status().as_u16();
     let headers = response.headers_mut();
     for change in &outcome.response {
-        change.apply(status, headers, exchange.time);
+        change.apply(status, headers);
     }
     if let Some(cors) = &outcome.cors {
         allow_origin(cors, &exchange.head.headers, headers);
