@@ -100,17 +100,13 @@ impl Authority {
         self.own.cert.clone()
     }
 
-    /// The same as settings of `[acme]`, with short pauses.
+    /// The same as settings of `[acme]`, which want `Setup::time("acme.retry", "5s")`.
     #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         let text = |text: &str| format!("{text:?}");
-        [
-            ("acme.directory", text(&self.directory())),
-            ("acme.ca_file", text(&self.ca_file().display().to_string())),
-            ("acme.retry", text("5s")),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .to_vec()
+        [("acme.directory", text(&self.directory())), ("acme.ca_file", text(&self.ca_file().display().to_string()))]
+            .map(|(key, value)| (key.to_owned(), value))
+            .to_vec()
     }
 
     /// Ends it; it forgets everything.

@@ -15,7 +15,6 @@ use std::fmt;
 const OF_THE_PROCESS: &[&str] = &[
     "admin",
     "admin_group",
-    "admin_hosts",
     "admin_token",
     "dashboard_orders",
     "listen_group",
@@ -241,7 +240,6 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
             ("app", site.app.show()),
             ("server_name", site.server_name.show()),
             ("htaccess", site.htaccess.show()),
-            ("htaccess_unknown", site.htaccess_unknown.show()),
         ]
     };
     let pairs = values(old).into_iter().zip(values(new)).filter(|(before, after)| before.1 != after.1);
@@ -259,7 +257,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     // They follow from what the machine has just now, or are the process's.
     all.retain(|differs| {
         let name = &*differs.name;
-        !OF_THE_PROCESS.contains(&name) && !matches!(name, "http.max_connections" | "http.temp_dir")
+        !OF_THE_PROCESS.contains(&name) && name != "http.max_connections"
     });
     all
 }
@@ -278,7 +276,6 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     keep! {
         "admin" admin;
         "admin_group" admin_group;
-        "admin_hosts" admin_hosts;
         "admin_token" admin_token;
         "dashboard_orders" dashboard_orders;
         "listen_group" listen_group;
@@ -304,6 +301,9 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     settings.telemetry.clone_from(&old.telemetry);
     for site in &mut settings.sites {
         (site.http.memory, site.http.spool) = (settings.http.memory, settings.http.spool);
+        if origins.of(&format!("site.{}.log.format", site.name)) == Origin::Default {
+            site.log.format = settings.log.format;
+        }
     }
 }
 

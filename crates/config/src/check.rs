@@ -185,33 +185,23 @@ fn compared(settings: &Settings, source: &mut Source<'_>) {
             DEFAULT_POOL => key.to_owned(),
             name => format!("pool.{name}.{key}"),
         };
-        match pool.compare_with.as_deref().map(|other| (other, settings.pool(other))) {
-            None => {
-                let message = "needs a pool in mode \"classic\"; for example: compare_with = \"plain\"";
-                source.object(&name("compare_one_in"), message.to_owned());
-            }
-            Some((other, None)) => source.object(&name("compare_with"), format!("there is no pool {other}")),
-            Some((other, Some(found))) if found.mode != Mode::Classic => {
-                source.object(&name("compare_with"), format!("the pool {other} is not in mode \"classic\""));
-            }
-            Some(_) => {}
+        if pool.compare_with.is_none() {
+            let message =
+                "needs a pool in mode \"classic\" with the same root; for example: [pool.plain] mode = \"classic\"";
+            source.object(&name("compare_one_in"), message.to_owned());
         }
     }
 }
 
 fn http(settings: &Settings, source: &mut Source<'_>) {
     let http = &settings.http;
-    for (key, value) in [
-        ("header_timeout", http.header_timeout),
-        ("client_timeout", http.client_timeout),
-        ("idle_timeout", http.idle_timeout),
-    ] {
+    for (key, value) in [("client_timeout", http.client_timeout), ("idle_timeout", http.idle_timeout)] {
         not_zero(source, &format!("http.{key}"), value);
     }
     if let Some(dir) = &http.temp_dir
         && !dir.is_dir()
     {
-        source.object("http.temp_dir", format!("there is no directory {}", dir.display()));
+        source.object("http.spool", format!("there is no directory {} for it: see TMPDIR", dir.display()));
     }
 }
 

@@ -81,9 +81,6 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if acme.challenges.is_empty() {
         source.object("acme.challenges", "names no way to prove a name".to_owned());
     }
-    if acme.retry.is_zero() {
-        source.object("acme.retry", "must be more than 0".to_owned());
-    }
 }
 
 #[cfg(test)]

@@ -148,16 +148,6 @@ choice! {
 }
 
 choice! {
-    /// Treatment of an .htaccess file with an unknown directive.
-    UnknownDirective, default Refuse {
-        /// The file is not followed: requests below it get 500, as under Apache.
-        Refuse = "refuse",
-        /// The directive is named in the log and ignored.
-        Ignore = "ignore",
-    }
-}
-
-choice! {
     /// When symbolic links in the path of a root are resolved.
     RootLinks, default Keep {
         /// Scripts see the path as it is written.
@@ -216,23 +206,13 @@ choice! {
 }
 
 choice! {
-    /// Format of the error log.
+    /// Format of the error log and of the access log.
     LogFormat, default Text {
-        /// One line of text per event.
+        /// One line of text per event; per request the combined format of web servers, with Howdah's fields after it.
         Text = "text",
-        /// One JSON object per event.
+        /// One JSON object per event or request.
         Json = "json",
-    }
-}
-
-choice! {
-    /// Format of the access log.
-    AccessFormat, default Combined {
-        /// The combined format of web servers, with Howdah's fields after it.
-        Combined = "combined",
-        /// One JSON object per request.
-        Json = "json",
-        /// A short line to be read while one works; in colour where it goes to a terminal.
+        /// As `Text`; per request a short line to be read while one works, in colour where it goes to a terminal.
         Terminal = "terminal",
     }
 }

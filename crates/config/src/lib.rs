@@ -79,9 +79,8 @@ pub use app_choice::AppChoice;
 pub use booted::Booted;
 pub use changes::{Change, changes};
 pub use choice::{
-    AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
-    ProxyHost, RootLinks, Sampler, SandboxProfile, ServerUser, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
-    UnknownDirective,
+    Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof, ProxyHost,
+    RootLinks, Sampler, SandboxProfile, ServerUser, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::code_patterns;

@@ -165,6 +165,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     }
     recipe::add(settings, found, source);
     resolve_warm_up(settings, source);
+    choose_comparisons(settings);
     resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
@@ -189,6 +190,21 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         }
     }
     resolve_links(settings);
+}
+
+/// Chooses the pool in classic mode that a pool is compared with, where no recipe has one.
+fn choose_comparisons(settings: &mut Settings) {
+    let classic = |pool: &PoolSettings| {
+        let fits =
+            |other: &&PoolSettings| other.mode == Mode::Classic && settings.root_of(other) == settings.root_of(pool);
+        settings.pools.iter().find(fits).map(|other| other.name.clone())
+    };
+    let is_open =
+        |pool: &PoolSettings| pool.compare_one_in > 0 && pool.mode != Mode::Classic && pool.compare_with.is_none();
+    let found: Vec<_> = settings.pools.iter().map(|pool| is_open(pool).then(|| classic(pool)).flatten()).collect();
+    for (pool, found) in settings.pools.iter_mut().zip(found) {
+        pool.compare_with = pool.compare_with.take().or(found);
+    }
 }
 
 /// Resolves links if this is the time for it. `check` reports missing targets.
@@ -283,10 +299,8 @@ fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
 /// Settings that depend on the machine's memory, disk and descriptors.
 fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     let http = &mut settings.http;
-    if http.temp_dir.is_none() {
-        let named = source.around.env.get("TMPDIR").map(PathBuf::from);
-        http.temp_dir = Some(machine::temp_dir(named, is_memory, is_writable_dir));
-    }
+    let named = source.around.env.get("TMPDIR").map(PathBuf::from);
+    http.temp_dir = Some(machine::temp_dir(named, is_memory, is_writable_dir));
     if source.origins.of("http.spool") == Origin::Default
         && let Some(found) =
             http.temp_dir.as_ref().and_then(|dir| rustix::fs::statvfs(dir).ok().map(|stat| (dir, stat)))

@@ -209,7 +209,6 @@ fn read_site<'a>(
         index: source.take_over(own_row("index"), &top.index),
         front_controller: source.take_over(own_row("front_controller"), &top.front_controller),
         htaccess: source.take_over(own_row("htaccess"), &top.htaccess),
-        htaccess_unknown: source.take_over(own_row("htaccess_unknown"), &top.htaccess_unknown),
         origin: file.line(site.line),
         name,
         ..top.top_level_site()

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 const SETTINGS: &[(&str, &str)] = &[
     ("client_max_body_size", "[http] max_body; PHP's post_max_size alone is enough"),
     ("client_body_timeout", "[http] client_timeout"),
-    ("client_header_timeout", "[http] header_timeout"),
     ("keepalive_timeout", "[http] idle_timeout"),
     ("send_timeout", "[http] client_timeout"),
     ("worker_connections", "[http] max_connections"),

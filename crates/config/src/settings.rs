@@ -11,7 +11,8 @@ use howdah_rules::Share;
 use crate::address::ListenAddr;
 use crate::app_choice::AppChoice;
 use crate::booted::Booted;
-use crate::choice::{Mode, RootLinks, ServerUser, UnknownDirective};
+use crate::choice::{Mode, RootLinks, ServerUser};
+use crate::fixed_time::fixed_time;
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
@@ -54,11 +55,10 @@ settings! {
         ///
         /// Scripts of the server are refused even so.
         admin_group: Option<String> = r#""""# example(r#""adm""#);
-        /// Additional host names that the admin endpoint responds to, besides its address and `localhost`.
-        admin_hosts: Vec<String> = "[]" example(r#"["web1.internal"]"#);
         /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
         ///
-        /// Without a token any process on this machine, scripts included, can stop the server there.
+        /// Without a token any process on this machine, scripts included, can stop the server there, and requests must name
+        /// the address or `localhost` as their host.
         admin_token: Option<Secret> = r#""""# example(r#""a long random text""#);
         /// Let the dashboard (`/dashboard` on an `admin` address) restart pools, drain workers and restore demoted
         /// routes. Otherwise it is read-only.
@@ -80,11 +80,9 @@ settings! {
         dumpable: bool = "false" example("true");
         /// Number of I/O threads. PHP runs in separate processes, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) example("2");
-        /// Time that running requests have to finish at a stop.
+        /// Time that running requests have to finish at a stop. After an upgrade the old process keeps its connections for
+        /// this long, and for at least a minute; each closes with its next response.
         grace: Duration = r#""30s""# example(r#""10s""#);
-        /// Time that the old process keeps its connections after an upgrade. Each closes with its next response, so
-        /// this limits idle clients, WebSockets and long requests. The rest is then ended as at a stop.
-        drain_timeout: Duration = r#""60s""# example(r#""1h""#);
         /// File names tried in order for a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// Script under the root that runs if no file matches the path; `""` for none (404).
@@ -108,11 +106,9 @@ settings! {
         server_name: Option<String> = r#""""# example(r#""www.example.org""#);
         /// Follow `.htaccess` files below the root, like Apache's `AllowOverride All`.
         ///
-        /// These files then decide what runs if no file matches; `front_controller` does not apply.
+        /// These files then decide what runs if no file matches; `front_controller` does not apply. Requests below a file
+        /// with an unknown directive get 500, as under Apache.
         htaccess: bool = "false" flag("htaccess") example("true");
-        /// Treatment of an `.htaccess` file with an unknown directive: `refuse` it (500, like Apache) or `ignore` the
-        /// directive.
-        htaccess_unknown: UnknownDirective = r#""refuse""# example(r#""ignore""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
         /// A file contains the keys of one `[[site]]` without the header, or several `[[site]]` and their
@@ -122,6 +118,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
+        /// Minimum time that the old process keeps its connections after an upgrade.
+        drain: Duration = fixed_time("drain", Duration::from_secs(60));
         /// Where `user` comes from.
         server_user: ServerUser = ServerUser::Named;
         /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
@@ -176,11 +174,9 @@ settings! {
         workers: WorkerRange = "twice the number of processors, if memory has 64 MiB for each" auto(default_workers) flag("workers") example(r#""2-16""#);
         /// Number of idle workers to keep ready in addition to busy ones, up to `MAX`: `N`, or `"LEAST-MOST"`.
         ///
-        /// With `MOST`, that many idle workers stay, and further ones end, one a second, whatever `shrink_after` says.
-        /// In mode `async` a worker counts as idle for the free part of its `concurrency`.
+        /// Workers beyond `MIN` and these end after 10 idle seconds. With `MOST`, that many idle workers stay, and further
+        /// ones end at once, one a second. In mode `async` a worker counts as idle for the free part of its `concurrency`.
         spare_workers: SpareWorkers = "0" example(r#""1-2""#);
-        /// Idle time after which workers beyond `MIN` and `spare_workers` end.
-        shrink_after: Duration = r#""10s""# example(r#""1m""#);
         /// Maximum number of concurrent requests per worker in mode `async`; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) example("500");
         /// Maximum time of a request in PHP. After it the client gets 504 and the worker is replaced; 0 for none.
@@ -235,12 +231,10 @@ settings! {
         /// Compare one in this many GETs with classic mode, on an idle worker, after the response. A route that
         /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
-        /// For modes other than classic, and requests without cookies, `Authorization` and body. The default is 1000
-        /// for an application that `app = "auto"` boots.
+        /// The comparisons run in the first pool in classic mode that has the same root; for a pool that boots the `app`
+        /// of a site, in the site's pool. For modes other than classic, and requests without cookies, `Authorization` and
+        /// body. The default is 1000 for an application that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
-        /// Pool in classic mode for these comparisons, with the same root. For a pool that boots the `app` of a site it is
-        /// the site's pool.
-        compare_with: Option<String> = r#""""# example(r#""plain""#);
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
         /// and `?full`; `""` for none. Restrict it with rules.
         ///
@@ -257,6 +251,10 @@ settings! {
         watch: Vec<String> = "[]" example(r#"["src/**/*.php"]"#);
     }
     plus {
+        /// Idle time after which workers beyond `MIN` and `spare_workers` end.
+        shrink_after: Duration = fixed_time("shrink_after", Duration::from_secs(10));
+        /// The pool in classic mode for comparisons.
+        compare_with: Option<String> = None;
         /// The pool's name.
         name: String = DEFAULT_POOL.to_owned();
         /// The recipe that boots its application. Then it goes ahead of the pool of a site: see `Booted`.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choice::Proof;
+use crate::fixed_time::fixed_time;
 use crate::secret::Secret;
 use crate::table::settings;
 
@@ -33,8 +34,6 @@ settings! {
         /// URL that decides about certificates for unlisted names, when a client requests one: it is requested with
         /// `?domain=NAME`, and a 2xx status allows the certificate. `""` for never.
         on_demand: Option<String> = r#""""# example(r#""http://127.0.0.1:9000/may-have-certificate""#);
-        /// Maximum pause after failures. The first one is a minute, or a fifth of this, and doubles with each failure.
-        retry: Duration = r#""12h""# example(r#""1h""#);
         /// Directory of certificates, their keys, accounts and the local CA. Several servers may share it: one orders,
         /// the others load the result.
         ///
@@ -49,7 +48,10 @@ settings! {
         /// password.
         redis: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
     }
-    plus {}
+    plus {
+        /// Maximum pause after failures. The first one is a minute, or a fifth of this, and doubles with each failure.
+        retry: Duration = fixed_time("acme.retry", Duration::from_secs(12 * 3600));
+    }
 }
 
 impl AcmeSettings {

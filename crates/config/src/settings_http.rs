@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::TrustedProxy;
-use crate::choice::{AccessFormat, LogFormat, LogLevel, Symlinks, TrustedHeader};
+use crate::choice::{LogFormat, LogLevel, Symlinks, TrustedHeader};
+use crate::fixed_time::fixed_time;
 use crate::log_target::{AccessTarget, LogTarget};
 use crate::pattern::NamePattern;
 use crate::quantity::ByteSize;
@@ -18,10 +19,6 @@ fn default_memory() -> ByteSize {
 /// Until it is known where temporary files go (`load`).
 fn default_spool() -> ByteSize {
     ByteSize(howdah_budget::machine::default_spool(1 << 30, false))
-}
-
-const fn default_temp_dir() -> Option<PathBuf> {
-    None
 }
 
 /// Each pool's PHP says.
@@ -37,8 +34,6 @@ const fn default_connections() -> usize {
 settings! {
     /// Protocol, limits and timeouts of the HTTP front.
     pub struct HttpSettings at "http" {
-        /// Maximum time from the first byte of a request to the end of its header; then 408.
-        header_timeout: Duration = r#""10s""# example(r#""5s""#);
         /// Maximum pause of a client that sends a request body (then 408) or reads a response (then the connection is closed).
         client_timeout: Duration = r#""60s""# example(r#""20s""#);
         /// Time that a connection stays open without a request.
@@ -56,13 +51,11 @@ settings! {
         /// and slow clients are disconnected earlier. The server itself and PHP are not included.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
             in(1048576, 1099511627776) example(r#""64M""#);
-        /// Space in `temp_dir` for bodies and responses that do not fit in memory. Above it requests with such bodies
-        /// get 503, and workers wait for slow clients.
-        spool: ByteSize = "a quarter of what is free in `temp_dir`, 16M to 64G; no more than `memory`'s default if that is memory itself"
+        /// Space for bodies and responses that do not fit in memory: files without names in `$TMPDIR`, else in `/var/tmp`
+        /// if `/tmp` is memory, else in `/tmp`. Above it requests with such bodies get 503, and workers wait for slow
+        /// clients.
+        spool: ByteSize = "a quarter of what is free there, 16M to 64G; no more than `memory`'s default if that is memory itself"
             auto(default_spool) in(1048576, 1125899906842624) example(r#""2G""#);
-        /// Directory for temporary files, which should be on a disk. They have no names, and end with the server.
-        temp_dir: Option<PathBuf> = "`$TMPDIR`, else `/var/tmp` where `/tmp` is memory, else `/tmp`" auto(default_temp_dir)
-            example(r#""/var/tmp/howdah""#);
         /// Peers whose `trusted_headers` are trusted: addresses, networks, `"unix"`.
         trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);
         /// Headers of trusted proxies that are used: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`,
@@ -73,8 +66,6 @@ settings! {
         /// `Forwarded` are followed from there through trusted proxies to the first other address.
         trusted_headers: Vec<TrustedHeader> = r#"["X-Forwarded-For", "X-Forwarded-Proto"]"#
             example(r#"["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"]"#);
-        /// Also accept HTTP/2 without TLS from clients that start with it. There is no upgrade from HTTP/1.1.
-        h2: bool = "true" example("false");
         /// Maximum number of open connections; 0 for as many as the descriptors allow, which is always the upper limit.
         /// At the limit idle connections are closed for new ones, the oldest first, then those that are slow to send
         /// their header.
@@ -91,6 +82,10 @@ settings! {
         probes: bool = "false" example("true");
     }
     plus {
+        /// Maximum time from the first byte of a request to the end of its header; then 408.
+        header_timeout: Duration = fixed_time("http.header_timeout", Duration::from_secs(10));
+        /// Directory for temporary files.
+        temp_dir: Option<PathBuf> = None;
         /// Maximum size of a response kept in memory for a slow client; the rest goes to a temporary file.
         response_memory: ByteSize = ByteSize(1 << 20);
         /// Maximum size of a request body in memory; larger ones go to a temporary file.
@@ -193,15 +188,14 @@ settings! {
     pub struct LogSettings at "log" {
         /// Minimum level of messages in the error log.
         level: LogLevel = r#""info""# flag("log-level") example(r#""debug""#);
-        /// Format of the error log.
+        /// Format of the error log, and of the access log: there `text` is the combined format, and `terminal` a short
+        /// line. In a site: of its access log.
         format: LogFormat = r#""text""# example(r#""json""#);
         /// Destination of the error log: `stderr`, a file, `journald`, or `syslog` (of this machine;
         /// `syslog:udp://HOST:PORT` and `syslog:tcp://HOST:PORT` for another one).
         error: LogTarget = r#""stderr""# example(r#""/var/log/howdah/error.log""#);
         /// Destination of the access log: `off`, `stdout`, a file, `journald` or `syslog`, as for `error`.
         access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
-        /// Format of the access log.
-        access_format: AccessFormat = r#""combined""# example(r#""json""#);
     }
     plus {}
 }

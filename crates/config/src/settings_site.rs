@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::app_choice::AppChoice;
 use crate::booted::Booted;
-use crate::choice::{RootLinks, UnknownDirective};
+use crate::choice::RootLinks;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
@@ -32,14 +32,14 @@ settings! {
 
 /// Keys of the top level that a site may say for itself.
 pub(crate) const OWN_KEYS: &[&str] =
-    &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
+    &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess"];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
     ("http", HttpSettings::ROWS, Keys::Only(&["max_body", "server_header", "request_id_header"])),
     ("static", StaticSettings::ROWS, Keys::But(&[])),
     ("compression", CompressionSettings::ROWS, Keys::But(&[])),
-    ("log", LogSettings::ROWS, Keys::Only(&["access", "access_format"])),
+    ("log", LogSettings::ROWS, Keys::Only(&["access", "format"])),
     ("tls", TlsSettings::ROWS, Keys::Only(&["certificates", "auto"])),
 ];
 
@@ -83,8 +83,6 @@ pub struct SiteSettings {
     pub front_controller: Option<String>,
     /// Follow `.htaccess` files below the root.
     pub htaccess: bool,
-    /// Treatment of one with an unknown directive.
-    pub htaccess_unknown: UnknownDirective,
     /// Rules: its own, or those of the top level if it has none.
     pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::choice::{ParentTrust, Sampler};
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
-use crate::secret::{HIDDEN, Secret};
+use crate::secret::Secret;
 use crate::table::settings;
 use crate::value::Value;
 
@@ -17,13 +17,12 @@ settings! {
         /// Create and export traces.
         ///
         /// If it is on, the standard environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and so on) fill in missing
-        /// settings. Scripts never inherit those that end in `_HEADERS`.
+        /// settings, and those that end in `_HEADERS` name headers of each export, such as an API key. Scripts never
+        /// inherit them.
         enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
         /// Collector's address for OTLP over HTTP with protobuf; the default is `http://localhost:4318`. `/v1/traces` is
         /// appended if missing.
         endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
-        /// Headers of each export, such as an API key. Their values are not shown.
-        headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
         /// Share of traces to sample, from 0 to 1, for samplers with a ratio.
         ratio: Ratio = "1.0" example("0.05");
         /// Callers whose `traceparent` is continued: `http.trusted_proxies` (`trusted`), all (`always`) or none
@@ -35,6 +34,8 @@ settings! {
         query: bool = "false" example("true");
     }
     plus {
+        /// Headers of each export.
+        headers: SecretMap = SecretMap::default();
         /// Attributes of the resource: `OTEL_RESOURCE_ATTRIBUTES`.
         attributes: BTreeMap<String, String> = BTreeMap::new();
         /// Additional CA certificates to verify the collector with: `OTEL_EXPORTER_OTLP_CERTIFICATE`.
@@ -129,36 +130,6 @@ impl SecretMap {
     }
 }
 
-impl Value for SecretMap {
-    const KIND: Kind = Kind::Map;
-
-    fn from_node(node: &Node) -> Option<Self> {
-        let plain = BTreeMap::<String, String>::from_node(node)?;
-        Some(Self(plain.into_iter().map(|(name, value)| (name, Secret::from(&*value))).collect()))
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let plain = BTreeMap::<String, String>::from_text(text)?;
-        Some(Self(plain.into_iter().map(|(name, value)| (name, Secret::from(&*value))).collect()))
-    }
-
-    fn show(&self) -> String {
-        self.0.keys().map(|name| (name.clone(), HIDDEN.to_owned())).collect::<BTreeMap<_, _>>().show()
-    }
-
-    fn over(&mut self, stronger: Self) {
-        self.0.extend(stronger.0);
-    }
-
-    fn culprit(node: &Node) -> &Node {
-        BTreeMap::<String, String>::culprit(node)
-    }
-
-    fn parts(&self) -> Vec<&str> {
-        self.0.keys().map(String::as_str).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,9 +148,9 @@ mod tests {
 
     #[test]
     fn secret_values_are_not_shown() {
-        let node = Node::from_literal(r#"{ x-team = "shop", authorization = "Bearer s3cret" }"#).unwrap();
-        let map = SecretMap::from_node(&node).unwrap();
-        assert_eq!(map.show(), r#"{ authorization = "(hidden)", x-team = "(hidden)" }"#);
+        let mut map = SecretMap::default();
+        map.add("authorization", "Bearer s3cret");
+        assert_eq!(map.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["authorization"]);
         assert!(!format!("{map:?}").contains("s3cret"));
     }
 

@@ -132,7 +132,6 @@ impl Page<'_> {
             ("app", site.app.show(), origin("app")),
             ("server_name", site.server_name.show(), origin("server_name")),
             ("htaccess", site.htaccess.show(), origin("htaccess")),
-            ("htaccess_unknown", site.htaccess_unknown.show(), origin("htaccess_unknown")),
             ("pool", site.pool.show(), site.origin.to_string()),
         ];
         for (key, value, origin) in lines {

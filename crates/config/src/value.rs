@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof,
-    ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective,
+    Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof, ProxyHost,
+    RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -222,9 +222,7 @@ words!(
     Algorithm,
     LogLevel,
     LogFormat,
-    AccessFormat,
     TrustedHeader,
-    UnknownDirective,
     RootLinks,
     TlsVersion,
     ClientAuth,

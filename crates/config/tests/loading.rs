@@ -54,11 +54,10 @@ max_memory = "256M"
 ini = { memory_limit = "64M", display_errors = true, precision = 14 }
 
 [http]
-header_timeout = "500ms"
 client_timeout = 1.5
 max_header_bytes = 8192
 trusted_proxies = ["10.0.0.0/8", "unix", "::1"]
-h2 = false
+probes = true
 server_header = ""
 
 [log]
@@ -87,8 +86,8 @@ access = "logs/access"
     let ini: Vec<_> = pool.php.ini.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(ini, [("display_errors", "true"), ("memory_limit", "64M"), ("precision", "14")]);
     let http = &settings.http;
-    assert_eq!((http.header_timeout, http.client_timeout), (Duration::from_millis(500), Duration::from_millis(1500)));
-    assert_eq!((http.max_header_bytes, http.h2, http.server_header.as_deref()), (ByteSize(8192), false, None));
+    assert_eq!(http.client_timeout, Duration::from_millis(1500));
+    assert_eq!((http.max_header_bytes, http.probes, http.server_header.as_deref()), (ByteSize(8192), true, None));
     assert!(http.trusted_proxies.contains(&TrustedProxy::Unix));
     assert!(http.trusted_proxies[0].contains("10.9.8.7".parse().unwrap()));
     assert_eq!(settings.log.access, AccessTarget::File(site.path().join("logs/access")));
@@ -100,12 +99,12 @@ fn all_errors_come_at_once_with_line_and_advice() {
         r#"thread = 2
 workers = "8-2"
 root = "nowhere"
-header_timeout = "5s"
+client_timeout = "5s"
 
 [http]
-heder_timeout = "5s"
+clent_timeout = "5s"
 max_header_bytes = "2M"
-h2 = "yes"
+probes = "yes"
 idle_timeout = 0
 trusted_proxies = ["10.0.0.0/8",
   "10.0.0.0/99"]
@@ -127,10 +126,10 @@ pool = "apo"
         "howdah.toml:1: thread: unknown key; did you mean threads?",
         "howdah.toml:2: workers: expected a number of workers (4) or a range (\"2-8\"), at most 4096, found \"8-2\"; for example: workers = \"2-16\"",
         &format!("howdah.toml:3: root: {} does not exist", site.path().join("nowhere").display()),
-        "howdah.toml:4: header_timeout: unknown key; it belongs to [http]",
-        "howdah.toml:7: [http] heder_timeout: unknown key; did you mean header_timeout?",
+        "howdah.toml:4: client_timeout: unknown key; it belongs to [http]",
+        "howdah.toml:7: [http] clent_timeout: unknown key; did you mean client_timeout?",
         "howdah.toml:8: [http] max_header_bytes: must be from 4096 to 1048576, not 2097152",
-        "howdah.toml:9: [http] h2: expected true or false, found \"yes\"; for example: h2 = false",
+        "howdah.toml:9: [http] probes: expected true or false, found \"yes\"; for example: probes = true",
         "howdah.toml:10: [http] idle_timeout: must be more than 0",
         "howdah.toml:12: [http] trusted_proxies: expected an address, a network such as \"10.0.0.0/8\", or \"unix\", or a list of such, \
          found \"10.0.0.0/99\"; for example: trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\", \"unix\"]",
@@ -156,7 +155,7 @@ fn flags_are_over_environment_over_file_over_default() {
     let mut site = Site::new("queue = 1\nthreads = 1\ngrace = \"1s\"\n[php.ini]\na = 1\nb = 1\n");
     site.env.insert("HOWDAH_QUEUE".to_owned(), "2".to_owned());
     site.env.insert("HOWDAH_GRACE".to_owned(), "2m".to_owned());
-    site.env.insert("HOWDAH_HTTP_H2".to_owned(), "off".to_owned());
+    site.env.insert("HOWDAH_HTTP_PROBES".to_owned(), "on".to_owned());
     site.env.insert("HOWDAH_SERVICE_HOST".to_owned(), "ignored".to_owned());
     site.flags.set("queue", "3");
     site.flags.set("php.ini", "b=3");
@@ -167,8 +166,8 @@ fn flags_are_over_environment_over_file_over_default() {
     let Loaded { settings, origins, .. } = site.load().unwrap();
     let pool = &settings.pools[0];
     assert_eq!(
-        (pool.queue, settings.threads, settings.grace, settings.http.h2),
-        (3, 1, Duration::from_secs(120), false)
+        (pool.queue, settings.threads, settings.grace, settings.http.probes),
+        (3, 1, Duration::from_secs(120), true)
     );
     assert_eq!(settings.listen.len(), 3);
     assert_eq!(settings.listen[2], ListenAddr::Unix(site.path().join("s")));
@@ -179,7 +178,7 @@ fn flags_are_over_environment_over_file_over_default() {
         ("grace", "environment HOWDAH_GRACE"),
         ("threads", "howdah.toml:2"),
         ("deadline", "default"),
-        ("http.h2", "environment HOWDAH_HTTP_H2"),
+        ("http.probes", "environment HOWDAH_HTTP_PROBES"),
         ("php.ini.a", "howdah.toml:5"),
         ("php.ini.b", "--define"),
     ] {

@@ -106,9 +106,9 @@ impl Settings {
     pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
         let mut table = self.given.clone();
         let quiet = "
-            admin_group = ''\nadmin_token = ''\nadmin_hosts = []
+            admin_group = ''\nadmin_token = ''
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nspare_workers = 0\nmax_requests = 0
-            compare_one_in = 0\ncompare_with = ''\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
+            compare_one_in = 0\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.enabled = false
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";

@@ -77,10 +77,10 @@ enum Next {
 }
 
 impl Htaccess {
-    /// Files of this name (`.htaccess`). With `strict` one with a directive that is not known is not followed.
+    /// Files of this name (`.htaccess`).
     #[must_use]
-    pub fn new(name: &str, strict: bool) -> Self {
-        Self { store: Store::new(name, strict), auths: Mutex::default() }
+    pub fn new(name: &str) -> Self {
+        Self { store: Store::new(name), auths: Mutex::default() }
     }
 
     /// Decides about a request.

@@ -27,8 +27,6 @@ pub struct Note {
     pub line: usize,
     /// The message.
     pub text: String,
-    /// The directive is not known, rather than known to have no effect.
-    pub unknown: bool,
 }
 
 /// Reads a file that lies in this directory (with a slash at its end).
@@ -244,15 +242,15 @@ impl Reader<'_> {
         if known::is_elsewhere(&name) {
             return Err(wrong("is not for .htaccess files".to_owned()));
         }
-        match known::without_effect(&name) {
-            Some(why) => self.note(line, format!("{} has no effect: {why}", line.name), false),
-            None => self.note(line, format!("the directive {} is not known", line.name), true),
-        }
+        let Some(why) = known::without_effect(&name) else {
+            return Err(Mistake::new(line.number, format!("the directive {} is not known", line.name)));
+        };
+        self.note(line, format!("{} has no effect: {why}", line.name));
         Ok(())
     }
 
-    fn note(&mut self, line: &Line, text: String, unknown: bool) {
-        self.notes.push(Note { line: line.number, text, unknown });
+    fn note(&mut self, line: &Line, text: String) {
+        self.notes.push(Note { line: line.number, text });
     }
 
     fn rewriting(&mut self, body: &mut Body, name: &str, line: &Line) -> Result<bool, String> {
@@ -413,7 +411,7 @@ impl Reader<'_> {
             match name.to_ascii_lowercase().as_str() {
                 "indexes" | "all" => body.config.listing = Some(on),
                 "multiviews" | "includes" | "includesnoexec" | "execcgi" if on => {
-                    self.note(line, format!("Options {word} has no effect"), false);
+                    self.note(line, format!("Options {word} has no effect"));
                 }
                 "none"
                 | "multiviews"

@@ -72,10 +72,10 @@ fn nobody_is_excluded_by_a_name_that_is_not_looked_up() {
 }
 
 #[test]
-fn what_has_no_effect_and_what_is_not_known_is_noted() {
-    let read = read(b"SetOutputFilter DEFLATE\nNoSuchThing x\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
-    let notes: Vec<_> = read.notes.iter().map(|note| (note.line, note.unknown)).collect();
-    assert_eq!(notes, [(1, false), (2, true), (3, false)]);
+fn what_has_no_effect_is_noted_and_what_is_not_known_is_a_mistake() {
+    let read = read(b"SetOutputFilter DEFLATE\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
+    assert_eq!(read.notes.iter().map(|note| note.line).collect::<Vec<_>>(), [1, 2]);
+    assert!(mistake("NoSuchThing x\n").contains("NoSuchThing is not known"));
 }
 
 #[test]

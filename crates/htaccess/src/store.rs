@@ -2,7 +2,7 @@
 //! a file or not; a file is read again when it has changed.
 
 use crate::config::{Config, Section, Select};
-use crate::directives::{self, Note, Read};
+use crate::directives::{self, Read};
 use crate::limits;
 use crate::pattern::{Effort, TooMuch};
 use crate::text::Mistake;
@@ -45,15 +45,13 @@ struct Found {
 #[derive(Debug)]
 pub(crate) struct Store {
     name: Vec<u8>,
-    /// An unknown directive makes a file one that cannot be followed.
-    strict: bool,
     found: Mutex<FxHashMap<Box<[u8]>, Found>>,
     merged: Mutex<FxHashMap<Box<[u8]>, Arc<Merged>>>,
 }
 
 impl Store {
-    pub(crate) fn new(name: &str, strict: bool) -> Self {
-        Self { name: name.as_bytes().to_vec(), strict, found: Mutex::default(), merged: Mutex::default() }
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.as_bytes().to_vec(), found: Mutex::default(), merged: Mutex::default() }
     }
 
     /// The combined directives of these nested directories, the outermost first; each ends in a slash.
@@ -130,15 +128,10 @@ impl Store {
                 return Parsed::Broken;
             }
         };
-        match check(&text, directory, self.strict) {
+        match directives::read(&text, directory) {
             Ok(read) => {
                 for note in &read.notes {
-                    let (line, text) = (note.line, &note.text);
-                    if note.unknown {
-                        tracing::warn!(target: "howdah::htaccess", "{name}:{line}: {text}, and is ignored");
-                    } else {
-                        tracing::info!(target: "howdah::htaccess", "{name}:{line}: {text}");
-                    }
+                    tracing::info!(target: "howdah::htaccess", "{name}:{}: {}", note.line, note.text);
                 }
                 Parsed::Rules(Box::new(read))
             }
@@ -147,19 +140,6 @@ impl Store {
                 Parsed::Broken
             }
         }
-    }
-}
-
-/// Reads a file's text. With `strict` a directive that is not known is a mistake.
-pub(crate) fn check(text: &[u8], directory: &[u8], strict: bool) -> Result<Read, Mistake> {
-    let read = directives::read(text, directory)?;
-    let unknown = |note: &&Note| note.unknown && strict;
-    match read.notes.iter().find(unknown) {
-        Some(note) => {
-            let what = format!("{} (`htaccess_unknown = \"ignore\"` has it ignored)", note.text);
-            Err(Mistake { line: note.line, what })
-        }
-        None => Ok(read),
     }
 }
 

@@ -56,7 +56,7 @@ impl Asked {
         let world = Made { file, shared: Cell::new(true), reads: Cell::new(0) };
         let mut headers = HeaderMap::new();
         headers.insert("x-long", HeaderValue::from_bytes(&[b'a'; 8000]).unwrap());
-        Self { world, htaccess: Htaccess::new(".htaccess", true), headers }
+        Self { world, htaccess: Htaccess::new(".htaccess"), headers }
     }
 
     fn facts(&self) -> Facts<'_> {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use howdah_config::{AccessFormat, AccessTarget, LogSettings};
+use howdah_config::{AccessTarget, LogFormat, LogSettings};
 
 use crate::clock::{Combined, Iso, Moment};
 use crate::escape;
@@ -82,7 +82,7 @@ pub struct AccessEntry<'a> {
 #[derive(Debug)]
 pub struct AccessLog {
     queue: Queue,
-    format: AccessFormat,
+    format: LogFormat,
     /// The log is a terminal that may show colors.
     colour: bool,
     /// The log is a service, which gets fields with the line.
@@ -130,7 +130,7 @@ impl AccessLog {
         let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
         let is_terminal = settings.access == AccessTarget::Stdout && io::stdout().is_terminal();
         let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Some(Self { queue, format: settings.access_format, colour, as_record }))
+        Ok(Some(Self { queue, format: settings.format, colour, as_record }))
     }
 
     /// Logs a request.
@@ -141,7 +141,7 @@ impl AccessLog {
         LINE.with_borrow_mut(|line| {
             line.clear();
             match self.format {
-                AccessFormat::Terminal => terminal_line::write(entry, self.colour, line),
+                LogFormat::Terminal => terminal_line::write(entry, self.colour, line),
                 format => entry.format(format, line),
             }
             if self.as_record {
@@ -169,11 +169,11 @@ impl AccessLog {
 
 impl AccessEntry<'_> {
     /// Appends the entry's line.
-    pub fn format(&self, format: AccessFormat, line: &mut Vec<u8>) {
+    pub fn format(&self, format: LogFormat, line: &mut Vec<u8>) {
         match format {
-            AccessFormat::Combined => self.combined(line),
-            AccessFormat::Json => self.json(line),
-            AccessFormat::Terminal => return terminal_line::write(self, false, line),
+            LogFormat::Text => self.combined(line),
+            LogFormat::Json => self.json(line),
+            LogFormat::Terminal => return terminal_line::write(self, false, line),
         }
         line.push(b'\n');
     }

@@ -33,7 +33,7 @@ fn entry() -> AccessEntry<'static> {
     }
 }
 
-fn line(entry: &AccessEntry<'_>, format: AccessFormat) -> String {
+fn line(entry: &AccessEntry<'_>, format: LogFormat) -> String {
     let mut line = Vec::new();
     entry.format(format, &mut line);
     String::from_utf8(line).unwrap()
@@ -47,20 +47,20 @@ fn log(path: &Path, metrics: &Arc<Metrics>) -> AccessLog {
 #[test]
 fn a_refused_request_has_its_line_and_its_reason() {
     let refused = AccessEntry { method: "-", target: b"a\"b\x16", status: 400, refused: Some("malformed"), ..entry() };
-    let combined = line(&refused, AccessFormat::Combined);
+    let combined = line(&refused, LogFormat::Text);
     let begins =
         combined.contains(r#"] "a\x22b\x16" 400 1024 "-" "#) || combined.contains(r#"] "a\"b\x16" 400 1024 "-" "#);
     assert!(begins && combined.ends_with(" refused=malformed\n"), "{combined}");
-    let json = line(&refused, AccessFormat::Json);
+    let json = line(&refused, LogFormat::Json);
     assert!(json.contains("\"method\":null,") && json.ends_with(",\"refused\":\"malformed\"}\n"), "{json}");
 }
 
 #[test]
 fn a_response_that_was_cut_off_says_so_and_others_do_not() {
     let cut = AccessEntry { cut_off: true, ..entry() };
-    assert!(line(&cut, AccessFormat::Combined).ends_with(" cut_off=true\n"));
-    assert!(line(&cut, AccessFormat::Json).ends_with(",\"cut_off\":true}\n"));
-    for format in [AccessFormat::Combined, AccessFormat::Json] {
+    assert!(line(&cut, LogFormat::Text).ends_with(" cut_off=true\n"));
+    assert!(line(&cut, LogFormat::Json).ends_with(",\"cut_off\":true}\n"));
+    for format in [LogFormat::Text, LogFormat::Json] {
         assert!(!line(&entry(), format).contains("cut_off"));
     }
 }
@@ -68,7 +68,7 @@ fn a_response_that_was_cut_off_says_so_and_others_do_not() {
 #[test]
 fn combined_line() {
     assert_eq!(
-        line(&entry(), AccessFormat::Combined),
+        line(&entry(), LogFormat::Text),
         "192.0.2.7 - - [21/Nov/2026:00:00:00 +0000] \"GET /a?b=c HTTP/1.1\" 200 1024 \"-\" \"curl/8\" id=0123abcd \
          pool=default worker=3 queue_us=12 php_us=345 total_us=400 coding=br site=shop host=Shop.example:81\n"
     );
@@ -83,14 +83,14 @@ fn combined_line() {
         host: None,
         ..entry()
     };
-    let text = line(&bare, AccessFormat::Combined);
+    let text = line(&bare, LogFormat::Text);
     assert!(text.starts_with("unix - - ["), "{text}");
     assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=- site=- host=-\n"), "{text}");
 }
 
 #[test]
 fn the_line_for_a_terminal_is_short_and_has_colours_only_where_they_can_be_seen() {
-    assert_eq!(line(&entry(), AccessFormat::Terminal), "200 GET          0.4 ms    2.0 MB  /a?b=c\n");
+    assert_eq!(line(&entry(), LogFormat::Terminal), "200 GET          0.4 ms    2.0 MB  /a?b=c\n");
     let mut coloured = Vec::new();
     let evil = AccessEntry { status: 500, target: b"/\x1b[31m", memory: None, ..entry() };
     terminal_line::write(&evil, true, &mut coloured);
@@ -102,11 +102,11 @@ fn the_line_for_a_terminal_is_short_and_has_colours_only_where_they_can_be_seen(
 #[test]
 fn the_trace_stands_at_the_end_where_there_is_one() {
     let traced = AccessEntry { trace: Some("4bf92f3577b34da6a3ce929d0e0e4736"), ..entry() };
-    let text = line(&traced, AccessFormat::Combined);
+    let text = line(&traced, LogFormat::Text);
     assert!(text.ends_with(" host=Shop.example:81 trace=4bf92f3577b34da6a3ce929d0e0e4736\n"), "{text}");
-    let json = line(&traced, AccessFormat::Json);
+    let json = line(&traced, LogFormat::Json);
     assert!(json.ends_with(",\"trace_id\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}\n"), "{json}");
-    assert!(!line(&entry(), AccessFormat::Json).contains("trace"));
+    assert!(!line(&entry(), LogFormat::Json).contains("trace"));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn values_cannot_forge_a_line_or_a_field() {
         request_id: "x pool=admin",
         ..entry()
     };
-    let text = line(&evil, AccessFormat::Combined);
+    let text = line(&evil, LogFormat::Text);
     assert_eq!(text.matches('\n').count(), 1, "{text}");
     assert_eq!(text.matches('"').count(), 6, "{text}");
     assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{text}");
@@ -127,7 +127,7 @@ fn values_cannot_forge_a_line_or_a_field() {
     assert!(text.contains("id=x\\x20pool=admin pool=default"), "{text}");
     assert!(text.contains("/\\x22 200 1\\x0D\\x0A10.0.0.1 - - \\x1B[31m\\x5C HTTP"), "{text}");
 
-    let text = line(&evil, AccessFormat::Json);
+    let text = line(&evil, LogFormat::Json);
     assert_eq!(text.matches('\n').count(), 1, "{text}");
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["target"], "/\" 200 1\r\n10.0.0.1 - - \u{1b}[31m\\");
@@ -137,7 +137,7 @@ fn values_cannot_forge_a_line_or_a_field() {
 
 #[test]
 fn json_line() {
-    let value: serde_json::Value = serde_json::from_str(&line(&entry(), AccessFormat::Json)).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&line(&entry(), LogFormat::Json)).unwrap();
     assert_eq!(value["time"], "2026-11-21T00:00:00.000Z");
     assert_eq!(value["remote"], "192.0.2.7");
     assert_eq!((&value["status"], &value["worker"], &value["total_us"]), (&200.into(), &3.into(), &400.into()));
@@ -158,7 +158,7 @@ fn lines_of_many_threads_are_whole_and_written_on_drop() {
     });
     drop(log);
     let text = std::fs::read_to_string(&path).unwrap();
-    let expected = line(&entry(), AccessFormat::Combined);
+    let expected = line(&entry(), LogFormat::Text);
     assert_eq!(text.len(), 4000 * expected.len());
     assert!(text.lines().all(|line| line == expected.trim_end()));
     assert_eq!(metrics.access_log_dropped.get(), 0);
@@ -203,7 +203,7 @@ fn a_log_that_cannot_be_written_fast_enough_drops_and_counts() {
     let both_ends = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let metrics = Metrics::new();
     let log = log(&path, &metrics);
-    let expected = line(&entry(), AccessFormat::Combined).len();
+    let expected = line(&entry(), LogFormat::Text).len();
     let logged = 3 * MOST / expected;
     (0..logged).for_each(|_| log.log(&entry()));
     let reader = std::fs::File::open(&path).unwrap();

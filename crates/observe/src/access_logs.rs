@@ -3,14 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use howdah_config::{AccessFormat, AccessTarget, LogSettings, Settings};
+use howdah_config::{AccessTarget, LogFormat, LogSettings, Settings};
 
 use crate::access_log::AccessLog;
 use crate::metrics::Metrics;
 
 /// Every access log that is kept. Empty where none is.
 #[derive(Debug, Default, Clone)]
-pub struct AccessLogs(Vec<(AccessTarget, AccessFormat, Arc<AccessLog>)>);
+pub struct AccessLogs(Vec<(AccessTarget, LogFormat, Arc<AccessLog>)>);
 
 impl AccessLogs {
     /// Opens what the settings ask for, with a thread for each.
@@ -32,9 +32,9 @@ impl AccessLogs {
                 continue;
             }
             if let Some(log) = self.of(own) {
-                logs.0.push((own.access.clone(), own.access_format, log));
+                logs.0.push((own.access.clone(), own.format, log));
             } else if let Some(log) = AccessLog::open(own, metrics.clone()).map_err(|error| named(own, &error))? {
-                logs.0.push((own.access.clone(), own.access_format, Arc::new(log)));
+                logs.0.push((own.access.clone(), own.format, Arc::new(log)));
             }
         }
         Ok(logs)
@@ -43,8 +43,8 @@ impl AccessLogs {
     /// The log for requests with these settings.
     #[must_use]
     pub fn of(&self, settings: &LogSettings) -> Option<Arc<AccessLog>> {
-        let fits = |(target, format, _): &&(AccessTarget, AccessFormat, Arc<AccessLog>)| {
-            *target == settings.access && *format == settings.access_format
+        let fits = |(target, format, _): &&(AccessTarget, LogFormat, Arc<AccessLog>)| {
+            *target == settings.access && *format == settings.format
         };
         self.0.iter().find(fits).map(|(_, _, log)| log.clone())
     }

@@ -207,11 +207,11 @@ fn line(form: Form, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
     let now = SystemTime::now();
     let time = Moment::from(now);
     match form {
-        Form::Line(LogFormat::Text) => text_line(time, level, target, fields),
+        Form::Line(LogFormat::Text | LogFormat::Terminal) => text_line(time, level, target, fields),
         Form::Line(LogFormat::Json) => json_line(time, level, target, fields),
         Form::Record(format) => {
             let message = match format {
-                LogFormat::Text => text_message(target, fields),
+                LogFormat::Text | LogFormat::Terminal => text_message(target, fields),
                 LogFormat::Json => {
                     String::from_utf8_lossy(&json_line(time, level, target, fields)).trim_end().to_owned()
                 }

@@ -191,7 +191,7 @@ impl SlowEntry<'_> {
     #[must_use]
     pub fn format(&self, format: LogFormat) -> Vec<u8> {
         match format {
-            LogFormat::Text => self.text().into_bytes(),
+            LogFormat::Text | LogFormat::Terminal => self.text().into_bytes(),
             LogFormat::Json => self.json(),
         }
     }

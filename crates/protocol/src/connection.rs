@@ -20,8 +20,6 @@ const MOST_LINES: usize = 512;
 /// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
-    /// Speak HTTP/2 to clients that begin with it.
-    pub h2: bool,
     /// Let clients of HTTP/2 ask for other protocols (RFC 8441).
     pub extended_connect: bool,
     /// The largest number of connections; 0 for no limit.
@@ -47,7 +45,6 @@ impl Shared {
     pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
         Self {
-            h2: settings.h2,
             extended_connect: false,
             max_connections: settings.max_connections,
             timeouts: Timeouts::new(settings),

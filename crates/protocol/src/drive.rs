@@ -29,22 +29,15 @@ thread_local! {
 pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, mut socket: Socket) {
     let state = &connection.state;
     let mut ahead = BytesMut::new();
-    let is_h2 = if connection.shared.h2 {
-        let mut first = true;
-        // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
-        let sniffed = supervise(state, |cx, verdict| {
-            match speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx) {
-                Poll::Pending if gives_up(verdict, || socket.has_unread()) => Poll::Ready(None),
-                polled => polled,
-            }
-        });
-        match sniffed.await.flatten() {
-            Some(is_h2) => is_h2,
-            None => return,
+    let mut first = true;
+    // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
+    let sniffed = supervise(state, |cx, verdict| {
+        match speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx) {
+            Poll::Pending if gives_up(verdict, || socket.has_unread()) => Poll::Ready(None),
+            polled => polled,
         }
-    } else {
-        false
-    };
+    });
+    let Some(is_h2) = sniffed.await.flatten() else { return };
     serve(handler, connection, socket, ahead, is_h2).await;
 }
 

@@ -129,7 +129,10 @@ impl ChunkStream for Streamed {
                 }
                 Poll::Pending => {
                     if self.patience.poll_over(cx).is_ready() {
-                        let why = format!("nothing came for {:?} (`response_timeout`, at least 5 minutes)", self.patience.most);
+                        let why = format!(
+                            "nothing came for {:?} (`response_timeout`, at least 5 minutes)",
+                            self.patience.most
+                        );
                         return Poll::Ready(Some(Err(self.cut(&why))));
                     }
                     return Poll::Pending;

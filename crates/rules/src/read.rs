@@ -63,14 +63,8 @@ impl Reader<'_> {
         self.route(entries, &name, path, &mut actions);
         self.actions(entries, &conditions, &mut actions);
         let flag = |reader: &mut Self, key| get(key).is_some_and(|node| reader.flag(key, node).unwrap_or(false));
-        let rule = Rule {
-            name: name.as_str().into(),
-            line: node.line,
-            last: flag(self, "last"),
-            conditions,
-            not,
-            actions,
-        };
+        let rule =
+            Rule { name: name.as_str().into(), line: node.line, last: flag(self, "last"), conditions, not, actions };
         let application = get("app").map(|node| (node, self.text("app", node)));
         let empty = rule.actions.is_empty() && !rule.last;
         if empty && application.is_none() && self.problems.is_empty() {

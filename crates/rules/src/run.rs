@@ -247,10 +247,7 @@ impl Outcome {
             }
             Action::Times(times) => {
                 let known = self.times;
-                self.times = Times {
-                    deadline: times.deadline.or(known.deadline),
-                    queue: times.queue.or(known.queue),
-                };
+                self.times = Times { deadline: times.deadline.or(known.deadline), queue: times.queue.or(known.queue) };
             }
             Action::MaxBody(bytes) => self.max_body = Some(*bytes),
             Action::AccessLog(on) => self.access_log = Some(*on),

@@ -69,7 +69,7 @@ pub fn htaccess(data: &[u8]) {
         software: "server",
         time: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
     };
-    let htaccess = Htaccess::new(".htaccess", data.len().is_multiple_of(2));
+    let htaccess = Htaccess::new(".htaccess");
     let Ok(decision) = htaccess.decide(&facts, &world, Instant::now()) else { panic!("nobody waits for this thread") };
     assert!(world.looks.get() < 100_000, "{} looks at the file system", world.looks.get());
     if let Some(path) = &decision.outcome.path {

@@ -11,7 +11,7 @@ use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
-use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings, UnknownDirective};
+use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
 use howdah_pool::process::environment;
@@ -162,9 +162,7 @@ impl Site {
             pool: position(&settings.pool),
             ahead: Ahead::of(&settings, pools, position(&settings.pool)),
             pool_pages: pool_pages(pools, &settings),
-            htaccess: settings
-                .htaccess
-                .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
+            htaccess: settings.htaccess.then(|| Htaccess::new(".htaccess")),
             environment: if settings.htaccess { environment(&server.settings, &settings) } else { BTreeMap::new() },
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),

@@ -34,13 +34,11 @@ pub struct Options {
     pub min_version: MinVersion,
     /// Clients' certificates.
     pub client_auth: ClientAuth,
-    /// Offer HTTP/2.
-    pub h2: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { min_version: MinVersion::default(), client_auth: ClientAuth::Off, h2: true }
+        Self { min_version: MinVersion::default(), client_auth: ClientAuth::Off }
     }
 }
 
@@ -67,8 +65,7 @@ pub fn tcp(store: Arc<Store>, options: &Options) -> Result<Arc<ServerConfig>, Co
     let mut config = base(store, options, versions)?;
     // Without a common protocol a handshake fails (RFC 7301 3.2). Order is preference. Some clients offer HTTP/1.0 alone.
     let protocols: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", ACME_TLS];
-    let offered = protocols.iter().skip(usize::from(!options.h2));
-    config.alpn_protocols = offered.map(|name| name.to_vec()).collect();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
 

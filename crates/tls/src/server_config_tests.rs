@@ -27,8 +27,6 @@ fn the_protocol_is_agreed_on_and_what_is_known_of_it_has_usual_names() {
     assert!(!session(&server, &Arc::new(client(&[]))).h2);
     assert!(!session(&server, &Arc::new(client(&[b"http/1.0"]))).h2);
     assert!(handshake(&server, &Arc::new(client(&[b"smtp"])), "a.example").is_err());
-    let without = tcp(store(), &Options { h2: false, ..Options::default() }).unwrap();
-    assert!(!session(&without, &Arc::new(client(&[b"http/1.1", b"h2"]))).h2);
 }
 
 #[test]

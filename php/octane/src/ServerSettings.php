@@ -89,7 +89,7 @@ final class ServerSettings
         ];
         if ($this->environment === 'local' && $this->config === null) {
             $flags['access-log'] = 'stdout';
-            $set[] = 'log.access_format=terminal';
+            $set[] = 'log.format=terminal';
         }
         $flags['set'] = $set;
         $arguments = ['serve', $this->public];

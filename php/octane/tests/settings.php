@@ -61,7 +61,7 @@ namespace {
     $check($snapshot->address(), 'https://[::1]:8443', 'an address of IPv6');
     $line = implode(' ', $snapshot->arguments());
     foreach (['--listen https://[::1]:8443', '--mode snapshot', '--workers 2-8', '--tls auto', '--log-level warn',
-        '--access-log stdout --set log.access_format=terminal'] as $flags) {
+        '--access-log stdout --set log.format=terminal'] as $flags) {
         $check(str_contains($line, $flags), true, "$flags in $line");
     }
     $check(str_contains($line, 'max_requests'), false, 'no limit of requests');

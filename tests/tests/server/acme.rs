@@ -49,7 +49,10 @@ impl Ports {
         let names = format!("{names:?}");
         let setup = self.listens(setup);
         let setup = setup.setting("acme.names", &names).setting("acme.state", state);
-        authority.settings().iter().fold(setup, |setup, (key, value)| setup.setting(key, value))
+        authority
+            .settings()
+            .iter()
+            .fold(setup.time("acme.retry", "5s"), |setup, (key, value)| setup.setting(key, value))
     }
 }
 

@@ -155,7 +155,7 @@ impl Drop for OnAddress {
 
 #[test]
 fn on_an_address_no_web_page_orders_anything() {
-    let site = OnAddress::start(&["admin_hosts = [\"web1.internal\"]"]);
+    let site = OnAddress::start(&[]);
     // It listens before it says so.
     let said = || site.log().contains("without `admin_token`");
     assert!(howdah_tests::process::eventually(howdah_tests::process::PATIENCE, said), "{}", site.log());
@@ -164,7 +164,7 @@ fn on_an_address_no_web_page_orders_anything() {
     for (host, status) in [
         (own.as_str(), 200),
         ("localhost", 200),
-        ("WEB1.internal:1", 200),
+        ("LOCALHOST:1", 200),
         ("attacker.example", 403),
         ("localhost.attacker.example", 403),
         ("127.0.0.1.attacker.example", 403),

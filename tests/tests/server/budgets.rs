@@ -310,7 +310,7 @@ scenario!(
     |s| s
         .workers(1)
         .setting("http.max_connections", "3")
-        .setting("http.header_timeout", "\"10m\"")
+        .time("http.header_timeout", "10m")
         .php("fast.php", "echo 'fast';"),
     |site| {
         let mut slow: Vec<Conn> = (0..3)

@@ -14,7 +14,6 @@ fn setup(setup: Setup) -> Setup {
         .ini("memory_limit", "512M")
         .more_processes(2)
         .setting("compare_one_in", "1000000")
-        .setting("compare_with", "\"plain\"")
         .setting("pool.plain.mode", "\"classic\"")
         .setting("pool.plain.workers", "1")
 }

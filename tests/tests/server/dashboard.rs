@@ -85,7 +85,6 @@ fn a_browser_shows_routes_that_were_demoted() {
         "script = \"visits.php\"",
         "dashboard_orders = true",
         "compare_one_in = 1",
-        "compare_with = \"plain\"",
         "[pool.plain]",
         "mode = \"classic\"",
         "workers = 1",

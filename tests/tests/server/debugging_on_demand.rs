@@ -81,7 +81,7 @@ fn unarmed(setup: Setup, port: u16) -> Setup {
     setup
         .developing()
         .more_processes(1)
-        .setting("shrink_after", "\"1s\"")
+        .time("shrink_after", "1s")
         .ini("xdebug.client_host", "127.0.0.1")
         .ini("xdebug.client_port", &port.to_string())
         // Xdebug gives up after a fifth of a second otherwise.

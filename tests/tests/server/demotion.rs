@@ -10,7 +10,6 @@ fn compared(setup: Setup) -> Setup {
     setup
         .more_processes(2)
         .setting("compare_one_in", "1")
-        .setting("compare_with", "\"plain\"")
         .setting("pool.plain.mode", "\"classic\"")
         .setting("pool.plain.workers", "1")
 }
@@ -265,12 +264,10 @@ fn a_pool_to_compare_with_is_checked() {
             let booted = "mode = \"snapshot\"\nboot = \"root/ready.txt\"\ncompare_one_in = 5\n";
             let said = check(booted);
             assert!(said.contains("needs a pool in mode \"classic\""), "{said}");
-            let said = check(&format!("{booted}compare_with = \"x\"\n"));
-            assert!(said.contains("there is no pool x"), "{said}");
-            let said = check(&format!("{booted}compare_with = \"x\"\n[pool.x]\nworkers = 1\n"));
-            assert!(said.contains("the pool x is not in mode \"classic\""), "{said}");
-            let said = check(&format!("{booted}compare_with = \"x\"\n[pool.x]\nmode = \"classic\"\n"));
-            assert!(said.contains("compare_with = \"x\"  ") && !said.contains("compare_with: "), "{said}");
+            let said = check(&format!("{booted}[pool.x]\nworkers = 1\n"));
+            assert!(said.contains("needs a pool in mode \"classic\""), "{said}");
+            let said = check(&format!("{booted}[pool.x]\nmode = \"classic\"\n"));
+            assert!(said.contains("compare_one_in = 5  ") && !said.contains("compare_one_in: "), "{said}");
         },
     );
 }

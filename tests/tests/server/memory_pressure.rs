@@ -61,7 +61,7 @@ fn idle_workers_end_while_memory_is_short_and_none_stands_ready() {
     fs::write(dir.path().join("public/index.php"), "<?php echo getmypid();").unwrap();
     let settings = format!(
         "allow_root = true\nlisten = [\"127.0.0.1:{}\"]\nadmin = \"unix:{}/admin\"\nworkers = \"1-4\"\n\
-         spare_workers = 4\nshrink_after = \"1h\"\n[php]\nbinary = {:?}\n",
+         spare_workers = 4\n[php]\nbinary = {:?}\n",
         port.number,
         dir.path().display(),
         php_program()

@@ -43,7 +43,7 @@ fn send(site: &Site, target: &str) -> Conn {
 script_scenario!(
     a_pool_on_demand_has_a_worker_when_there_is_work_and_says_what_that_costs,
     howdah_only = "pools of PHP-FPM are set otherwise",
-    |s| s.workers(0).grows_to(3).setting("shrink_after", "\"100ms\"").php("pid.php", PID),
+    |s| s.workers(0).grows_to(3).time("shrink_after", "100ms").php("pid.php", PID),
     |site| {
         wait_for_workers(site, 0);
         let (template, before) = (pool(site)["snapshot_template"].clone(), cold(site));
@@ -82,7 +82,7 @@ script_scenario!(
 scenario!(
     a_burst_at_a_pool_without_workers_gets_as_many_as_there_may_be,
     howdah_only = "pools of PHP-FPM are set otherwise",
-    |s| s.workers(0).grows_to(3).setting("shrink_after", "\"100ms\"").php("hold.php", HOLD).php("pid.php", PID),
+    |s| s.workers(0).grows_to(3).time("shrink_after", "100ms").php("hold.php", HOLD).php("pid.php", PID),
     |site| {
         wait_for_workers(site, 0);
         let gates: Vec<_> = (0..3).map(|n| site.gate(&format!("g{n}"))).collect();
@@ -107,7 +107,7 @@ scenario!(
 script_scenario!(
     nothing_is_lost_when_a_request_comes_as_the_last_worker_goes,
     howdah_only = "pools of PHP-FPM are set otherwise",
-    |s| s.workers(0).grows_to(2).setting("shrink_after", "\"1ms\"").php("pid.php", PID),
+    |s| s.workers(0).grows_to(2).time("shrink_after", "1ms").php("pid.php", PID),
     |site| {
         // Workers go ten times a second while these come, each at another moment of that.
         let stop = AtomicBool::new(false);
@@ -136,12 +136,7 @@ script_scenario!(
 scenario!(
     spare_workers_stand_ready_before_anyone_waits_and_go_when_too_many_are_idle,
     howdah_only = "pools of PHP-FPM are set otherwise",
-    |s| s
-        .workers(1)
-        .grows_to(4)
-        .setting("spare_workers", "\"1-2\"")
-        .setting("shrink_after", "\"1h\"")
-        .php("hold.php", HOLD),
+    |s| s.workers(1).grows_to(4).setting("spare_workers", "\"1-2\"").time("shrink_after", "1h").php("hold.php", HOLD),
     |site| {
         let spare = || pool(site)["workers_spare"].as_u64().unwrap();
         let gates: Vec<_> = (0..4).map(|n| site.gate(&format!("g{n}"))).collect();
@@ -158,14 +153,14 @@ scenario!(
             assert_eq!(conn.response("GET").expect(200).text(), "held");
         }
         wait_for_workers(site, 2);
-        assert_eq!(spare(), 2, "two stay, and the others have gone although `shrink_after` is an hour");
+        assert_eq!(spare(), 2, "two stay, and the others have gone before their idle time is over");
     },
 );
 
 script_scenario!(
     a_reload_of_a_pool_without_workers_proves_that_the_new_code_boots,
     howdah_only = "pools of PHP-FPM are set otherwise",
-    |s| s.workers(0).grows_to(2).setting("shrink_after", "\"100ms\"").php("pid.php", PID),
+    |s| s.workers(0).grows_to(2).time("shrink_after", "100ms").php("pid.php", PID),
     |site| {
         let _ = site.get_ok("/pid.php");
         wait_for_workers(site, 0);
@@ -184,10 +179,10 @@ scenario!(
         .workers(0)
         .grows_to(1)
         .more_processes(2)
-        .setting("shrink_after", "\"100ms\"")
+        .time("shrink_after", "100ms")
         .setting("pool.fixed.workers", "2")
         .setting("pool.calm.workers", "\"0-2\"")
-        .setting("pool.calm.shrink_after", "\"1h\"")
+        .setting("pool.calm.spare_workers", "\"0-2\"")
         .setting("rule", "[{ path = \"/fixed/*\", pool = \"fixed\" }, { path = \"/calm/*\", pool = \"calm\" }]")
         .php("pid.php", PID)
         .php("fixed/pid.php", PID)
@@ -199,7 +194,7 @@ scenario!(
         let _ = site.get_ok("/fixed/pid.php");
         let _ = site.get_ok("/pid.php");
         assert!(eventually(PATIENCE, || numbers() == [0, 2, 1]), "{:?}", numbers());
-        assert_eq!(site.get_ok("/calm/pid.php"), calm, "its worker stays for an hour");
+        assert_eq!(site.get_ok("/calm/pid.php"), calm, "its worker stays");
         assert_eq!(pool_called(site, "calm")["cold_starts"]["requests"], 1);
     },
 );
@@ -211,7 +206,7 @@ script_scenario!(
         s.workers(1)
             .grows_to(4)
             .setting("spare_workers", "3")
-            .setting("shrink_after", "\"1h\"")
+            .time("shrink_after", "1h")
             .setting("max_pool_memory", "\"120M\"")
             .php(
                 "fill.php",

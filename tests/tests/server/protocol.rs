@@ -222,7 +222,7 @@ scenario!(
     howdah_only = "nginx closes without an answer",
     |s| s
         .http1("a head that comes in parts")
-        .setting("http.header_timeout", "\"300ms\"")
+        .time("http.header_timeout", "300ms")
         .setting("http.idle_timeout", "\"30s\""),
     |site| {
         let mut conn = site.conn();

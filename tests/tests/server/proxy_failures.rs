@@ -14,12 +14,7 @@ fn several(servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) 
 }
 
 /// With these durations.
-fn several_within(
-    times: &[(&str, &str)],
-    servers: &[&Upstream],
-    settings: &str,
-    body: impl FnOnce(&mut Site),
-) {
+fn several_within(times: &[(&str, &str)], servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) {
     let urls: Vec<String> = servers.iter().map(|server| format!("\"{}\"", server.url())).collect();
     let proxy = format!("{{ to = [{}]{settings} }}", urls.join(", "));
     let set =
@@ -249,13 +244,12 @@ fn a_server_that_is_out_is_tried_again_by_one_request() {
     let (mut gone, works) = (Upstream::absent(), Upstream::saying(OK));
     let urls = [gone.url(), works.url()].map(|url| format!("\"{url}\"")).join(", ");
     let proxy = format!("{{ to = [{urls}] }}");
-    let set =
-        |s: Setup| {
-            s.workers(1)
-                .time("proxy.fail_timeout", "100ms")
-                .setting("proxy.app", &proxy)
-                .setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
-        };
+    let set = |s: Setup| {
+        s.workers(1)
+            .time("proxy.fail_timeout", "100ms")
+            .setting("proxy.app", &proxy)
+            .setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
+    };
     run(Mode::Classic, set, |site| {
         for _ in 0..8 {
             assert_eq!(site.get_ok("/p/"), "ok");

@@ -48,10 +48,7 @@ fn nginx_behind_in_the_clear_and_with_tls() {
     let (plain, tls) = (nginx.port(0), nginx.port(1));
     for (proxy, scheme) in [
         (format!("{{ to = \"http://127.0.0.1:{plain}\" }}"), "http "),
-        (
-            format!("{{ to = \"https://localhost:{tls}\", ca = \"{ca}\" }}"),
-            "https localhost",
-        ),
+        (format!("{{ to = \"https://localhost:{tls}\", ca = \"{ca}\" }}"), "https localhost"),
         (
             format!("{{ to = \"https://127.0.0.1:{tls}\", ca = \"{ca}\", server_name = \"localhost\" }}"),
             "https localhost",
@@ -59,7 +56,10 @@ fn nginx_behind_in_the_clear_and_with_tls() {
         (format!("{{ to = \"https://127.0.0.1:{tls}\", verify = false }}"), "https "),
     ] {
         let set = |s: Setup| {
-            s.workers(1).time("proxy.keep_alive_timeout", "1s").setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
+            s.workers(1)
+                .time("proxy.keep_alive_timeout", "1s")
+                .setting("proxy.app", &proxy)
+                .setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
         };
         run(Mode::Classic, set, |site| {
             let mut conn = site.conn();
@@ -85,13 +85,13 @@ fn a_certificate_that_nobody_trusts_or_of_another_name_is_502() {
     let ca = nginx.directory().join("cert.pem").display().to_string();
     for (proxy, said) in [
         (format!("{{ to = \"https://localhost:{}\" }}", nginx.port(1)), "UnknownIssuer"),
-        (
-            format!("{{ to = \"https://127.0.0.1:{}\", ca = \"{ca}\" }}", nginx.port(1)),
-            "not valid for name",
-        ),
+        (format!("{{ to = \"https://127.0.0.1:{}\", ca = \"{ca}\" }}", nginx.port(1)), "not valid for name"),
     ] {
         let set = |s: Setup| {
-            s.workers(1).time("proxy.keep_alive_timeout", "1s").setting("proxy.app", &proxy).setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
+            s.workers(1)
+                .time("proxy.keep_alive_timeout", "1s")
+                .setting("proxy.app", &proxy)
+                .setting("rule", "[{ path = \"/p/*\", proxy = \"app\" }]")
         };
         run(Mode::Classic, set, |site| {
             assert_eq!(site.get("/p/f.txt").status, 502);

@@ -31,7 +31,7 @@ scenario!(
     |s| s
         .never_https()
         .setting("log.access", "\"@TOP@/access.log\"")
-        .setting("http.header_timeout", "\"300ms\"")
+        .time("http.header_timeout", "300ms")
         .expect_log("the load balancer sends the PROXY protocol"),
     |site| {
         let long = format!("GET /long HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(200));

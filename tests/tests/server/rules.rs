@@ -200,12 +200,7 @@ fn errors_and_maintenance_have_their_pages() {
 fn a_pattern_that_takes_too_long_is_an_error() {
     let setup = |s: Setup| {
         let s = s.php("index.php", "echo 'ok';").expect_log("too many steps");
-        rules(
-            s,
-            &[
-                "name = 'slow', path = '~^/(?!x)(a+)+\\1$', deny = true",
-            ],
-        )
+        rules(s, &["name = 'slow', path = '~^/(?!x)(a+)+\\1$', deny = true"])
     };
     run(Mode::Classic, setup, |site| {
         assert_eq!(site.get(&format!("/{}b", "a".repeat(60))).status, 500);

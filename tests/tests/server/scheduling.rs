@@ -199,7 +199,7 @@ scenario!(
 scenario!(
     a_pool_grows_by_as_many_workers_as_requests_wait_for_and_shrinks_after_the_time_set,
     howdah_only = "pools that grow are set otherwise there",
-    |s| s.workers(1).grows_to(5).setting("shrink_after", "\"500ms\"").php("hold.php", HOLD),
+    |s| s.workers(1).grows_to(5).time("shrink_after", "500ms").php("hold.php", HOLD),
     |site| {
         let gates: Vec<_> = (0..5).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut conns: Vec<_> = (0..5).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();

@@ -27,7 +27,7 @@ cache_control = "max-age=5"
 
 [log]
 access = "../shop.log"
-access_format = "json"
+format = "json"
 "#;
 
 const BLOG: &str = r#"

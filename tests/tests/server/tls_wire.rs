@@ -33,7 +33,7 @@ scenario!(
 scenario!(
     a_handshake_that_stalls_is_let_go_and_holds_nobody_up,
     howdah_only = "the harness configures the reference without TLS",
-    |s| s.https().setting("threads", "1").setting("http.header_timeout", "\"300ms\""),
+    |s| s.https().setting("threads", "1").time("http.header_timeout", "300ms"),
     |site| {
         let mut silent = plain(site);
         let mut stalling = plain(site);

@@ -40,8 +40,11 @@ fn a_request_has_a_span_and_one_for_each_phase() {
     let collector = Collector::start();
     with(
         &collector,
-        r#"service_name = "shop", headers = { x-key = "s3cret" }"#,
-        |s| s.own_env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test"),
+        r#"service_name = "shop""#,
+        |s| {
+            s.own_env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+                .own_env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=s3cret")
+        },
         |site| {
             let request = Request::post("/seen.php?token=x", "text/plain", "body").header("User-Agent", "probe");
             let text = site.send(&request).expect(200).text();
@@ -144,14 +147,14 @@ fn samplers_keep_what_they_say_and_scripts_are_told() {
 
 #[test]
 fn the_trace_is_in_the_logs() {
-    for (format, mark) in [("combined", " trace="), ("json", ",\"trace_id\":\"")] {
+    for (format, mark) in [("text", " trace="), ("json", ",\"trace_id\":\"")] {
         let collector = Collector::start();
         let log = tempfile::NamedTempFile::new().unwrap();
         let path = log.path().to_str().unwrap().to_owned();
         with(
             &collector,
             "",
-            |s| s.arg("--access-log").arg(&path).setting("log.access_format", &format!("{format:?}")),
+            |s| s.arg("--access-log").arg(&path).setting("log.format", &format!("{format:?}")),
             |site| {
                 assert_eq!(site.get_ok("/a.txt"), "static");
                 let span = collector.of_path("/a.txt");

@@ -206,7 +206,7 @@ scenario!(
     howdah_only = "upgrade is Howdah's command",
     |s| s
         .workers(1)
-        .setting("drain_timeout", "\"300ms\"")
+        .time("drain", "300ms")
         .setting("grace", "\"300ms\"")
         .expect_log("grace period")
         .expect_exit(None)

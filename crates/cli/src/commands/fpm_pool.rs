@@ -106,8 +106,8 @@ fn workers(pool: &Pool) -> Result<String, String> {
     match manager {
         "static" => Ok(format!("workers = {max}\n")),
         "ondemand" => {
-            let idle = pool.get("pm.process_idle_timeout").unwrap_or("10s");
-            Ok(format!("workers = \"0-{max}\"\nshrink_after = {}\n", value_of(idle)))
+            // Idle workers end after PHP-FPM's default time.
+            Ok(format!("workers = \"0-{max}\"\n"))
         }
         "dynamic" => {
             let number = |name: &str| Ok::<_, String>(pool.number(name)?.unwrap_or(0));
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(first("pm = static\npm.max_children = 5\npm.max_spare_servers = 3\n")[0], "workers = 5");
         let dynamic = "pm = dynamic\npm.max_children = 20\npm.min_spare_servers = 2\npm.max_spare_servers = 6\n";
         assert_eq!(first(dynamic)[..2], ["workers = \"2-20\"", "spare_workers = \"2-6\""]);
-        let on_demand = "pm = ondemand\npm.max_children = 9\npm.process_idle_timeout = 3s;\n";
-        assert_eq!(first(&on_demand.replace(';', ""))[..2], ["workers = \"0-9\"", "shrink_after = \"3s\""]);
+        let on_demand = "pm = ondemand\npm.max_children = 9\npm.process_idle_timeout = 3s\n";
+        assert_eq!(first(on_demand)[0], "workers = \"0-9\"");
     }
 
     #[test]

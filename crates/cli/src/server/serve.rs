@@ -404,7 +404,8 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
 /// Lets connections go with their next response, as another process serves; returns when they have gone, when they have had
 /// their time, or when a stop is asked for.
 async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &Replaced) {
-    let longest = server.edition().settings.drain_timeout;
+    let edition = server.edition();
+    let longest = edition.settings.grace.max(edition.settings.drain);
     tracing::info!(
         "process {} has taken over; {} open connections have {longest:?} to finish",
         by.pid,

@@ -148,7 +148,6 @@ fn options(settings: &Settings) -> Options {
             ClientAuth::Optional => howdah_tls::ClientAuth::Optional(authority()),
             ClientAuth::Required => howdah_tls::ClientAuth::Required(authority()),
         },
-        h2: settings.http.h2,
     }
 }
 
@@ -194,7 +193,7 @@ impl Tls {
         // The file of an authority may be another one under the same name.
         let same = is.tls.client_auth == ClientAuth::Off
             && was.tls.client_auth == ClientAuth::Off
-            && (was.tls.min_version, was.http.h2) == (is.tls.min_version, is.http.h2);
+            && was.tls.min_version == is.tls.min_version;
         if same {
             self.config = before.config.clone();
         }

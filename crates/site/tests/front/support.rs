@@ -1,7 +1,7 @@
 //! A front over a temporary document root, a stand-in for PHP, and a raw client.
 
 use bytes::Bytes;
-use howdah_config::{AccessFormat, AccessTarget, ByteSize, ListenAddr, Settings};
+use howdah_config::{AccessTarget, ByteSize, ListenAddr, LogFormat, Settings};
 use howdah_observe::{AccessLog, AccessLogs, Metrics};
 use howdah_pool::{Fault, FaultKind, RequestBody, RequestStats, ResponseWriter, TakesInterim};
 use howdah_protocol::front::{Drained, Front, runtimes};
@@ -266,7 +266,7 @@ impl Server {
         let addr = listeners[0].local_addr();
         let metrics = Metrics::new();
         settings.log.access = access_log.map_or(AccessTarget::Off, |path| AccessTarget::File(path.to_owned()));
-        settings.log.access_format = AccessFormat::Json;
+        settings.log.format = LogFormat::Json;
         let logs = AccessLogs::open(&settings, &metrics).unwrap();
         let log = logs.of(&settings.log);
         let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());

@@ -1,7 +1,7 @@
 //! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
 
 use super::{addresses, debugger, mails};
-use howdah_config::{AccessFormat, AccessTarget, Loaded, Mode, Origin, PoolSettings, ServeFlags, code_patterns};
+use howdah_config::{AccessTarget, Loaded, LogFormat, Mode, Origin, PoolSettings, ServeFlags, code_patterns};
 use std::path::Path;
 
 /// Puts in flags for what nothing was said of.
@@ -31,7 +31,7 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
         flags.set("mode", "classic");
     }
     set(flags, "log.access", "stdout");
-    set(flags, "log.access_format", "terminal");
+    set(flags, "log.format", "terminal");
     set(flags, "log.level", "warn");
 }
 
@@ -40,8 +40,8 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
     let settings = &mut loaded.settings;
     settings.development = true;
     let log = &mut settings.log;
-    if log.access == AccessTarget::Stdout && loaded.origins.of("log.access_format") == Origin::Default {
-        log.access_format = AccessFormat::Terminal;
+    if log.access == AccessTarget::Stdout && loaded.origins.of("log.format") == Origin::Default {
+        log.format = LogFormat::Terminal;
     }
     for site in &mut settings.sites {
         if site.log.access == AccessTarget::Off {

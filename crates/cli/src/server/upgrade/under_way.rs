@@ -79,8 +79,8 @@ async fn alone(before: Option<TakeOver>) -> Result<(), String> {
     while let Some(old) = before.as_ref().and_then(TakeOver::predecessor) {
         if Instant::now() >= until {
             return Err(format!(
-                "process {old} still has connections from before the last upgrade, for `drain_timeout` at most; try again \
-                 when it has ended"
+                "process {old} still has connections from before the last upgrade, for a minute or `grace` at most; try \
+                 again when it has ended"
             ));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -94,7 +94,7 @@ impl SpoolError {
                 Refusal::over_budget()
             }
             Self::Storage(error) => {
-                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the request body; is there room in `http.temp_dir`?");
+                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the request body; is there room in the directory of temporary files (TMPDIR)?");
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }
