@@ -387,7 +387,7 @@ fn what_check_prints_says_the_same_again() {
         "queue = 9  # howdah.toml:1",
         "grace = \"90s\"  # --set grace",
         "workers = 5  # howdah.toml:5",
-        "h2 = true  # default",
+        "probes = false  # default",
     ] {
         let (setting, origin) = line.split_once("  # ").unwrap();
         let found = shown.lines().any(|have| have.starts_with(setting) && have.ends_with(&format!("# {origin}")));

@@ -1,15 +1,4 @@
-//! Why a request could not be answered: one table from error to side, status, log level and metric label.
-
-/// The side that is responsible for a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The client broke a rule or went away.
-    Client,
-    /// The server is out of some resource or is stopping.
-    Server,
-    /// The PHP process died, hung or could not be started.
-    Worker,
-}
+//! Why a request could not be answered: one table from error to status, retry, log level and metric label.
 
 /// Log level of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,55 +75,49 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// The one table: side, HTTP status, `Retry-After` in seconds (if clients should retry), level in the log, metric label.
-    const fn row(self) -> (Side, u16, Option<u32>, Level, &'static str) {
+    /// The one table: HTTP status, `Retry-After` in seconds (if clients should retry), level in the log, metric label.
+    const fn row(self) -> (u16, Option<u32>, Level, &'static str) {
         use Level::{Debug, Often, Warn};
         match self {
-            Self::QueueFull => (Side::Server, 503, Some(1), Often, "queue_full"),
-            Self::QueueTimeout => (Side::Server, 503, Some(1), Often, "queue_timeout"),
-            Self::PoolDown => (Side::Worker, 503, Some(5), Warn, "pool_down"),
-            Self::Stopping => (Side::Server, 503, Some(1), Warn, "stopping"),
-            Self::WorkerDied => (Side::Worker, 502, None, Warn, "worker_died"),
-            Self::WorkerBroken => (Side::Worker, 502, None, Warn, "worker_broken"),
-            Self::Deadline => (Side::Worker, 504, None, Warn, "deadline"),
-            Self::CpuDeadline => (Side::Worker, 504, None, Warn, "cpu_deadline"),
-            Self::HeadTooLarge => (Side::Client, 431, None, Warn, "head_too_large"),
-            Self::ClientGone => (Side::Client, 499, None, Debug, "client_gone"),
-            Self::OverBudget => (Side::Server, 503, Some(1), Warn, "over_budget"),
-            Self::Storage => (Side::Server, 500, None, Warn, "storage"),
+            Self::QueueFull => (503, Some(1), Often, "queue_full"),
+            Self::QueueTimeout => (503, Some(1), Often, "queue_timeout"),
+            Self::PoolDown => (503, Some(5), Warn, "pool_down"),
+            Self::Stopping => (503, Some(1), Warn, "stopping"),
+            Self::WorkerDied => (502, None, Warn, "worker_died"),
+            Self::WorkerBroken => (502, None, Warn, "worker_broken"),
+            Self::Deadline => (504, None, Warn, "deadline"),
+            Self::CpuDeadline => (504, None, Warn, "cpu_deadline"),
+            Self::HeadTooLarge => (431, None, Warn, "head_too_large"),
+            Self::ClientGone => (499, None, Debug, "client_gone"),
+            Self::OverBudget => (503, Some(1), Warn, "over_budget"),
+            Self::Storage => (500, None, Warn, "storage"),
             // Clients get what those of the requests before got.
-            Self::Quarantined => (Side::Worker, 502, None, Warn, "quarantined"),
+            Self::Quarantined => (502, None, Warn, "quarantined"),
         }
-    }
-
-    /// The responsible side.
-    #[must_use]
-    pub const fn side(self) -> Side {
-        self.row().0
     }
 
     /// The HTTP status that tells a client of this fault while nothing has been sent.
     #[must_use]
     pub const fn status(self) -> u16 {
-        self.row().1
+        self.row().0
     }
 
     /// The value of `Retry-After` in seconds, where clients should come back.
     #[must_use]
     pub const fn retry_after(self) -> Option<u32> {
-        self.row().2
+        self.row().1
     }
 
     /// The level at which a front logs the request.
     #[must_use]
     pub const fn level(self) -> Level {
-        self.row().3
+        self.row().2
     }
 
     /// The name used in metrics and logs.
     #[must_use]
     pub const fn label(self) -> &'static str {
-        self.row().4
+        self.row().3
     }
 }
 

@@ -28,7 +28,7 @@ mod tests;
 mod watch;
 
 pub use config::{PoolConfig, RouteShare, SpareWorkers};
-pub use fault::{Fault, FaultKind, Level, Side};
+pub use fault::{Fault, FaultKind, Level};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use learning::demotions::{DemotedRoute, Demotions, SuspectedRoute, Verdict, Way};
