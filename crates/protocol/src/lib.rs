@@ -40,6 +40,7 @@ pub mod params;
 pub mod peer;
 mod reads;
 mod rejection;
+mod serial_body;
 mod socket;
 pub mod state;
 pub mod stream;

@@ -5,15 +5,16 @@
 use super::decoder::{Begun, Decoder, Event, Malformed};
 use super::record::{EndStatus, write_end};
 use crate::connection::Connection;
-use crate::exchange::{BodyError, BodySource};
+use crate::exchange::BodyError;
 use crate::out::Out;
 use crate::reads;
+use crate::serial_body::ReadsBody;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Bytes of variables that come with a connection, which is not charged.
@@ -55,11 +56,6 @@ pub(super) struct Io {
     aborted: bool,
     at_end: bool,
     responding: bool,
-}
-
-pub(super) fn lock(io: &Mutex<Io>) -> MutexGuard<'_, Io> {
-    // A panic ends its request, and the connection with it: nothing uses a state that it left half done.
-    io.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Io {
@@ -192,8 +188,9 @@ impl Io {
         }
         Ok(())
     }
+}
 
-    /// The next part of the body of the request with this number.
+impl ReadsBody for Io {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
         if request != self.request || self.responding {
             return Poll::Ready(Some(Err("the request is over".into())));
@@ -233,7 +230,9 @@ impl Io {
             }
         }
     }
+}
 
+impl Io {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         reads::poll_read(&mut self.socket, &mut self.input, cx)
     }
@@ -304,23 +303,5 @@ impl Io {
         self.connection.state.set_lingering();
         self.input = BytesMut::new();
         reads::poll_linger(&mut self.socket, cx)
-    }
-}
-
-/// The body of a request, as its handler has it.
-pub(super) struct Incoming {
-    pub(super) io: Arc<Mutex<Io>>,
-    pub(super) request: u64,
-}
-
-impl std::fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Incoming")
-    }
-}
-
-impl BodySource for Incoming {
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        lock(&self.io).poll_body(cx, self.request)
     }
 }

@@ -18,12 +18,13 @@ use crate::multiplexed::Outgoing;
 use crate::params::Params;
 use crate::peer::Peer;
 use crate::rejection::Rejection;
+use crate::serial_body::{SerialBody, lock};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::Bytes;
 use decoder::Begun;
 use http::{Method, StatusCode, header};
-use io::{Gone, Incoming, Io, Next, lock};
+use io::{Gone, Io, Next};
 use record::{Header, MAX_CONTENT, kind};
 use std::future::poll_fn;
 use std::io::{Error, Result};
@@ -137,7 +138,7 @@ fn body_of(io: &Arc<Mutex<Io>>, params: &Params) -> RequestBody {
     if is_over || announced == Some(0) {
         return RequestBody::none();
     }
-    RequestBody::new(Box::new(Incoming { io: io.clone(), request }), announced)
+    RequestBody::new(Box::new(SerialBody { io: io.clone(), request }), announced)
 }
 
 /// Sends a response; `true` if the connection is as it was before the request.

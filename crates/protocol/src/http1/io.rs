@@ -5,9 +5,10 @@ use super::half_closed::HalfClosed;
 use super::incoming::{Broken, Decoder};
 use super::parse::{self, Framing, Parsed, Refused};
 use crate::connection::Connection;
-use crate::exchange::{BodyError, BodySource};
+use crate::exchange::BodyError;
 use crate::out::Out;
 use crate::reads::{self, READ, READS};
+use crate::serial_body::ReadsBody;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Buf, Bytes, BytesMut};
@@ -15,7 +16,7 @@ use howdah_budget::Charge;
 use http::StatusCode;
 use std::io::{self, IoSlice};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
@@ -62,11 +63,6 @@ pub(super) struct Io {
     /// Bytes written when the watch on a half-closed client was last told.
     noted: u64,
     responding: bool,
-}
-
-pub(super) fn lock(io: &Mutex<Io>) -> MutexGuard<'_, Io> {
-    // State left half done by a panic ends with its request, and the connection with that.
-    io.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Io {
@@ -207,8 +203,9 @@ impl Io {
     pub(super) fn request(&self) -> u64 {
         self.request
     }
+}
 
-    /// The next part of the body of the request with this number.
+impl ReadsBody for Io {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
         if request != self.request || self.responding {
             return Poll::Ready(Some(Err(Broken::Over.into())));
@@ -237,7 +234,9 @@ impl Io {
             }
         }
     }
+}
 
+impl Io {
     /// Reads what comes in while a request is handled.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let Decoder::Length(left) = &self.body
@@ -385,23 +384,5 @@ impl Socket {
             Self::Unix(stream) => pin!(stream.read_buf(memory)).poll(cx),
             Self::Tls(tls) => pin!(tls.read_buf(memory)).poll(cx),
         }
-    }
-}
-
-/// The body of a request, as its handler has it.
-pub(super) struct Incoming {
-    pub(super) io: Arc<Mutex<Io>>,
-    pub(super) request: u64,
-}
-
-impl std::fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Incoming")
-    }
-}
-
-impl BodySource for Incoming {
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        lock(&self.io).poll_body(cx, self.request)
     }
 }

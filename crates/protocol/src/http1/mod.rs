@@ -19,6 +19,7 @@ use crate::informational::Informational;
 use crate::multiplexed::{TOO_LONG, TOO_SHORT, warn_of_length};
 use crate::panics;
 use crate::rejection::Rejection;
+use crate::serial_body::{SerialBody, lock};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream::Stream;
@@ -27,7 +28,7 @@ use crate::upgrade::Upgraded;
 use bytes::BytesMut;
 use head_out::{Asked, Framing};
 use http::{Method, StatusCode, Version};
-use io::{Incoming, Io, Next, lock};
+use io::{Io, Next};
 use std::future::poll_fn;
 use std::io::Result;
 use std::pin::pin;
@@ -134,7 +135,7 @@ fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
         parse::Framing::Chunked => None,
     };
     let request = lock(io).request();
-    RequestBody::new(Box::new(Incoming { io: io.clone(), request }), announced)
+    RequestBody::new(Box::new(SerialBody { io: io.clone(), request }), announced)
 }
 
 /// Sends a response; true if the connection may have another request.

@@ -3,7 +3,8 @@
 //! It stays one running request for the timeouts and the shutdown (`state`): there is no idle time here, a client that
 //! reads nothing is dropped as usual, and a shutdown waits for its end up to the grace time.
 
-use super::io::{Io, lock};
+use super::io::Io;
+use crate::serial_body::lock;
 use crate::state::Verdict;
 use crate::talk::Sent;
 use crate::upgrade::Upgraded;
