@@ -51,23 +51,13 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
     let run = place.run.display();
     let user = if as_root() { "user = root\ngroup = root\n" } else { "" };
     let env: String = setup.env.iter().map(|(key, value)| format!("env[{key}] = \"{value}\"\n")).collect();
-    let pages: String = ["status_path", "ping_path"]
-        .iter()
-        .filter_map(|key| Some((key, setup.settings.iter().find(|(own, _)| own == key)?)))
-        .map(|(key, (_, value))| format!("{} = {value}\n", fpm_name(key)))
-        .collect();
+    let pages = setup.settings.iter().find(|(key, _)| key == "status_path");
+    let pages = pages.map(|(_, value)| format!("pm.status_path = {value}\n")).unwrap_or_default();
     format!(
         "[global]\nerror_log = {run}/fpm.log\ndaemonize = no\n[www]\n{user}listen = {run}/fpm.sock\nlisten.backlog = 511\nlisten.mode = 0666\n\
          pm = static\npm.max_children = {}\ncatch_workers_output = yes\n{pages}{env}",
         setup.workers
     )
-}
-
-fn fpm_name(key: &str) -> &str {
-    match key {
-        "status_path" => "pm.status_path",
-        _ => "ping.path",
-    }
 }
 
 fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> String {
@@ -80,7 +70,7 @@ fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> 
     let pages: String = setup
         .settings
         .iter()
-        .filter(|(key, _)| matches!(key.as_str(), "status_path" | "ping_path"))
+        .filter(|(key, _)| key == "status_path")
         .map(|(_, path)| format!("location = {path} {{ include /etc/nginx/fastcgi.conf; fastcgi_pass php; }}\n"))
         .collect();
     format!(

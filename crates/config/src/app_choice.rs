@@ -1,8 +1,8 @@
 //! The application that a site serves, as the setting `app` names it.
 
-use crate::document::quoted;
 use crate::kind::Kind;
 use crate::value::Value;
+use howdah_rules::tree::quoted;
 
 /// The application that a site serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

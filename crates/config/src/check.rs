@@ -105,14 +105,9 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             source.object(&name("watch"), format!("\"{pattern}\" {why}"));
         }
     }
-    for (key, path) in [("status_path", &pool.status_path), ("ping_path", &pool.ping_path)] {
-        if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
-            source
-                .object(&name(key), format!("expected a path that begins with /; for example: {key} = \"/fpm-{key}\""));
-        }
-    }
-    if pool.status_path.is_some() && pool.status_path == pool.ping_path {
-        source.object(&name("ping_path"), "is the same as status_path".to_owned());
+    if pool.status_path.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        let message = "expected a path that begins with /; for example: status_path = \"/fpm-status\"";
+        source.object(&name("status_path"), message.to_owned());
     }
     not_zero(source, &name("boot_timeout"), pool.boot_timeout);
     numbers_of_workers(pool, source, &name);

@@ -517,7 +517,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Number | Kind::Signed | Kind::Ratio => "N",
         Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
-        Kind::Text | Kind::Choice(_) | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
+        Kind::Text | Kind::Choice(_) | Kind::NamePattern | Kind::Network | Kind::Host | Kind::Links => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::LogTarget(_) => "PATH",
         Kind::PhpProgram => "VERSION|PATH",

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::secret::of_variable;
 use crate::value::Value;
+use howdah_rules::tree::{Node, Tree, quoted};
 
 impl<T: Value + 'static> Value for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);

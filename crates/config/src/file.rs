@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin};
+use howdah_rules::tree::{self, Entry, Node, Tree};
 
 /// Key of a site's `pool` section, as opposed to a pool's name. It cannot be written in a file.
 pub(crate) const OWN_POOL: &str = "\0pool";
@@ -38,7 +38,7 @@ impl File {
             return Err(vec![fail(None, format!("{} is not UTF-8 text", path.display()))]);
         };
         let at = |(line, message)| fail(Some(Origin::File(Arc::clone(&path), line)), message);
-        let mut root = document::parse(&text).map_err(|errors| errors.into_iter().map(at).collect::<Vec<_>>())?;
+        let mut root = tree::parse(&text).map_err(|errors| errors.into_iter().map(at).collect::<Vec<_>>())?;
         write_out(&mut root, of_sites);
         Ok(Self { dir: full.parent().map_or_else(PathBuf::new, PathBuf::from), path, root })
     }

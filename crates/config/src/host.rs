@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::value::Value;
 use howdah_rules::host::LONGEST;
+use howdah_rules::tree::{Node, Tree};
 
 /// Hosts that a site is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,7 +79,7 @@ impl Value for HostPattern {
     }
 
     fn show(&self) -> String {
-        crate::document::quoted(&self.to_string())
+        howdah_rules::tree::quoted(&self.to_string())
     }
 }
 

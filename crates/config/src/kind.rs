@@ -37,6 +37,8 @@ pub enum Kind {
     Mode,
     /// A pattern of file names.
     NamePattern,
+    /// Which symbolic links are followed.
+    Links,
     /// A host, or a pattern of hosts.
     Host,
     /// The files of a certificate.
@@ -78,6 +80,7 @@ impl Kind {
             Self::Workers => "a number of workers (4) or a range (\"2-8\"), at most 4096".to_owned(),
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
+            Self::Links => "\"always\", \"never\", \"inside\", or a list of directories".to_owned(),
             Self::Host => "a host without a port (\"example.org\", \"*.example.org\", \"192.0.2.1\", \"[2001:db8::1]\") or \"default\""
                 .to_owned(),
             Self::Certificate => "a certificate ({ cert = \"/path\", key = \"/path\" })".to_owned(),

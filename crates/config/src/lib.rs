@@ -1,7 +1,6 @@
 //! Howdah's settings: what the program uses ([`Settings`]), and the way there from flags, environment and
 //! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what
-//! is made of that), `value`, `quantity`, `collection`, `choice` and `address` (how values are written), `document`,
-//! `file`, `source`, `load` and `load_sites` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
+//! is made of that), `value`, `quantity`, `collection`, `choice` and `address` (how values are written), `file`, `source`, `load` and `load_sites` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
 //! `reference` (what is printed).
 #![forbid(unsafe_code)]
 
@@ -26,7 +25,6 @@ mod code_files;
 mod collection;
 pub mod control_group;
 mod detected;
-mod document;
 mod file;
 mod fixed_time;
 mod glob;
@@ -35,6 +33,7 @@ pub mod host_name;
 pub mod ini;
 mod kind;
 pub mod limits;
+mod link_policy;
 mod load;
 mod load_proxies;
 mod load_rules;
@@ -89,6 +88,7 @@ pub use host::HostPattern;
 pub use howdah_rules::host::{HostRoom, normal_host};
 pub use howdah_rules::limit::client_number;
 pub use kind::Kind;
+pub use link_policy::LinkPolicy;
 pub use load::{Loaded, find_acme, load, load_as_far_as_possible, load_in};
 pub use log_target::{AccessTarget, LogService, LogTarget};
 pub use no_directory::NoDirectory;

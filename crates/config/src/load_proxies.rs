@@ -1,8 +1,8 @@
 //! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a rule.
 
-use crate::document::Tree;
 use crate::settings_proxy::ProxySettings;
 use crate::source::Source;
+use howdah_rules::tree::Tree;
 
 /// Reads the sections, which stand in `howdah.toml` alone.
 pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {

@@ -4,15 +4,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use howdah_rules::{Action, Problem, Route, Rule, Rules, Share, Value};
+use howdah_rules::{Action, Problem, Route, Rule, Rules, Share};
 
-use crate::document::{self, Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::load_proxies;
 use crate::rules::SiteRules;
 use crate::settings::PoolSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::source::{Source, entries, find};
+use howdah_rules::tree::{self, Entry, Node, Tree, quoted};
 
 /// Where rules are written.
 #[derive(Clone, Copy)]
@@ -58,17 +58,17 @@ pub(crate) fn read(
     }
     let at = |line: usize| file.filter(|_| line > 0).map(|file| file.line(line));
     let base = file.map_or(source.around.current_dir.as_path(), |file| file.dir.as_path());
-    let mut nodes: Vec<(bool, howdah_rules::Node)> = Vec::new();
+    let mut nodes: Vec<(bool, Node)> = Vec::new();
     if let Some(app) = app {
         let line = find(own, "app").map_or(0, |entry| entry.line);
-        let name = howdah_rules::Node { value: Value::Text(app.to_owned()), line };
-        let key = howdah_rules::Entry { key: "app".to_owned(), line, node: name };
-        nodes.push((true, howdah_rules::Node { value: Value::Table(vec![key]), line }));
+        let name = Node { line, ..Node::of_text(app) };
+        let key = Entry { key: "app".to_owned(), line, node: name };
+        nodes.push((true, Node { tree: Tree::Table(vec![key]), line }));
     }
     let (mut problems, mut texts) = (Vec::new(), Vec::new());
     match list.map(|list| (&list.node.tree, list.line)) {
         Some((Tree::List(items), _)) => {
-            nodes.extend(items.iter().map(|item| (false, node(item))));
+            nodes.extend(items.iter().map(|item| (false, item.clone())));
             texts.extend(items.iter().map(text));
         }
         Some((_, line)) => {
@@ -147,13 +147,12 @@ impl SiteRules {
 
 /// The rules of a document that has nothing else.
 fn of_text(written: &str) -> Result<SiteRules, String> {
-    let document = document::parse(written).map_err(|errors| format!("{errors:?}"))?;
+    let document = tree::parse(written).map_err(|errors| format!("{errors:?}"))?;
     let items = match find(entries(&document), "rule").map(|list| &list.node.tree) {
         Some(Tree::List(items)) => items.as_slice(),
         _ => &[],
     };
-    let nodes: Vec<_> = items.iter().map(node).collect();
-    let rules = howdah_rules::read(&nodes, Path::new("")).and_then(Rules::new).map_err(|found| in_words(&found))?;
+    let rules = howdah_rules::read(items, Path::new("")).and_then(Rules::new).map_err(|found| in_words(&found))?;
     Ok(SiteRules { compiled: Arc::new(rules), written: items.iter().map(text).collect() })
 }
 
@@ -182,23 +181,6 @@ fn value(node: &Node) -> String {
         }
         _ => node.describe(),
     }
-}
-
-/// A value as rules take it.
-fn node(own: &Node) -> howdah_rules::Node {
-    let value = match &own.tree {
-        Tree::Text(text) => Value::Text(text.clone()),
-        Tree::Integer(number) => Value::Integer(*number),
-        Tree::Bool(flag) => Value::Bool(*flag),
-        Tree::List(items) => Value::List(items.iter().map(node).collect()),
-        Tree::Table(entries) => Value::Table(entries.iter().map(entry).collect()),
-        Tree::Float(_) | Tree::Date => Value::Other,
-    };
-    howdah_rules::Node { value, line: own.line }
-}
-
-fn entry(own: &Entry) -> howdah_rules::Entry {
-    howdah_rules::Entry { key: own.key.clone(), line: own.line, node: node(&own.node) }
 }
 
 #[cfg(test)]

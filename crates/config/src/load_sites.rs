@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
@@ -16,6 +15,7 @@ use crate::settings_site::{SiteKeys, SiteSettings};
 use crate::settings_tls::TlsSettings;
 use crate::sites::own_row;
 use crate::source::{Source, entries, find};
+use howdah_rules::tree::{Entry, Node, Tree};
 
 /// More files than this are a mistake in a pattern.
 const MOST_FILES: usize = 10_000;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::document::quoted;
 use crate::kind::Kind;
 use crate::value::Value;
+use howdah_rules::tree::quoted;
 
 /// Where journald takes entries in its own protocol.
 const JOURNAL: &str = "/run/systemd/journal/socket";

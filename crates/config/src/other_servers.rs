@@ -43,7 +43,7 @@ const OF_POOL_FILES: &[(&str, &str)] = &[
     ("request_terminate_timeout", "deadline"),
     ("request_slowlog_timeout", "slow_log_after"),
     ("slowlog", "slow_log"),
-    ("ping", "ping_path"),
+    ("ping", "status_path"),
 ];
 
 /// Returns the settings that do here what this key does there.

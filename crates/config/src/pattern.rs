@@ -1,60 +1,38 @@
 //! Patterns of file names, as `static.never_send` has them.
 
+use howdah_rules::pattern::Glob;
+
 /// A pattern of file names: `*` stands for any text, everything else for itself in whatever case. With a `!` before it, it
 /// exempts what other patterns of its list name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NamePattern(String);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamePattern {
+    text: String,
+    exempts: bool,
+    glob: Glob,
+}
 
 impl NamePattern {
     /// A pattern; `None` if it can fit no name.
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
-        let text = pattern.strip_prefix('!').unwrap_or(pattern);
-        (!text.is_empty() && !text.contains('/')).then(|| Self(pattern.to_owned()))
+        let (name, exempts) = pattern.strip_prefix('!').map_or((pattern, false), |name| (name, true));
+        let is_name = !name.is_empty() && !name.contains('/');
+        is_name.then(|| Self { text: pattern.to_owned(), exempts, glob: Glob::new(name) })
     }
 
     /// The pattern's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// `true` if a list names this file: some pattern matches, and none exempts it.
     #[must_use]
     pub fn any(list: &[Self], name: &[u8]) -> bool {
-        let fits = |text: &str| fits(text.as_bytes(), name);
-        let (mut named, mut exempt) = (false, false);
-        for pattern in list {
-            match pattern.0.strip_prefix('!') {
-                Some(text) => exempt = exempt || fits(text),
-                None => named = named || fits(&pattern.0),
-            }
-        }
-        named && !exempt
+        let is_named =
+            |exempts| list.iter().any(|pattern| pattern.exempts == exempts && pattern.glob.matches_any_case(name));
+        is_named(false) && !is_named(true)
     }
-}
-
-/// `true` if a text matches a pattern with stars, in any case.
-fn fits(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while from < text.len() {
-        if pattern.get(at) == Some(&b'*') {
-            star = Some((at + 1, from));
-            at += 1;
-        } else if pattern.get(at).is_some_and(|byte| byte.eq_ignore_ascii_case(&text[from])) {
-            at += 1;
-            from += 1;
-        } else if let Some((after, begun)) = star {
-            // The last star takes one byte more; earlier stars never need to be tried again.
-            star = Some((after, begun + 1));
-            at = after;
-            from = begun + 1;
-        } else {
-            return false;
-        }
-    }
-    pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::document::quoted;
 use crate::kind::Kind;
 use crate::source::Surroundings;
 use crate::value::Value;
+use howdah_rules::tree::quoted;
 
 /// The default program.
 const PLAIN: &str = "howdah-php";

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::value::{Value, optional};
+use howdah_rules::tree::{Node, Tree, quoted};
 
 impl Value for Duration {
     const KIND: Kind = Kind::Duration;

@@ -6,7 +6,6 @@ use howdah_rules::keys::{KEYS, Part};
 use serde_json::{Map, Value as Json, json};
 
 use crate::choice::SandboxProfile;
-use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
@@ -14,7 +13,8 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::sites::own_row;
-use crate::strict::SECTIONS;
+use crate::strict::{SECTIONS, all_rows};
+use howdah_rules::tree::{Node, Tree};
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
@@ -26,6 +26,24 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("howdah.schema.json", schema()),
         ("howdah-site.schema.json", site_schema()),
     ]
+}
+
+/// The settings that most installations have.
+const MOST_SET: [&str; 10] =
+    ["root", "listen", "app", "mode", "workers", "deadline", "php.user", "http.max_body", "acme.names", "log.access"];
+
+/// A table of these settings, each with the first sentence of its text.
+fn most_set(page: &mut String) {
+    page.push_str(
+        "Most installations set no more than some of these:\n\n| setting | meaning | example |\n|---|---|---|\n",
+    );
+    for row in MOST_SET.iter().filter_map(|name| all_rows().find(|row| row.name() == *name)) {
+        let text = row.text();
+        let first = text.split_once(". ").map_or(text.trim_end_matches('.'), |(first, _)| first);
+        let first = first.split("\n\n").next().unwrap_or_default().trim_end_matches('.').replace('|', "\\|");
+        let _ = writeln!(page, "| `{}` | {first} | `{}` |", row.name(), row.example);
+    }
+    page.push('\n');
 }
 
 /// `docs/reference/settings.md`.
@@ -43,6 +61,7 @@ pub fn settings_page() -> String {
          `\"1G\"` or as a number of bytes. Relative paths start from the directory of `howdah.toml`, those of flags and \
          environment variables from the current directory. Unknown keys are errors.\n\n",
     );
+    most_set(&mut page);
     page.push_str("## Top level\n\nThe server as a whole.\n\n");
     rows(&mut page, Settings::ROWS);
     page.push_str(
@@ -376,6 +395,10 @@ fn kind(kind: Kind) -> Json {
         | Kind::Network
         | Kind::Host => {
             json!({ "type": "string" })
+        }
+        Kind::Links => {
+            let item = json!({ "type": "string" });
+            json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
         }
         Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),
         Kind::Choice(words) => json!({ "enum": words }),

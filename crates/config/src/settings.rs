@@ -236,14 +236,11 @@ settings! {
         /// body. The default is 1000 for an application that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
-        /// and `?full`; `""` for none. Restrict it with rules.
+        /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool has no worker.
+        /// Restrict it with rules.
         ///
         /// The admin address always has `/pools/NAME/status`.
         status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
-        /// Path that these sites answer with 200 while the pool has a worker, else with 503; `""` for none.
-        ///
-        /// The admin address always has `/pools/NAME/ping`.
-        ping_path: Option<String> = r#""""# example(r#""/ping""#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`, whose changes reload the pool.
         ///
         /// For development. `*` matches text within a name, `**` any directories, `{a,b}` either; hidden names must be

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::TrustedProxy;
-use crate::choice::{LogFormat, LogLevel, Symlinks, TrustedHeader};
+use crate::choice::{LogFormat, LogLevel, TrustedHeader};
 use crate::fixed_time::fixed_time;
+use crate::link_policy::LinkPolicy;
 use crate::log_target::{AccessTarget, LogTarget};
 use crate::pattern::NamePattern;
 use crate::quantity::ByteSize;
@@ -38,8 +39,6 @@ settings! {
         client_timeout: Duration = r#""60s""# example(r#""20s""#);
         /// Time that a connection stays open without a request.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
-        /// Maximum size of a request header, all fields together; then 431.
-        max_header_bytes: ByteSize = r#""64K""# in(4096, 1048576) example(r#""16K""#);
         /// Maximum size of a request body; then 413.
         ///
         /// By default PHP limits its forms: the body of a POST with a form above `post_max_size` is read and dropped,
@@ -84,6 +83,8 @@ settings! {
     plus {
         /// Maximum time from the first byte of a request to the end of its header; then 408.
         header_timeout: Duration = fixed_time("http.header_timeout", Duration::from_secs(10));
+        /// Maximum size of a request header, all fields together; then 431.
+        max_header_bytes: ByteSize = ByteSize(64 << 10);
         /// Directory for temporary files.
         temp_dir: Option<PathBuf> = None;
         /// Maximum size of a response kept in memory for a slow client; the rest goes to a temporary file.
@@ -101,8 +102,6 @@ settings! {
 settings! {
     /// Files that are sent without PHP.
     pub struct StaticSettings at "static" {
-        /// Send static files.
-        enabled: bool = "true" example("false");
         /// Send files whose path has a part that starts with a dot. `.well-known` is always sent.
         dotfiles: bool = "false" example("true");
         /// Names of files that are never sent, in any case; `*` matches any text, and `!` before a name exempts it.
@@ -117,14 +116,11 @@ settings! {
         /// A check is one system call per request. On network file systems a longer time can save much; a file of up to
         /// 16 KB is then sent unchanged for that long. Larger files are always checked.
         revalidate_after: Duration = r#""0s""# example(r#""1s""#);
-        /// Symbolic links to follow: those that stay `inside` the root (and see `link_targets`), `always` or `never`.
-        /// The root itself may be a link.
-        follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
-        /// Directories outside of the root to which links are followed with `follow_symlinks = "inside"`, if root
-        /// created the links, as Debian's packages do.
+        /// Symbolic links to follow: `always`, `never`, those that stay `inside` the root, or also those into these
+        /// directories outside of it, if root created the links, as Debian's packages do. The root itself may be a link.
         ///
         /// Other links get 404, and the log names each once.
-        link_targets: Vec<PathBuf> = r#"["/usr/share", "/usr/lib", "/var/lib"]"# example(r#"["/usr/share", "/etc/webapps"]"#);
+        follow_symlinks: LinkPolicy = r#"["/usr/share", "/usr/lib", "/var/lib"]"# example(r#"["/usr/share", "/etc/webapps"]"#);
         /// Directories of files that scripts may send with `X-Accel-Redirect: ADDRESS`, by the start of the address.
         ///
         /// Clients cannot request these addresses, so the directories must lie outside of `root`. Symbolic links in

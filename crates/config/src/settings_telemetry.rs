@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choice::{ParentTrust, Sampler};
-use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::secret::Secret;
 use crate::table::settings;
 use crate::value::Value;
+use howdah_rules::tree::{Node, Tree};
 
 settings! {
     /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
@@ -30,8 +30,6 @@ settings! {
         parent: ParentTrust = r#""trusted""# example(r#""always""#);
         /// Name of this service.
         service_name: String = r#""howdah""# example(r#""shop""#);
-        /// Include a request's query in its span. Queries may contain private data.
-        query: bool = "false" example("true");
     }
     plus {
         /// Headers of each export.

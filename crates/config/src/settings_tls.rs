@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::choice::{ClientAuth, TlsVersion};
-use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::table::settings;
 use crate::value::Value;
+use howdah_rules::tree::{Node, Tree};
 
 settings! {
     /// TLS, for the addresses of `listen` that begin with `https://`.

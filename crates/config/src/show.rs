@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
@@ -12,6 +11,7 @@ use crate::rules::SiteRules;
 use crate::settings::{DEFAULT_POOL, PoolSettings};
 use crate::settings_site::SiteSettings;
 use crate::value::Value;
+use howdah_rules::tree::quoted;
 
 impl Loaded {
     /// The final settings as a `howdah.toml`, each with its origin as a comment.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
-use crate::document::{Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::origin::{ConfigError, Origin, Origins, bracketed};
 use crate::row::Row;
 use crate::value::Value;
+use howdah_rules::tree::{Entry, Node, Tree, quoted};
 
 /// The program's environment when settings are loaded.
 #[derive(Debug, Clone, Default)]

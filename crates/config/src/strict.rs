@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::document::{Entry, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
@@ -18,6 +17,7 @@ use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
+use howdah_rules::tree::{Entry, Tree};
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
@@ -32,6 +32,11 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("log", LogSettings::ROWS),
     ("telemetry", TelemetrySettings::ROWS),
 ];
+
+/// Every setting that is no part of a list (`[[site]]`, `[proxy.NAME]`).
+pub(crate) fn all_rows() -> impl Iterator<Item = &'static Row> {
+    [Settings::ROWS, PoolSettings::ROWS].into_iter().chain(SECTIONS.iter().map(|(_, rows)| *rows)).flatten()
+}
 
 /// The keys of these lists of rows.
 fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {

@@ -9,11 +9,11 @@ use crate::choice::{
     Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof, ProxyHost,
     RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
 };
-use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::pattern::NamePattern;
 use crate::secret::{HIDDEN, Secret, without_password};
 use crate::upstream_address::UpstreamAddr;
+use howdah_rules::tree::{Node, Tree, quoted};
 
 /// A type that settings can have.
 pub(crate) trait Value: Sized {
@@ -172,7 +172,7 @@ macro_rules! optional {
             }
 
             fn from_text(text: &str) -> Option<Self> {
-                Self::from_node(&Node::text(text))
+                Self::from_node(&Node::of_text(text))
             }
 
             fn show(&self) -> String {

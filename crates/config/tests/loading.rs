@@ -27,7 +27,7 @@ fn nothing_given_is_the_documented_default() {
     assert_eq!(settings.front_controller.as_deref(), Some("index.php"));
     assert_eq!(settings.http.max_body, None, "PHP says");
     assert_eq!(settings.http.server_header.as_deref(), Some("Howdah"));
-    assert_eq!(settings.static_files.follow_symlinks, Symlinks::Inside);
+    assert_eq!(settings.static_files.follow_symlinks.follow, Symlinks::Inside);
     assert_eq!(settings.log.access, AccessTarget::Off);
     assert_eq!(origins.of("listen"), Origin::Default);
 
@@ -55,7 +55,7 @@ ini = { memory_limit = "64M", display_errors = true, precision = 14 }
 
 [http]
 client_timeout = 1.5
-max_header_bytes = 8192
+max_connections = 8192
 trusted_proxies = ["10.0.0.0/8", "unix", "::1"]
 probes = true
 server_header = ""
@@ -87,7 +87,7 @@ access = "logs/access"
     assert_eq!(ini, [("display_errors", "true"), ("memory_limit", "64M"), ("precision", "14")]);
     let http = &settings.http;
     assert_eq!(http.client_timeout, Duration::from_millis(1500));
-    assert_eq!((http.max_header_bytes, http.probes, http.server_header.as_deref()), (ByteSize(8192), true, None));
+    assert_eq!((http.max_connections, http.probes, http.server_header.as_deref()), (8192, true, None));
     assert!(http.trusted_proxies.contains(&TrustedProxy::Unix));
     assert!(http.trusted_proxies[0].contains("10.9.8.7".parse().unwrap()));
     assert_eq!(settings.log.access, AccessTarget::File(site.path().join("logs/access")));
@@ -103,7 +103,7 @@ client_timeout = "5s"
 
 [http]
 clent_timeout = "5s"
-max_header_bytes = "2M"
+memory = "2K"
 probes = "yes"
 idle_timeout = 0
 trusted_proxies = ["10.0.0.0/8",
@@ -128,7 +128,7 @@ pool = "apo"
         &format!("howdah.toml:3: root: {} does not exist", site.path().join("nowhere").display()),
         "howdah.toml:4: client_timeout: unknown key; it belongs to [http]",
         "howdah.toml:7: [http] clent_timeout: unknown key; did you mean client_timeout?",
-        "howdah.toml:8: [http] max_header_bytes: must be from 4096 to 1048576, not 2097152",
+        "howdah.toml:8: [http] memory: must be from 1048576 to 1099511627776, not 2048",
         "howdah.toml:9: [http] probes: expected true or false, found \"yes\"; for example: probes = true",
         "howdah.toml:10: [http] idle_timeout: must be more than 0",
         "howdah.toml:12: [http] trusted_proxies: expected an address, a network such as \"10.0.0.0/8\", or \"unix\", or a list of such, \

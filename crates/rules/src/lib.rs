@@ -42,4 +42,4 @@ pub use outcome::{Access, Attempt, Failure, Numbers, Outcome, Stop};
 pub use read::read;
 pub use request::{Files, NoFiles, Request};
 pub use rule::{Action, Conditions, Kind, Place, Route, Rule, Share, Times};
-pub use tree::{Entry, Node, Problem, Value};
+pub use tree::{Entry, Node, Problem, Tree};

@@ -1,7 +1,7 @@
 //! The rules of well-known applications: one file each in `presets/`, in the language of `[[rule]]`, for an application
 //! whose root is the site's. Below another path, all of a preset's paths begin there.
 
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{self, Node};
 
 macro_rules! presets {
     ($($name:literal),+ $(,)?) => {
@@ -25,26 +25,11 @@ presets! {
     "symfony", "wordpress",
 }
 
-/// The rules of an application, as they are read.
+/// The rules of an application, as they are read. They are in no file, so they have no line.
 pub(crate) fn nodes(name: &str) -> Option<Vec<Node>> {
-    let table: toml::Table = text(name)?.parse().ok()?;
-    let rules = table.get("rule").and_then(toml::Value::as_array)?;
-    Some(rules.iter().map(node).collect())
-}
-
-pub(crate) fn node(value: &toml::Value) -> Node {
-    let value = match value {
-        toml::Value::String(text) => Value::Text(text.clone()),
-        toml::Value::Integer(number) => Value::Integer(*number),
-        toml::Value::Boolean(flag) => Value::Bool(*flag),
-        toml::Value::Array(items) => Value::List(items.iter().map(node).collect()),
-        toml::Value::Table(table) => {
-            let entry = |(key, value): (&String, &toml::Value)| Entry { key: key.clone(), line: 0, node: node(value) };
-            Value::Table(table.iter().map(entry).collect())
-        }
-        toml::Value::Float(_) | toml::Value::Datetime(_) => Value::Other,
-    };
-    Node { value, line: 0 }
+    let document = tree::parse(text(name)?).ok()?;
+    let rules = document.entries().iter().find(|entry| entry.key == "rule")?;
+    Some(rules.node.items().iter().map(|rule| Node { line: 0, ..rule.clone() }).collect())
 }
 
 #[cfg(test)]

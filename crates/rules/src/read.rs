@@ -5,7 +5,7 @@ use crate::pattern::{PathPattern, TextPattern};
 use crate::presets;
 use crate::regex::Regex;
 use crate::rule::{Conditions, Kind, Rule};
-use crate::tree::{Entry, Node, Problem, Value};
+use crate::tree::{Entry, Node, Problem, Tree};
 use http::Method;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ pub fn read(nodes: &[Node], base: &Path) -> Result<Vec<Rule>, Vec<Problem>> {
 impl Reader<'_> {
     /// Reads a rule, and those of the application that it may name.
     pub(crate) fn rule(&mut self, node: &Node, place: &str, rules: &mut Vec<Rule>) {
-        let Value::Table(entries) = &node.value else {
+        let Tree::Table(entries) = &node.tree else {
             self.problem(node, "rule", "a rule is a table");
             return;
         };
@@ -180,11 +180,11 @@ impl Reader<'_> {
         }
         let mut pairs = Vec::new();
         for entry in node.entries() {
-            let pattern = match &entry.node.value {
-                Value::Bool(true) => Ok(TextPattern::Present),
-                Value::Bool(false) => Ok(TextPattern::Absent),
-                Value::Text(text) => TextPattern::new(text),
-                Value::Integer(number) => TextPattern::new(&number.to_string()),
+            let pattern = match &entry.node.tree {
+                Tree::Bool(true) => Ok(TextPattern::Present),
+                Tree::Bool(false) => Ok(TextPattern::Absent),
+                Tree::Text(text) => TextPattern::new(text),
+                Tree::Integer(number) => TextPattern::new(&number.to_string()),
                 _ => Err("expected a pattern in quotes, true or false".to_owned()),
             };
             match pattern {
@@ -197,7 +197,7 @@ impl Reader<'_> {
 
     /// One or several texts, each made into something.
     pub(crate) fn each<T>(&mut self, key: &str, node: &Node, make: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
-        if matches!(&node.value, Value::List(items) if items.is_empty()) {
+        if matches!(&node.tree, Tree::List(items) if items.is_empty()) {
             self.problem(node, key, "is an empty list");
         }
         let mut made = Vec::new();
@@ -220,7 +220,7 @@ impl Reader<'_> {
     }
 
     pub(crate) fn flag(&mut self, key: &str, node: &Node) -> Option<bool> {
-        if let Value::Bool(flag) = node.value {
+        if let Tree::Bool(flag) = node.tree {
             return Some(flag);
         }
         self.problem(node, key, "expected true or false");

@@ -10,7 +10,7 @@ use crate::rule::{
     Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Route, Share, Statuses, Times, Try,
 };
 use crate::template::Template;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Node, Tree};
 use crate::users::Users;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
@@ -175,8 +175,8 @@ impl Reader<'_> {
             actions.push(Action::Times(times));
         }
         if let Some(node) = keys.get("max_body") {
-            let bytes = match &node.value {
-                Value::Integer(number) => u64::try_from(*number).ok(),
+            let bytes = match &node.tree {
+                Tree::Integer(number) => u64::try_from(*number).ok(),
                 _ => node.text().and_then(quantity::size),
             };
             match bytes {
@@ -194,15 +194,15 @@ impl Reader<'_> {
             actions.push(Action::Allow(self.each("allow", node, network)));
         }
         match keys.get("deny") {
-            Some(Node { value: Value::Bool(true), .. }) => actions.push(Action::Status(StatusCode::FORBIDDEN, None)),
-            Some(Node { value: Value::Bool(false), .. }) | None => {}
+            Some(Node { tree: Tree::Bool(true), .. }) => actions.push(Action::Status(StatusCode::FORBIDDEN, None)),
+            Some(Node { tree: Tree::Bool(false), .. }) | None => {}
             Some(node) => actions.push(Action::Deny(self.each("deny", node, network))),
         }
         if let Some(node) = keys.get("limit") {
             actions.extend(self.limit(node).map(|limit| Action::Limit(Arc::new(limit))));
         }
         match keys.get("auth") {
-            Some(Node { value: Value::Bool(false), .. }) => actions.push(Action::Auth(None)),
+            Some(Node { tree: Tree::Bool(false), .. }) => actions.push(Action::Auth(None)),
             Some(node) => actions.extend(self.auth(node).map(|auth| Action::Auth(Some(Arc::new(auth))))),
             None => {}
         }
@@ -304,7 +304,7 @@ impl Reader<'_> {
     }
 
     fn status(&mut self, node: &Node) -> Option<StatusCode> {
-        let number = if let Value::Integer(number) = node.value { u16::try_from(number).ok() } else { None };
+        let number = if let Tree::Integer(number) = node.tree { u16::try_from(number).ok() } else { None };
         let status =
             number.and_then(|number| StatusCode::from_u16(number).ok()).filter(|it| (200..600).contains(&it.as_u16()));
         if status.is_none() {
@@ -338,7 +338,7 @@ impl Reader<'_> {
 
     fn maintenance(&mut self, node: &Node) -> Option<Maintenance> {
         let mut maintenance = Maintenance { page: None, flag: None, retry_after: Duration::from_secs(60) };
-        if let Value::Bool(on) = node.value {
+        if let Tree::Bool(on) = node.tree {
             return on.then_some(maintenance);
         }
         self.unknown_keys(node.entries(), &["page", "flag", "retry_after"]);
@@ -401,8 +401,8 @@ impl Reader<'_> {
 
     pub(crate) fn duration(&mut self, key: &str, node: Option<&Node>, default: Duration) -> Option<Duration> {
         let Some(node) = node else { return Some(default) };
-        let duration = match &node.value {
-            Value::Integer(number) => u64::try_from(*number).ok().map(Duration::from_secs),
+        let duration = match &node.tree {
+            Tree::Integer(number) => u64::try_from(*number).ok().map(Duration::from_secs),
             _ => node.text().and_then(quantity::duration),
         };
         if duration.is_none() {
@@ -417,7 +417,7 @@ impl Reader<'_> {
 
     pub(crate) fn number(&mut self, key: &str, node: Option<&Node>, default: u32) -> Option<u32> {
         let Some(node) = node else { return Some(default) };
-        let number = if let Value::Integer(number) = node.value { u32::try_from(number).ok() } else { None };
+        let number = if let Tree::Integer(number) = node.tree { u32::try_from(number).ok() } else { None };
         if number.is_none() {
             self.problem(node, key, "expected a whole number");
         }
@@ -436,10 +436,10 @@ impl Reader<'_> {
         }
         let mut made = Vec::new();
         for entry in node.entries() {
-            let value = match &entry.node.value {
-                Value::Text(text) => text.clone(),
-                Value::Integer(number) => number.to_string(),
-                Value::Bool(flag) => flag.to_string(),
+            let value = match &entry.node.tree {
+                Tree::Text(text) => text.clone(),
+                Tree::Integer(number) => number.to_string(),
+                Tree::Bool(flag) => flag.to_string(),
                 _ => {
                     self.problem(&entry.node, key, format!("expected text in quotes for {}", entry.key));
                     continue;

@@ -5,7 +5,7 @@ use crate::read::Reader;
 use crate::read_actions::Keys;
 use crate::response::{HeaderChange, ResponseChange};
 use crate::rule::Action;
-use crate::tree::Value;
+use crate::tree::Tree;
 use http::header::{self, HeaderName, HeaderValue};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Reader<'_> {
         let mut list: Vec<ResponseChange> =
             changes.into_iter().map(|change| ResponseChange { types: types.clone(), success: false, change }).collect();
         if let Some(node) = keys.get("cache_control") {
-            if matches!(node.value, Value::Table(_)) {
+            if matches!(node.tree, Tree::Table(_)) {
                 list.extend(self.table("cache_control", node, |name, value| {
                     Ok(ResponseChange { types: vec![media_type(name)?], success: true, change: cache_control(value)? })
                 }));

@@ -1,20 +1,19 @@
 //! Rules and requests in a line of text, for tests.
 
 use crate::outcome::{Access, Attempt, Outcome, Stop};
-use crate::presets;
 use crate::request::{Files, Request};
 use crate::rule::{Kind, Place};
 use crate::trace::{Lines, NoTrace};
-use crate::{Problem, Rules, Value, read};
+use crate::tree;
+use crate::{Problem, Rules, Tree, read};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::path::Path;
 
 /// The rules of a text, as in `howdah.toml`.
 pub(crate) fn rules(text: &str) -> Result<Rules, Vec<Problem>> {
-    let table: toml::Table = text.parse().unwrap();
-    let table = presets::node(&toml::Value::Table(table));
+    let table = tree::parse(text).unwrap();
     let nodes = table.entries().iter().find(|entry| entry.key == "rule").map(|entry| &entry.node);
-    let Some(Value::List(nodes)) = nodes.map(|node| &node.value) else { return Ok(Rules::default()) };
+    let Some(Tree::List(nodes)) = nodes.map(|node| &node.tree) else { return Ok(Rules::default()) };
     Rules::new(read(nodes, Path::new("/"))?)
 }
 

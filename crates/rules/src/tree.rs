@@ -1,63 +1,193 @@
-//! The source of rules: a tree of values with their lines. The reader of a file makes it, so this crate knows no file
-//! format; and [`Problem`], which leads back to the line.
+//! `howdah.toml` and the rules of applications as a tree in which every key and value knows its line; and [`Problem`], which
+//! leads back to the line.
 
 use std::fmt;
 
-/// A value, and the line it begins on (from 1; 0 where there is no file).
+use toml::de::{DeTable, DeValue};
+
+/// A value and the line it begins on (from 1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The value.
-    pub value: Value,
-    /// Its line.
+    pub tree: Tree,
+    /// Its line, from 1; 0 where there is no file.
     pub line: usize,
 }
 
 /// Kinds of values.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Tree {
     /// Text.
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// Another number.
+    Float(f64),
     /// True or false.
     Bool(bool),
+    /// A date or time, which no setting is.
+    Date,
     /// A list.
     List(Vec<Node>),
     /// A table, in the order of the file.
     Table(Vec<Entry>),
-    /// Something that no rule has, such as a date.
-    Other,
 }
 
 /// A key of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key.
+    /// Its name.
     pub key: String,
-    /// The line it stands on.
+    /// The line the key stands on.
     pub line: usize,
     /// Its value.
     pub node: Node,
 }
 
 impl Node {
+    /// A text that comes from no file.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self { tree: Tree::Text(text.to_owned()), line: 0 }
+    }
+
+    /// The value of a literal written as in `howdah.toml`.
+    #[must_use]
+    pub fn from_literal(literal: &str) -> Option<Self> {
+        let document = parse(&format!("x = {literal}")).ok()?;
+        match document.tree {
+            Tree::Table(entries) => entries.into_iter().next().map(|entry| entry.node),
+            _ => None,
+        }
+    }
+
+    /// Description of the value.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match &self.tree {
+            Tree::Text(text) => quoted(text),
+            Tree::Integer(number) => number.to_string(),
+            Tree::Float(number) => number.to_string(),
+            Tree::Bool(flag) => flag.to_string(),
+            Tree::Date => "a date".to_owned(),
+            Tree::List(_) => "a list".to_owned(),
+            Tree::Table(_) => "a table".to_owned(),
+        }
+    }
+
     /// The entries of a table; none for anything else.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
-        if let Value::Table(entries) = &self.value { entries } else { &[] }
+        if let Tree::Table(entries) = &self.tree { entries } else { &[] }
     }
 
     /// The text of a text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+        if let Tree::Text(text) = &self.tree { Some(text) } else { None }
     }
 
     /// The items of a list; for anything else the value itself, since one item may be written without brackets.
     #[must_use]
     pub fn items(&self) -> &[Self] {
-        if let Value::List(items) = &self.value { items } else { std::slice::from_ref(self) }
+        if let Tree::List(items) = &self.tree { items } else { std::slice::from_ref(self) }
     }
+}
+
+/// Parses a document; on failure gives line and message of each line with a syntax error.
+///
+/// # Errors
+/// These lines and messages.
+pub fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        let lines = Lines::new(text);
+        return Ok(Node { tree: lines.table(table.get_ref()), line: 1 });
+    }
+    let lines = Lines::new(text);
+    let mut found: Vec<(usize, String)> = errors
+        .iter()
+        .map(|error| {
+            let span = error.span().unwrap_or_default();
+            let line = lines.line(span.start);
+            let key = text.get(span).filter(|_| error.message() == DUPLICATE);
+            let message = key.map_or_else(|| error.message().to_owned(), |key| duplicate(text, key, line));
+            (line, message)
+        })
+        .collect();
+    found.sort_by_key(|(line, _)| *line);
+    // Further errors on the same line are mostly consequences of the first.
+    found.dedup_by_key(|(line, _)| *line);
+    Err(found)
+}
+
+/// The parser's message for a key that is there already.
+const DUPLICATE: &str = "duplicate key";
+
+/// Says which key a line sets once more, and where it was set.
+fn duplicate(text: &str, key: &str, line: usize) -> String {
+    let sets = |(_, written): &(usize, &str)| {
+        let rest = written.trim_start().trim_start_matches('[').strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start().starts_with(['=', '.', ']']))
+    };
+    let before: Vec<(usize, &str)> = text.lines().enumerate().take(line.saturating_sub(1)).collect();
+    let Some((at, first)) = before.into_iter().rev().find(sets) else { return format!("{DUPLICATE} {key}") };
+    let is_section = first.trim_start().starts_with('[');
+    let advice = match is_section {
+        true => format!("; put all of it into the one section [{key}]"),
+        false => String::new(),
+    };
+    format!("{DUPLICATE} {key}, which line {} sets already{advice}", at + 1)
+}
+
+/// Where each line of a text begins.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.0.partition_point(|&start| start <= offset)
+    }
+
+    fn table(&self, table: &DeTable<'_>) -> Tree {
+        let mut entries: Vec<Entry> = table
+            .iter()
+            .map(|(key, value)| Entry {
+                key: key.get_ref().to_string(),
+                line: self.line(key.span().start),
+                node: Node { tree: self.tree(value.get_ref()), line: self.line(value.span().start) },
+            })
+            .collect();
+        entries.sort_by_key(|entry| entry.line);
+        Tree::Table(entries)
+    }
+
+    fn tree(&self, value: &DeValue<'_>) -> Tree {
+        match value {
+            DeValue::String(text) => Tree::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                i64::from_str_radix(number.as_str(), number.radix()).map_or(Tree::Date, Tree::Integer)
+            }
+            DeValue::Float(number) => number.as_str().parse().map_or(Tree::Date, Tree::Float),
+            DeValue::Boolean(flag) => Tree::Bool(*flag),
+            DeValue::Datetime(_) => Tree::Date,
+            DeValue::Array(items) => Tree::List(
+                items
+                    .iter()
+                    .map(|item| Node { tree: self.tree(item.get_ref()), line: self.line(item.span().start) })
+                    .collect(),
+            ),
+            DeValue::Table(table) => self.table(table),
+        }
+    }
+}
+/// Text in quotes, as TOML writes it.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
 }
 
 /// One thing that is wrong with a rule.
@@ -84,5 +214,26 @@ impl fmt::Display for Problem {
             write!(f, "{} ", self.key)?;
         }
         f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_there_twice_is_named_with_both_lines() {
+        let said = |text: &str| parse(text).unwrap_err().remove(0);
+        assert_eq!(
+            said("workers = 1\n\nworkers = 2"),
+            (3, "duplicate key workers, which line 1 sets already".to_owned())
+        );
+        let (line, message) = said("[http]\nmax_body = 1\n[log]\nlevel = \"info\"\n[http]\nmax_uri = 2");
+        assert_eq!(
+            (line, &*message),
+            (5, "duplicate key http, which line 1 sets already; put all of it into the one section [http]")
+        );
+        let (line, message) = said("http.max_body = 1\n[http]\nmax_uri = 2");
+        assert_eq!((line, &*message), (2, "duplicate key http, which line 1 sets already"));
     }
 }

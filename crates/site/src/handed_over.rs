@@ -63,7 +63,7 @@ impl HandedOver {
     pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
         // The script decides who may have a file, and what caches may do with it.
         let mut own = settings.clone();
-        own.follow_symlinks = Symlinks::Never;
+        own.follow_symlinks = Symlinks::Never.into();
         own.dotfiles = true;
         own.precompressed = false;
         own.open_files = own.open_files.min(OPEN_FILES);

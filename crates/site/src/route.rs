@@ -388,10 +388,6 @@ impl<'a> Finder<'a> {
             self.note(|| format!("{} is never sent (`static.never_send`, or PHP source)", resolved.display()));
             return Some(Route::Forbidden);
         }
-        if !self.site.settings.static_files.enabled {
-            self.note(|| format!("{} is there, and `static.enabled` is false", resolved.display()));
-            return None;
-        }
         self.note(|| format!("{} is a file", resolved.display()));
         Some(Route::File(ResolvedFile { path: resolved, name: path.to_vec(), real }))
     }

@@ -215,7 +215,8 @@ fn what_a_link_below_the_root_leads_to_is_known_by_its_path() {
         other => panic!("{path}: {other:?}"),
     };
     for policy in [Symlinks::Inside, Symlinks::Always] {
-        let tree = tree_with(|settings| settings.static_files.follow_symlinks = policy);
+        let tree =
+            tree_with(|settings| settings.static_files.follow_symlinks = howdah_config::LinkPolicy::from(policy));
         for (path, expected) in [
             ("/a.txt", None),
             ("/inside.txt", Some("/a.txt")),
@@ -288,7 +289,8 @@ fn paths_cannot_leave_the_root() {
 
 #[test]
 fn symbolic_links_follow_the_setting() {
-    let links = |policy| tree_with(|settings| settings.static_files.follow_symlinks = policy);
+    let links =
+        |policy| tree_with(|settings| settings.static_files.follow_symlinks = howdah_config::LinkPolicy::from(policy));
     links(Symlinks::Inside).check(&[
         ("/inside.txt", "file /inside.txt"),
         ("/escape.txt", "404"),
@@ -365,12 +367,6 @@ fn the_front_controller_takes_the_rest() {
     ]);
     let gone = tree_with(|settings| settings.front_controller = Some("gone.php".to_owned()));
     gone.check(&[("/none", "404")]);
-}
-
-#[test]
-fn static_files_can_be_switched_off() {
-    let tree = tree_with(|settings| settings.static_files.enabled = false);
-    tree.check(&[("/a.txt", "404"), ("/s.php", "script /s.php+"), ("/link.txt", "403")]);
 }
 
 #[test]

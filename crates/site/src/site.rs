@@ -9,7 +9,6 @@ use crate::listings::Listings;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
-use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
 use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings};
 use howdah_htaccess::Htaccess;
@@ -64,7 +63,7 @@ pub struct Site {
     /// What goes ahead of that pool for one script.
     pub(crate) ahead: Option<Ahead>,
     /// Paths that the server answers itself about pools of this site, with the pool's position.
-    pool_pages: Vec<(String, PoolPage, usize)>,
+    pool_pages: Vec<(String, usize)>,
     /// What `.htaccess` files below the root say, if they are followed.
     pub htaccess: Option<Htaccess>,
     /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
@@ -204,11 +203,10 @@ impl Site {
         self.server.settings.pools.iter().position(|pool| pool.name == name).unwrap_or(self.pool)
     }
 
-    /// The pool page at this path, if there is one.
+    /// The position of the pool whose status page is at this path, if there is one.
     #[must_use]
-    pub fn pool_page(&self, path: &[u8]) -> Option<(PoolPage, usize)> {
-        let found = self.pool_pages.iter().find(|(own, ..)| own.as_bytes() == path);
-        found.map(|(_, page, pool)| (*page, *pool))
+    pub fn pool_page(&self, path: &[u8]) -> Option<usize> {
+        self.pool_pages.iter().find(|(own, _)| own.as_bytes() == path).map(|(_, pool)| *pool)
     }
 }
 
@@ -234,15 +232,11 @@ fn environment(all: &Settings, site: &SiteSettings) -> BTreeMap<OsString, OsStri
 }
 
 /// The paths of the pools that a site uses; its own pool comes first where several have the same.
-fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, PoolPage, usize)> {
+fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, usize)> {
     let mut used: Vec<(usize, &PoolSettings)> =
         pools.iter().enumerate().filter(|(_, pool)| site.uses(&pool.name)).collect();
     used.sort_by_key(|(_, pool)| pool.name != site.pool);
-    let pages = used.into_iter().flat_map(|(at, pool)| {
-        let (status, ping) = (pool.status_path.clone(), pool.ping_path.clone());
-        [(status, PoolPage::Status), (ping, PoolPage::Ping)].map(|(path, page)| Some((path?, page, at)))
-    });
-    pages.flatten().collect()
+    used.into_iter().filter_map(|(at, pool)| Some((pool.status_path.clone()?, at))).collect()
 }
 
 /// The files below every directory that rules name.

@@ -17,16 +17,7 @@ pub struct Unreachable {
     pub why: String,
 }
 
-/// The server's own pages about a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolPage {
-    /// Its state, in the formats of PHP-FPM.
-    Status,
-    /// Does it have a worker?
-    Ping,
-}
-
-/// Such an answer.
+/// The server's own page about a pool: its state, in the formats of PHP-FPM, or with the query `ping` whether it has a worker.
 #[derive(Debug)]
 pub struct PoolPageText {
     pub status: StatusCode,
@@ -65,8 +56,8 @@ pub trait Upstream: Send + Sync + 'static {
     }
 
     /// The page about the pool at this position in the settings.
-    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
-        let _ = (pool, page, query);
+    fn pool_page(&self, pool: usize, query: &[u8]) -> Option<PoolPageText> {
+        let _ = (pool, query);
         None
     }
 

@@ -26,7 +26,6 @@ pub use span::{Ended, Inner};
 pub struct Telemetry {
     contexts: Contexts,
     outbox: Outbox,
-    with_query: bool,
 }
 
 /// The thread that sends spans; its owner ends it.
@@ -40,7 +39,7 @@ impl Telemetry {
     /// The mistake in the settings or the environment.
     pub fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Result<(Arc<Self>, Sender), String> {
         let (outbox, sending) = export::start(settings, metrics)?;
-        let telemetry = Self { contexts: Contexts::new(settings), outbox, with_query: settings.query };
+        let telemetry = Self { contexts: Contexts::new(settings), outbox };
         Ok((Arc::new(telemetry), Sender(sending)))
     }
 
@@ -53,7 +52,7 @@ impl Telemetry {
     /// A request has ended. Its spans are sent if it was sampled.
     pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
         if trace.is_sampled() {
-            self.outbox.push(span::spans(trace, ended, self.with_query));
+            self.outbox.push(span::spans(trace, ended));
         }
     }
 }

@@ -22,7 +22,6 @@ const CLIENT_GONE: u16 = 499;
 pub struct Ended<'a> {
     pub method: &'a str,
     pub path: &'a [u8],
-    pub query: Option<&'a [u8]>,
     pub https: bool,
     /// The version of HTTP: `1.1`, `2`.
     pub version: &'static str,
@@ -73,9 +72,9 @@ impl Ended<'_> {
 }
 
 /// The spans of a request, its own first.
-pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>, with_query: bool) -> Vec<SpanData> {
+pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
     let mut spans = Vec::with_capacity(5);
-    spans.push(own(trace, ended, with_query));
+    spans.push(own(trace, ended));
     let mut phase = |id: Option<SpanId>, name: &'static str, kind, from, until: SystemTime, attributes| {
         let id = id.unwrap_or_else(|| RandomIdGenerator::default().new_span_id());
         let mut data = data(trace, id, name.into(), kind, (from, until.max(from)));
@@ -111,7 +110,7 @@ pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>, with_query: bool) -> Vec<S
 }
 
 /// The span of the request itself.
-fn own(trace: &Trace, ended: &Ended<'_>, with_query: bool) -> SpanData {
+fn own(trace: &Trace, ended: &Ended<'_>) -> SpanData {
     let known = METHODS.iter().find(|known| **known == ended.method);
     let method = known.copied();
     let name = match (method.unwrap_or("HTTP"), ended.route) {
@@ -133,9 +132,6 @@ fn own(trace: &Trace, ended: &Ended<'_>, with_query: bool) -> SpanData {
     }
     put("url.scheme", if ended.https { "https" } else { "http" }.into());
     put("url.path", text(ended.path));
-    if let Some(query) = ended.query.filter(|_| with_query) {
-        put("url.query", text(query));
-    }
     if ended.status == CLIENT_GONE {
         put("error.type", "client_gone".into());
     } else {

@@ -74,7 +74,7 @@ fn spellings(path: &str) -> Vec<String> {
 
 #[test]
 fn no_spelling_leads_to_what_rules_protect_beside_the_roots_files() {
-    let rules = "[{ path = ['/aliased/setup', '/aliased/setup/*', '/errors/*', '/pool-status', '/pool-ping'], deny = true }, \
+    let rules = "[{ path = ['/aliased/setup', '/aliased/setup/*', '/errors/*', '/pool-status'], deny = true }, \
                  { path = '/aliased/*', alias = '@TOP@/elsewhere' }, \
                  { path = '/*', error_pages = { 403 = '/errors/page.php', 404 = '/errors/page.txt' } }]";
     run(
@@ -82,7 +82,6 @@ fn no_spelling_leads_to_what_rules_protect_beside_the_roots_files() {
         |s| {
             s.http1("most clients of other versions send no such targets")
                 .setting("status_path", "\"/pool-status\"")
-                .setting("ping_path", "\"/pool-ping\"")
                 .setting("rule", rules)
                 .allow_log("no page for the status")
                 .file("../elsewhere/index.php", "<?php echo 'open';")
@@ -103,7 +102,6 @@ fn no_spelling_leads_to_what_rules_protect_beside_the_roots_files() {
                 "/errors/page.php",
                 "/errors/page.txt",
                 "/pool-status",
-                "/pool-ping",
             ] {
                 for target in spellings(path) {
                     let mut conn = site.conn();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// An application whose parts lie elsewhere; `share` stands for `/usr/share`.
 fn application(setup: Setup) -> Setup {
     setup
-        .setting("static.link_targets", "[\"@TOP@/share\"]")
+        .setting("static.follow_symlinks", "[\"@TOP@/share\"]")
         .php("index.php", "echo 'the front page';")
         .file("../share/js/jquery.js", "jquery")
         .file("../share/skin/style.css", "style")
@@ -56,7 +56,7 @@ scenario!(
         let log = site.log();
         let named = format!("{} is a link to ", etc.display());
         assert_eq!(log.matches(&named).count(), 1, "{log}");
-        assert!(log.contains("`static.link_targets` decide"), "{log}");
+        assert!(log.contains("`static.follow_symlinks` decides"), "{log}");
         // What is not there is still the front controller's.
         assert_eq!(site.get("/conf/nothing").expect(200).text(), "the front page");
     },

@@ -61,11 +61,7 @@ fn process_of<'a>(page: &'a Value, uri: &str) -> &'a Value {
 // The reference says what is expected; what differs between the two is what a page's own request counts for.
 scenario!(
     a_pool_has_the_status_page_of_php_fpm,
-    |s| s
-        .workers(3)
-        .php("held.php", HELD)
-        .setting("status_path", "\"/fpm-status\"")
-        .setting("ping_path", "\"/fpm-ping\""),
+    |s| s.workers(3).php("held.php", HELD).setting("status_path", "\"/fpm-status\""),
     |site| {
         let _ = site.get_ok("/held.php?go");
         let gate = site.gate("status_pages");
@@ -129,8 +125,6 @@ scenario!(
         assert!(metrics.contains("\nphpfpm_total_processes ") && metrics.ends_with("# EOF\n"), "{metrics}");
         assert_eq!(metrics.lines().filter(|line| line.starts_with("# TYPE")).count(), 12, "{metrics}");
 
-        let ping = site.get("/fpm-ping").expect(200);
-        assert_eq!((ping.text().as_str(), ping.header("content-type")), ("pong", Some("text/plain;charset=UTF-8")));
         drop(held);
         assert_eq!(waiting.response("POST").status, 200);
     }
@@ -152,6 +146,8 @@ script_scenario!(
         assert_eq!((&last["state"], &last["request uri"]), (&"Idle".into(), &"/held.php?go=1".into()), "{page}");
         assert!(last["last request memory"].as_u64().unwrap() > 100_000, "{page}");
         assert!(last["requests"].as_u64().unwrap() >= 1, "{page}");
+        let ping = site.get("/s?ping").expect(200);
+        assert_eq!((ping.text().as_str(), ping.header("content-type")), ("pong", Some("text/plain;charset=UTF-8")));
     }
 );
 
@@ -168,7 +164,7 @@ scenario!(the_admin_address_has_the_pages_of_every_pool, howdah_only = "PHP-FPM 
     assert_eq!(status, 200);
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!((&page["pool"], &page["total processes"]), (&"default".into(), &2.into()), "{page}");
-    assert_eq!(admin(site, "/pools/default/ping"), (200, "pong".to_owned()));
+    assert_eq!(admin(site, "/pools/default/status?ping"), (200, "pong".to_owned()));
     assert_eq!(admin(site, "/pools/other/status").0, 404);
 });
 
@@ -228,6 +224,6 @@ scenario!(
         let response = site.get("/readyz");
         assert_eq!((response.status, response.text()), (503, why));
         assert_eq!(site.get("/livez").status, 200);
-        assert_eq!(admin(site, "/pools/broken/ping").0, 503);
+        assert_eq!(admin(site, "/pools/broken/status?ping").0, 503);
     }
 );

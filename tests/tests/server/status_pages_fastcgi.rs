@@ -31,7 +31,6 @@ fn the_admin_socket_has_the_pages_over_fastcgi_under_their_own_paths_and_those_o
         |s| {
             s.workers(2)
                 .setting("status_path", "\"/fpm-status\"")
-                .setting("ping_path", "\"/fpm-ping\"")
                 .setting("pool.shop", "{ workers = 1, status_path = \"/shop-status\" }")
         },
         |site| {
@@ -53,7 +52,7 @@ fn the_admin_socket_has_the_pages_over_fastcgi_under_their_own_paths_and_those_o
             for target in ["/shop-status?json", "/pools/shop/status?json"] {
                 assert_eq!(get(&nginx, target).json()["pool"], "shop", "{target}");
             }
-            let ping = get(&nginx, "/fpm-ping");
+            let ping = get(&nginx, "/fpm-status?ping");
             assert_eq!((ping.status, ping.text().as_str()), (200, "pong"));
             for target in ["/status", "/stop", "/metrics", "/pools/none/status", "/"] {
                 let page = get(&nginx, target);

@@ -9,7 +9,6 @@ const SAME: &[(&str, &str)] = &[
     ("request_slowlog_timeout", "slow_log_after"),
     ("slowlog", "slow_log"),
     ("pm.status_path", "status_path"),
-    ("ping.path", "ping_path"),
     ("listen.group", "listen_group"),
 ];
 
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!((pool.workers.min, pool.workers.max, pool.max_requests), (4, 4, 500));
         assert_eq!(pool.deadline.map(|time| time.as_secs()), Some(30));
         assert_eq!(pool.slow_log_after.map(|time| time.as_secs()), Some(5));
-        assert_eq!((pool.status_path.as_deref(), pool.ping_path.as_deref()), (Some("/status"), Some("/ping")));
+        assert_eq!(pool.status_path.as_deref(), Some("/status"));
         assert_eq!((pool.php.user.as_deref(), pool.php.clear_env), (Some("www-data:www-data"), false));
         assert_eq!((&*pool.php.env["APP_ENV"], &*pool.php.admin_ini["memory_limit"]), ("prod", "128M"));
         assert_eq!(pool.php.ini["display_errors"], "off");

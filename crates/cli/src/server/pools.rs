@@ -11,7 +11,7 @@ use howdah_pool::{
     EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, prepare_pool,
     start_pool,
 };
-use howdah_site::upstream::{PoolPage, PoolPageText, Target};
+use howdah_site::upstream::{PoolPageText, Target};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
@@ -170,21 +170,17 @@ impl Pools {
     }
 
     /// The page about the pool at this position.
-    pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+    pub(crate) fn page(&self, pool: usize, query: &[u8]) -> Option<PoolPageText> {
         let pool = self.pools.get(pool)?;
-        Some(match page {
-            PoolPage::Status => {
-                let page = fpm_status::page(&pool.status(), query);
-                PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body }
-            }
-            PoolPage::Ping => {
-                let (status, body) = match pool.can_serve() {
-                    true => (StatusCode::OK, "pong".to_owned()),
-                    false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
-                };
-                PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
-            }
-        })
+        if query == b"ping" {
+            let (status, body) = match pool.can_serve() {
+                true => (StatusCode::OK, "pong".to_owned()),
+                false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
+            };
+            return Some(PoolPageText { status, media_type: "text/plain;charset=UTF-8", body });
+        }
+        let page = fpm_status::page(&pool.status(), query);
+        Some(PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body })
     }
 
     /// The position of the pool with this name.

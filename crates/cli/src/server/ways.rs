@@ -7,7 +7,7 @@ use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
 use howdah_protocol::{Outbound, Response};
 use howdah_proxy::{Client, Group};
-use howdah_site::upstream::{PoolPage, PoolPageText, Target, Unreachable, Upstream};
+use howdah_site::upstream::{PoolPageText, Target, Unreachable, Upstream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,8 +71,8 @@ impl Upstream for Ways {
         self.pools.ready()
     }
 
-    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
-        self.pools.page(pool, page, query)
+    fn pool_page(&self, pool: usize, query: &[u8]) -> Option<PoolPageText> {
+        self.pools.page(pool, query)
     }
 
     async fn forward(&self, proxy: usize, outbound: Outbound) -> Result<Response, Unreachable> {

@@ -17,9 +17,9 @@ const WATCH: &str = "watch";
 pub struct ReloadFlags {
     /// Only say what that would change.
     pub dry_run: bool,
-    /// Overrides `deploy.canary` once.
+    /// Share of clients that new workers serve first, while they are watched.
     pub canary: Option<Ratio>,
-    /// Overrides `deploy.watch` once.
+    /// Time for which they are watched.
     pub watch: Option<Duration>,
 }
 
@@ -43,14 +43,19 @@ pub(super) fn reload_args(command: clap::Command) -> clap::Command {
             Arg::new(WATCH)
                 .long(WATCH)
                 .value_name("TIME")
-                .value_parser(|text: &str| Duration::from_text(text).ok_or("expected a time such as 30s or 2m"))
-                .help("Time to watch them, with --canary or `deploy.canary`"),
+                .value_parser(|text: &str| watch_time(text).ok_or("expected a time such as 30s or 2m, at most an hour"))
+                .help("Time to watch them with --canary, at most an hour [default: 30s]"),
         )
         .after_help(
             "Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not \
              start or do not show what [deploy] asks of them.\n\nExamples:\n  howdah reload --config /etc/howdah/howdah.toml\n  \
              howdah reload --dry-run\n  howdah reload --canary 5% --watch 1m",
         )
+}
+
+/// A time to watch new workers, during which nothing else can be reloaded.
+fn watch_time(text: &str) -> Option<Duration> {
+    Duration::from_text(text).filter(|time| (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(time))
 }
 
 /// Parses these flags.
@@ -85,7 +90,7 @@ impl ReloadFlags {
             match name {
                 DRY_RUN if value.is_empty() => flags.dry_run = true,
                 CANARY => flags.canary = Some(Ratio::from_text(value).ok_or_else(wrong)?),
-                WATCH => flags.watch = Some(Duration::from_text(value).ok_or_else(wrong)?),
+                WATCH => flags.watch = Some(watch_time(value).ok_or_else(wrong)?),
                 _ => return Err(wrong()),
             }
         }

@@ -1,8 +1,7 @@
 //! `--set KEY=VALUE`: every setting that has no flag.
 
 use crate::row::Row;
-use crate::settings::{PoolSettings, Settings};
-use crate::strict::{SECTIONS, nearest};
+use crate::strict::{all_rows, nearest};
 use clap::{Arg, ArgAction, ArgMatches};
 
 const SET: &str = "set";
@@ -25,8 +24,7 @@ pub(super) fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Strin
 /// The name of a setting, and its value as text.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    let rows = [Settings::ROWS, PoolSettings::ROWS].into_iter().chain(SECTIONS.iter().map(|(_, rows)| *rows));
-    let known: Vec<String> = rows.flatten().map(Row::name).collect();
+    let known: Vec<String> = all_rows().map(Row::name).collect();
     if known.iter().any(|known| known == name) {
         return Ok((name.to_owned(), value.to_owned()));
     }

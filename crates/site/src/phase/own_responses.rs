@@ -138,15 +138,14 @@ impl Responder for PoolPage {
 
     fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
         if exchange.site.pool_page(exchange.head.target.path()).is_some() {
-            explaining.respond(StatusCode::OK, "200: the state of a pool (`status_path`, `ping_path`)");
+            explaining.respond(StatusCode::OK, "200: the state of a pool (`status_path`)");
         }
     }
 }
 
 /// The page of a pool at this path, if there is one.
 pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8], query: &[u8]) -> Option<Response> {
-    let (kind, pool) = site.pool_page(path)?;
-    let found = context.upstream.pool_page(pool, kind, query)?;
+    let found = context.upstream.pool_page(site.pool_page(path)?, query)?;
     let fields = [
         (header::CONTENT_TYPE, found.media_type),
         (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),

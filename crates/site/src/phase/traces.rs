@@ -27,7 +27,6 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
         &Ended {
             method: head.method.as_str(),
             path: head.target.path(),
-            query: head.target.query(),
             https: exchange.client.https,
             version: version(head.version),
             status: exchange.status,

@@ -1,7 +1,7 @@
 //! Which symbolic links are followed.
 //!
 //! Debian's packages are made of links: an application's directory has links to libraries in `/usr/share`. So links out of
-//! the root are followed to where packages lie (`static.link_targets`), if root has made them. What a script or an upload
+//! the root are followed to where packages lie (`static.follow_symlinks`), if root has made them. What a script or an upload
 //! could make leads nowhere outside, but to where all is public anyway, as rules say (`links`). A link that is not followed
 //! is 404, and is named in the log once.
 
@@ -36,11 +36,16 @@ impl Links {
     /// The policy of these settings, with the directories into which all links are followed.
     #[must_use]
     pub fn new(settings: &StaticSettings, public: Vec<PathBuf>) -> Self {
-        let targets = if settings.follow_symlinks == Symlinks::Inside { &settings.link_targets[..] } else { &[] };
+        let policy = settings.follow_symlinks.follow;
         Self {
-            policy: settings.follow_symlinks,
-            targets: targets.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect(),
-            public: if settings.follow_symlinks == Symlinks::Inside { public } else { Vec::new() },
+            policy,
+            targets: settings
+                .follow_symlinks
+                .targets
+                .iter()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
+                .collect(),
+            public: if policy == Symlinks::Inside { public } else { Vec::new() },
             told: Mutex::default(),
         }
     }
@@ -92,7 +97,7 @@ impl Links {
             _ if self.targets.iter().any(|target| real.starts_with(target)) => {
                 "root has not made it; `static.follow_symlinks` decides"
             }
-            _ => "`static.follow_symlinks` and `static.link_targets` decide",
+            _ => "`static.follow_symlinks` decides",
         };
         tracing::warn!(target: "howdah::static", "{link} is a link to {to}, which is not followed: 404; {why}");
     }
@@ -170,11 +175,13 @@ fn walk(root: &Path, below: &Path) -> Option<Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_config::LinkPolicy;
     use std::os::unix::fs::symlink;
 
     fn links(targets: &[&Path]) -> Links {
         let targets = targets.iter().map(|path| path.to_path_buf()).collect();
-        Links::new(&StaticSettings { link_targets: targets, ..StaticSettings::default() }, Vec::new())
+        let follow_symlinks = LinkPolicy { follow: Symlinks::Inside, targets };
+        Links::new(&StaticSettings { follow_symlinks, ..StaticSettings::default() }, Vec::new())
     }
 
     #[test]
@@ -191,7 +198,8 @@ mod tests {
         symlink(top.join("app/storage/public"), root.join("storage")).unwrap();
         symlink("../secret", shared.join("out")).unwrap();
         symlink("../storage/secret", root.join("other")).unwrap();
-        let allow = |follow_symlinks, below: &str| {
+        let allow = |follow: Symlinks, below: &str| {
+            let follow_symlinks = follow.into();
             let settings = StaticSettings { follow_symlinks, ..StaticSettings::default() };
             let policy = Links::new(&settings, vec![root.join("../storage/public"), root.join("../nowhere")]);
             policy.allow(&root, Path::new(below), &root.join(below).canonicalize().unwrap())

@@ -209,7 +209,7 @@ mod tests {
         let never = ["source.txt", "source_absolute.txt", "index.php", "loop", "dangling", "real/file/", "none"];
 
         for policy in [Symlinks::Inside, Symlinks::Always, Symlinks::Never] {
-            let settings = StaticSettings { follow_symlinks: policy, ..StaticSettings::default() };
+            let settings = StaticSettings { follow_symlinks: policy.into(), ..StaticSettings::default() };
             let root = Root::open(&root, Arc::new(Links::new(&settings, Vec::new())), Arc::default()).unwrap();
             let ways: [&dyn Fn(&Path) -> bool; 2] =
                 [&|path| root.open_file(path).is_ok(), &|path| root.open_and_judge(path).is_ok()];

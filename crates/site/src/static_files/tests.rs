@@ -364,7 +364,7 @@ fn what_is_not_served() {
 
     let server = Server::start(Way::Sent, |settings| {
         settings.dotfiles = true;
-        settings.follow_symlinks = Symlinks::Always;
+        settings.follow_symlinks = Symlinks::Always.into();
     });
     server.write(".env", b"shown");
     std::fs::write(server.directory.path().join("outside"), "wanted").unwrap();
@@ -397,7 +397,7 @@ fn no_race_escapes() {
             rustix::fs::renameat_with(CWD, root.join("dir"), CWD, root.join("link"), rustix::fs::RenameFlags::EXCHANGE);
     };
     for policy in [Symlinks::Inside, Symlinks::Never] {
-        settings.follow_symlinks = policy;
+        settings.follow_symlinks = policy.into();
         let files = StaticFiles::new(base.join("root"), &settings, Arc::default()).unwrap();
         let (mut served, mut refused) = (0, 0);
         let done = std::sync::atomic::AtomicBool::new(false);

@@ -146,7 +146,6 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
         replay: 0,
         max_pool_memory: None,
         status_path: None,
-        ping_path: None,
         recipe: None,
         watch: Vec::new(),
         warmup: Vec::new(),

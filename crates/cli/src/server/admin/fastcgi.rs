@@ -1,7 +1,7 @@
 //! PHP-FPM's status and ping pages over FastCGI, for exporters and agents that ask PHP-FPM itself and speak nothing else.
 //!
 //! A connection to the admin endpoint that begins with FastCGI's version is one of these: no request of HTTP begins with that
-//! byte. It may read `/pools/NAME/status`, `/pools/NAME/ping`, and what pools name as `status_path` and `ping_path`; nothing else
+//! byte. It may read `/pools/NAME/status`, and what pools name as `status_path`; nothing else
 //! is there, and nothing is ordered. Pages are for the script name (`SCRIPT_NAME`), as in PHP-FPM.
 
 use bytes::BytesMut;

@@ -62,7 +62,7 @@ static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Known paths, for requests to unknown ones.
-const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
+const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status; \
     POST /reload, /stop, /upgrade, /routes/restore, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
 /// `GET /status`.

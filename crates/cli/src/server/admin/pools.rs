@@ -8,7 +8,7 @@ use crate::server::pools::Pools;
 use crate::server::reload::Server;
 use bytes::Bytes;
 use howdah_config::PoolSettings;
-use howdah_site::upstream::{PoolPage, PoolPageText};
+use howdah_site::upstream::PoolPageText;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
@@ -41,14 +41,14 @@ pub(crate) async fn order(pools: &Pools, request: &Request<Incoming>) -> Option<
     })
 }
 
-/// `/pools/NAME/status` and `/pools/NAME/ping`: what the sites of a pool have under its `status_path` and `ping_path`.
+/// `/pools/NAME/status`: what the sites of a pool have under its `status_path`.
 pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
-    let (name, page) = named_page(request.uri().path())?;
+    let name = named_page(request.uri().path())?;
     if request.method() != Method::GET {
-        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status"));
     }
     let query = request.uri().query().unwrap_or_default();
-    let found = pools.position(name).and_then(|pool| pools.page(pool, page, query.as_bytes()));
+    let found = pools.position(name).and_then(|pool| pools.page(pool, query.as_bytes()));
     let Some(found) = found else {
         return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
     };
@@ -71,15 +71,14 @@ pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked:
     let edition = server.edition();
     let pools = &edition.pools;
     let found = match named_page(&asked.path) {
-        Some((name, page)) => pools.position(name).map(|pool| (pool, page)),
+        Some(name) => pools.position(name),
         None => page_at(&edition.settings.pools, &asked.path),
     };
-    let page = found.and_then(|(pool, page)| pools.page(pool, page, asked.query.as_bytes()));
+    let page = found.and_then(|pool| pools.page(pool, asked.query.as_bytes()));
     page.unwrap_or_else(|| {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
         let message = format!(
-            "no page {}: there are /pools/NAME/status and /pools/NAME/ping ({}), and what pools name as status_path and \
-             ping_path\n",
+            "no page {}: there is /pools/NAME/status ({}), and what pools name as status_path\n",
             asked.path,
             names.join(", ")
         );
@@ -91,21 +90,12 @@ const fn refusal(status: StatusCode, body: String) -> PoolPageText {
     PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
 }
 
-/// The pool that a path of the admin endpoint names, and which of its pages.
-fn named_page(path: &str) -> Option<(&str, PoolPage)> {
-    let (name, page) = path.strip_prefix("/pools/")?.rsplit_once('/')?;
-    match page {
-        "status" => Some((name, PoolPage::Status)),
-        "ping" => Some((name, PoolPage::Ping)),
-        _ => None,
-    }
+/// The pool whose status page a path of the admin endpoint names.
+fn named_page(path: &str) -> Option<&str> {
+    path.strip_prefix("/pools/")?.strip_suffix("/status")
 }
 
-/// The first pool whose settings give a page this path.
-fn page_at(pools: &[PoolSettings], path: &str) -> Option<(usize, PoolPage)> {
-    let pages = pools.iter().enumerate().flat_map(|(at, pool)| {
-        let (status, ping) = (pool.status_path.as_deref(), pool.ping_path.as_deref());
-        [(status, at, PoolPage::Status), (ping, at, PoolPage::Ping)]
-    });
-    pages.into_iter().find(|(own, ..)| *own == Some(path)).map(|(_, at, page)| (at, page))
+/// The first pool whose settings give its page this path.
+fn page_at(pools: &[PoolSettings], path: &str) -> Option<usize> {
+    pools.iter().position(|pool| pool.status_path.as_deref() == Some(path))
 }

@@ -218,10 +218,7 @@ impl Server {
         let (edition, unused) = Edition::new(settings.clone(), front, pools, settings.threads);
         self.introduce(&edition);
         edition.sites.server.go_on_from(&old.sites.server);
-        let mut deploy = settings.deploy.clone();
-        deploy.canary = flags.canary.unwrap_or(deploy.canary);
-        deploy.watch = flags.watch.unwrap_or(deploy.watch);
-        match self.prove(&old, &edition, &deploy).await {
+        match self.prove(&old, &edition, flags).await {
             Ok(found) => outcome.found = found,
             Err(why) => {
                 self.give_up(&old, edition, unused);

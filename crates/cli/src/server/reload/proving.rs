@@ -1,10 +1,10 @@
-//! Tests of new workers before they take over: they respond to the paths of `deploy.check`, and, for the time of
-//! `deploy.watch`, no more of their responses fail than of the current workers' (`trial`).
+//! Tests of new workers before they take over: they respond to the paths of `deploy.check`, and, while they are watched as a
+//! canary, no more of their responses fail than of the current workers' (`trial`).
 
 use super::Server;
 use crate::server::edition::Edition;
 use crate::server::trial::{self, Responses, Trial, percent};
-use howdah_config::DeploySettings;
+use howdah_config::{Ratio, ReloadFlags};
 use howdah_observe::Metrics;
 use howdah_site::server_request::{Purpose, ServerRequest};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Interval of checks.
 const LOOK: Duration = Duration::from_millis(100);
+/// Time for which new workers are watched.
+const USUAL_WATCH: Duration = Duration::from_secs(30);
 /// Maximum time for one response of `deploy.check`.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -25,15 +27,15 @@ impl Server {
         &self,
         old: &Edition,
         new: &Arc<Edition>,
-        deploy: &DeploySettings,
+        flags: ReloadFlags,
     ) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
-        for target in &deploy.check {
+        for target in &new.settings.deploy.check {
             let status = self.check(new, target).await?;
             found.push(format!("deploy: {target} responds with {status}"));
         }
-        if deploy.canary.get() > 0.0 {
-            found.push(self.watch(old, new, deploy).await?);
+        if let Some(canary) = flags.canary.map(Ratio::get).filter(|canary| *canary > 0.0) {
+            found.push(self.watch(old, new, canary, flags.watch.unwrap_or(USUAL_WATCH)).await?);
         }
         Ok(found)
     }
@@ -60,15 +62,15 @@ impl Server {
     }
 
     /// Has the new edition serve a share of the clients, and looks how that goes.
-    async fn watch(&self, old: &Edition, new: &Edition, deploy: &DeploySettings) -> Result<String, String> {
+    async fn watch(&self, old: &Edition, new: &Edition, canary: f64, time: Duration) -> Result<String, String> {
         let before = responses_so_far(&self.fixed.around.metrics);
         let salt = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-        let trial = Trial::new(new.services().to_vec(), new.settings.http.clone(), deploy.canary.get(), salt);
+        let trial = Trial::new(new.services().to_vec(), new.settings.http.clone(), canary, salt);
         let trial = Arc::new(trial);
-        let share = percent(deploy.canary.get());
-        tracing::info!("canary: new workers serve {share} of the clients for {:?}", deploy.watch);
+        let share = percent(canary);
+        tracing::info!("canary: new workers serve {share} of the clients for {time:?}");
         old.begin_trial(trial.clone());
-        let until = Instant::now() + deploy.watch;
+        let until = Instant::now() + time;
         let failure = loop {
             tokio::time::sleep(LOOK.min(until.saturating_duration_since(Instant::now()))).await;
             let (of_new, of_old) = trial.responses();
@@ -86,10 +88,9 @@ impl Server {
         let (of_new, _) = trial.responses();
         match failure {
             Some(why) => Err(why),
-            None if of_new.all == 0 => Ok(format!(
-                "deploy: no request of {share} of the clients came in {:?}; nothing was learnt",
-                deploy.watch
-            )),
+            None if of_new.all == 0 => {
+                Ok(format!("deploy: no request of {share} of the clients came in {:?}; nothing was learnt", time))
+            }
             None => Ok(format!(
                 "deploy: {} of {} responses to {share} of the clients had a status of 5xx",
                 of_new.failed, of_new.all
