@@ -238,7 +238,7 @@ before_snapshot_1() {
     echo "<?php class Booted {}" >boot.php
 }
 
-before_upgrade_2() { sed -i '1i drain_timeout = "bad"' /etc/howdah/howdah.toml; }
+before_upgrade_2() { sed -i '1i grace = "bad"' /etc/howdah/howdah.toml; }
 before_async_1() {
     cat >>vendor/autoload.php <<END
 spl_autoload_register(fn (\$class) => include '$PACKAGES/async/src/' . substr(\$class, strlen('Howdah\\\\')) . '.php');

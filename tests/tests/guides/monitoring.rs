@@ -66,7 +66,7 @@ fn fail2ban_finds_wrong_passwords_and_too_many_requests_in_the_access_log() {
         Mode::Classic,
         |s| {
             let s = s.php("often.php", "").setting("rule", rules);
-            s.setting("log.access", "\"@TOP@/access.log\"").setting("log.access_format", "\"combined\"")
+            s.setting("log.access", "\"@TOP@/access.log\"").setting("log.format", "\"text\"")
         },
         |site| {
             assert_eq!([site.get("/often.php").status, site.get("/often.php").status], [200, 429]);
