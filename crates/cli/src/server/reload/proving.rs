@@ -89,7 +89,7 @@ impl Server {
         match failure {
             Some(why) => Err(why),
             None if of_new.all == 0 => {
-                Ok(format!("deploy: no request of {share} of the clients came in {:?}; nothing was learnt", time))
+                Ok(format!("deploy: no request of {share} of the clients came in {time:?}; nothing was learnt"))
             }
             None => Ok(format!(
                 "deploy: {} of {} responses to {share} of the clients had a status of 5xx",
