@@ -228,11 +228,14 @@ fn resolve_links(settings: &mut Settings) {
     sites.for_each(|site| resolve(&mut site.root));
 }
 
-/// A worker script may boot its application in the first request that it handles, so a snapshot without a warm-up would
-/// boot it in each.
+/// Octane's script, which boots Laravel in its first request: on a snapshot without a warm-up, in each.
+const BOOTS_LATE: &str = "laravel/octane/bin/frankenphp-worker.php";
+
+/// Lets pools learn whose snapshot would be taken before the boot. What other scripts keep of a warm-up is not known.
 fn resolve_warm_up(settings: &mut Settings, source: &Source<'_>) {
     for pool in &mut settings.pools {
-        let is_cold = pool.mode == Mode::Snapshot && pool.script.is_some() && pool.warmup.is_empty();
+        let boots_late = pool.script.as_ref().is_some_and(|script| script.ends_with(BOOTS_LATE));
+        let is_cold = pool.mode == Mode::Snapshot && boots_late && pool.warmup.is_empty();
         pool.warmup_auto |= is_cold && !recipe::is_set(pool, "warmup_auto", source);
     }
 }

@@ -223,7 +223,7 @@ settings! {
         /// session, cookie or token.
         warmup_check: bool = "true" example("false");
         /// Learn frequent GETs from the traffic, and warm up new workers with them in addition to `warmup`. For
-        /// snapshot pools with a script; on by default without `warmup`, or if `app` boots the application.
+        /// snapshot pools with a script; on by default if `app` boots the application, and for Octane's script.
         ///
         /// Learned paths are requested without cookies and `Authorization`. They are kept in the state directory
         /// (`acme.state`) for the next start.

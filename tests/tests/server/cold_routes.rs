@@ -13,6 +13,7 @@ fn setup(setup: Setup) -> Setup {
         .php("index.php", php!("cold_routes/index.php"))
         .ini("memory_limit", "512M")
         .more_processes(2)
+        .setting("warmup_auto", "true")
         .setting("compare_one_in", "1000000")
         .setting("pool.plain.mode", "\"classic\"")
         .setting("pool.plain.workers", "1")
