@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
 	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 coverage \
-	install uninstall deb lint format generate bench counts fuzz clean
+	install uninstall deb lint format generate docs bench counts fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -175,6 +175,9 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 	scripts/generate-arginfo.sh
 	$(PHP) php/async/tools/generate.php
 	$(CARGO) run -q -p howdah-observe --example reference
+
+docs: ## Build the documentation as a site with search in target/docs (installs mdBook below target)
+	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
 
 fuzz: setup-build build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site --lib -- --nocapture fuzz

@@ -63,6 +63,15 @@ fn links_between_documents_lead_somewhere() {
     assert!(to_files > 200 && to_headings > 50, "{to_files} links, {to_headings} to headings");
 }
 
+/// The table of contents of the site (`make docs`), too.
+#[test]
+fn every_guide_is_in_the_table_of_contents() {
+    let listed = targets(&read("docs/guide/README.md"));
+    for path in files().iter().filter_map(|path| path.strip_prefix("docs/guide/")) {
+        assert!(path == "README.md" || listed.iter().any(|target| target == path), "docs/guide/README.md lacks {path}");
+    }
+}
+
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or(".", |(directory, _)| directory)
 }

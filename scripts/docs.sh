@@ -1,0 +1,71 @@
+#!/bin/bash
+# Builds the documentation as a site with search: `docs.sh DIRECTORY`. The table of contents is docs/guide/README.md. The pages
+# keep their places relative to each other, so their links work; files that are not in the site are linked on the web.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=${1:?the directory of the site}
+version=0.4.52
+web=https://github.com/howdah-php/howdah/blob/main
+tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/mdbook")
+src=$out/src
+
+if ! "$tools/bin/mdbook" --version 2>/dev/null | grep -qxF "mdbook v$version"; then
+    echo "docs: installing mdbook $version into $tools, which takes some minutes"
+    "${CARGO:-cargo}" install --quiet --locked --no-default-features --features search --version "$version" --root "$tools" mdbook
+fi
+
+rm -rf "$out"
+mkdir -p "$src"
+cp docs/book.toml "$out/book.toml"
+mapfile -t pages < <(git ls-files '*.md' | grep -E '^([A-Z]+\.md|docs/.*|lab/[A-Z]+\.md|lab/results/.*)$')
+for page in "${pages[@]}"; do
+    mkdir -p "$src/$(dirname "$page")"
+    cp "$page" "$src/$page"
+done
+
+# Charts and data that pages link come along.
+mapfile -t linked < <(git ls-files 'lab/results/*.svg' 'lab/results/*.html' 'docs/reference/*.json' 'docs/reference/*.toml' 'docs/*.svg' 'docs/*.png')
+for file in "${linked[@]}"; do
+    mkdir -p "$src/$(dirname "$file")"
+    cp "$file" "$src/$file"
+done
+
+# Links to other files and to directories of the repository.
+SRC=$(realpath "$src") WEB=$web perl -0pi -e '
+    my ($dir) = $ARGV =~ m{^\Q$ENV{SRC}\E/(?:(.*)/)?};
+    $dir //= "";
+    s{\]\((?!\w+:|#)([^)\s\#]+)((?:\#[^)\s]*)?)\)}{
+        my @parts;
+        for (split m{/}, ($dir eq "" ? "" : "$dir/") . $1) { $_ eq ".." ? pop @parts : ($_ ne "." && $_ ne "") ? push(@parts, $_) : () }
+        my $path = join "/", @parts;
+        -f "$ENV{SRC}/$path" ? "]($1$2)" : "]($ENV{WEB}/$path$2)"
+    }ge;
+' $(find "$(realpath "$src")" -name '*.md')
+
+# SUMMARY.md: a part for each section of the contents page, a line for each of its links.
+{
+    printf '# Summary\n\n[Howdah](README.md)\n'
+    perl -0ne '
+        s/\n  +/ /g;
+        for (split /\n/) {
+            print "\n# $1\n\n" if /^## (.*)/;
+            while (/\[([^\]]+)\]\(([^)#]+\.md)\)/g) {
+                my ($title, $path) = (ucfirst $1, "docs/guide/$2");
+                1 while $path =~ s{[^/]+/\.\./}{};
+                print "- [$title]($path)\n" unless $seen{$path}++;
+            }
+        }
+    ' docs/guide/README.md
+    printf '\n# Measurements\n\n'
+    for page in $(git ls-files 'lab/*.md' | grep -E '^lab/([A-Z]+|results/.*)\.md$'); do
+        title=$(sed -n 's/^# //p;/^# /q' "$page")
+        # Reports of the lab have the name of their suite as title.
+        case $page in */report.md) title="Report: $(basename "$(dirname "$page")"), ${title##*: }" ;; esac
+        printf -- '- [%s](%s)\n' "$title" "$page"
+    done
+    printf '\n---\n\n[Contributing](CONTRIBUTING.md)\n[Changes](CHANGELOG.md)\n'
+} >"$src/SUMMARY.md"
+
+"$tools/bin/mdbook" build "$out" --dest-dir "$(realpath "$out")/site"
+echo "docs: $out/site/index.html"
