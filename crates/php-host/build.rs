@@ -177,7 +177,7 @@ fn link(library: &Path) {
     println!("cargo::rustc-link-lib=dylib=howdah_bound_php");
 }
 
-#[expect(clippy::disallowed_methods, reason = "cargo has been told why")]
+#[expect(clippy::disallowed_methods, reason = "cargo has printed why")]
 fn fail(why: &str) -> ! {
     println!("cargo::error={why}");
     std::process::exit(1)

@@ -98,7 +98,7 @@ typedef struct {
 
 #endif  /* HOWDAH_WIRE_H */
 
-/* What a worker tells about each of its connection pools. */
+/* A worker's report about each of its connection pools. */
 typedef enum pool_number {
     POOL_LIMIT,
     POOL_OPEN,

@@ -107,7 +107,7 @@ fn wire() -> String {
 /// Definitions by macros in `wire.rs`, which the generator does not see.
 fn lists() -> String {
     let mut out =
-        "/* What a worker tells about each of its connection pools. */\ntypedef enum pool_number {\n".to_owned();
+        "/* A worker's report about each of its connection pools. */\ntypedef enum pool_number {\n".to_owned();
     for name in POOL_NUMBER_NAMES {
         let _ = writeln!(out, "    {name},");
     }

@@ -4,12 +4,12 @@
 
 #include "shim.h"
 
-/* What belongs to the code that runs: names the places to `add`; empties them for a new coroutine; frees what they hold
+/* State of the running code: names the places to `add`; empties them for a new coroutine; frees what they hold
  * at its end. */
 void globals_extensions_running_places(void (*add)(void *at, size_t size));
 void globals_extensions_running_begin(void);
 void globals_extensions_running_end(void);
-/* What belongs to a request, as in libraries.h. */
+/* State of a request, as in libraries.h. */
 void globals_extensions_request_places(void (*add)(void *at, size_t size));
 void globals_extensions_request_inherit(void);
 void globals_extensions_request_destroy(void);

@@ -1,8 +1,9 @@
-/* What libraries of PHP keep for a request and what is more than a value: the variables that output_add_rewrite_var()
- * and session.use_trans_sid add to links, tick functions, the errors that libxml collects and whom it asks for
- * entities. Where many requests run at once it moves with the request's globals (async/isolation/request_globals.c),
- * and here is how it begins and how it ends. Where one follows the other it is compared with what the script had at its
- * first request, and put back if it differs: the errors of a visitor's document are not for the next visitor. */
+/* State of a request in PHP's libraries that is more than a value: the variables that output_add_rewrite_var()
+ * and session.use_trans_sid add to links, tick functions, the errors that libxml collects and the callback that it asks
+ * for entities. Where many requests run at once it moves with the request's globals
+ * (async/isolation/request_globals.c), and here is how it begins and how it ends. Where one follows the other it is
+ * compared with what the script had at its first request, and put back if it differs: the errors of a visitor's
+ * document are not for the next visitor. */
 #include "globals/libraries.h"
 
 #include "shim.h"
@@ -109,7 +110,7 @@ static void destroy_libxml(void) {
 
 /* --- links that get a variable --- */
 
-/* What they look for is a setting and belongs to the process. */
+/* The patterns that they look for are a setting of the process. */
 #define REWRITER_SIZE offsetof(url_adapt_state_ex_t, tags)
 
 static void destroy_rewriter(url_adapt_state_ex_t *rewriter) {

@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* For many requests at once: names the places to `add`; makes what is nobody's the request's own; ends what the request
+/* For many requests at once: names the places to `add`; gives the request what belongs to none; ends what the request
  * had. */
 void globals_libraries_places(void (*add)(void *at, size_t size));
 void globals_libraries_inherit(void);

@@ -1,5 +1,6 @@
-/* What a mode is: everything in which modes differ, as functions and facts. Files outside of modes/ use what is here
- * and never ask which mode it is (src/rooms_tests.rs checks that), so another mode is another file in this folder. */
+/* Definition of a mode: everything in which modes differ, as functions and facts. Files outside of modes/ use what is
+ * here and never ask which mode it is (src/rooms_tests.rs checks that), so another mode is another file in this folder.
+ */
 #ifndef HOWDAH_MODES_MODE_H
 #define HOWDAH_MODES_MODE_H
 

@@ -1,4 +1,4 @@
-/* OPcache has a clock of its own, the time at which PHP's request began. By it a file is looked at again after
+/* OPcache has its own clock: the time at which PHP's request began. By it a file is looked at again after
  * opcache.revalidate_freq seconds, and is not cached if it changed less than opcache.file_update_protection seconds
  * before: OPcache compares whole seconds, so a second change within the same one would never be seen.
  *

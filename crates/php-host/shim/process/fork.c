@@ -2,7 +2,7 @@
  * state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
  * (pcntl_fork) is no worker: it has no lane, which belongs to its parent, and ends with its script, or with its parent.
  *
- * What needs nothing here: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
+ * Nothing is needed for these: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
  * bytes from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
 #include "process/fork.h"
 

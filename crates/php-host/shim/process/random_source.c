@@ -4,9 +4,9 @@
  * generator as getrandom(2)'s, seeded by the kernel and seeded again when the kernel's own key changes. glibc uses it
  * from 2.41 on, but PHP asks by syscall(SYS_getrandom, ...), past glibc. So this program defines syscall() itself: the
  * dynamic linker finds it before libc's, for libphp and every library. All other numbers, other threads and older
- * kernels get the system call as ever.
+ * kernels get the system call.
  *
- * What guards the generator's state, which lies in this process: the kernel wipes it in a forked child (and under
+ * The generator's state, which lies in this process, is guarded: the kernel wipes it in a forked child (and under
  * memory pressure), and a wiped state is seeded anew at its next use; snapshot mode leaves such mappings alone, so a
  * restore never winds it back; a signal handler that finds it in use is given a system call by the vDSO. */
 #include "process/random_source.h"

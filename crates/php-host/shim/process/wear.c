@@ -3,7 +3,7 @@
  *
  * A worker that keeps what its scripts allocate may grow until a request reaches memory_limit, which costs its client a
  * 500, and it may get slower with each request, such as by a list that is searched in each. A fresh worker has neither,
- * and nobody notices the change. */
+ * and no client notices the change. */
 #include "process/wear.h"
 
 #include "shim.h"

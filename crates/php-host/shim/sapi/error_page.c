@@ -1,4 +1,4 @@
-/* `howdah dev` alone: a script that ends by an error gets a page in the place of PHP's message.
+/* `howdah dev` alone: a script that ends by an error gets a page instead of PHP's message.
  *
  * PHP's own error function is where an error arrives that no handler of the application took, so nothing changes for an
  * application with handlers. What PHP is about to say is noted (howdah_rs_error_note) and not printed. At the end of

@@ -3,7 +3,7 @@
  * date where the new request differs, in place of some sixty insertions. In async mode several requests have theirs at
  * the same time, so there are several.
  *
- * What a script does to its $_SERVER never reaches the kept array, as the reference held here makes PHP give the script
+ * A script's changes of $_SERVER never reach the kept array, as the reference held here makes PHP give the script
  * a copy when it writes. A script that still holds the array itself (a request object of a request before) keeps its
  * own: then the kept one is a copy. */
 #include "sapi/server_array_reuse.h"

@@ -3,7 +3,7 @@
  * statements, since what visitors send is in strings; so the borders of strings must be those that the server sees.
  * Where they are in doubt the text counts as a change too.
  *
- * What functions, procedures and triggers of the database do inside is not seen. */
+ * Statements inside functions, procedures and triggers of the database are not seen. */
 #include "sql/session_sql.h"
 
 #include "sql/statement.h"

@@ -1,4 +1,4 @@
-/* What a text of SQL may leave behind in its session. The one place of that knowledge: async mode's connection pools
+/* Changes that a text of SQL may leave in its session. The one place of that knowledge: async mode's connection pools
  * ask it before a connection is lent again, snapshot mode before the next request gets a connection of the boot. */
 #ifndef HOWDAH_SESSION_SQL_H
 #define HOWDAH_SESSION_SQL_H
@@ -13,7 +13,7 @@ typedef enum session_dialect {
     SESSION_SQLITE = 4,
 } session_dialect;
 
-/* What is left behind. Open transactions are not among it: whoever asks learns of them otherwise. */
+/* Kinds of changes. Open transactions are not among them: callers learn of them otherwise. */
 typedef enum session_change {
     SESSION_SAME,
     SESSION_SETTING,   /* SET, USE, PRAGMA and the like */
@@ -30,7 +30,7 @@ typedef struct session_sql {
     session_dialect dialect;
     bool backslashes; /* escape characters in strings */
 
-    /* What was found so far. */
+    /* Changes found so far. */
     session_change change; /* the first */
     uint16_t changes;      /* all of them, as bits */
     bool reads;            /* nothing but queries and borders of transactions */

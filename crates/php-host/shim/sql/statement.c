@@ -1,5 +1,5 @@
-/* What the words of a statement mean: the first says what kind it is, some mean something in their kind only, and some
- * wherever they stand. A statement that nobody here knows counts as a change. */
+/* Meaning of a statement's words: the first says what kind it is, some mean something in their kind only, and some
+ * wherever they stand. An unknown statement counts as a change. */
 #include "sql/statement.h"
 
 #include "sql/session_sql.h"
@@ -10,7 +10,7 @@
 #define P SESSION_PGSQL
 #define S SESSION_SQLITE
 
-/* What the first word of a statement says about it. */
+/* Meaning of a statement's first word. */
 enum first {
     NOTHING_YET,
     READS,

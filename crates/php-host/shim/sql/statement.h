@@ -1,4 +1,4 @@
-/* What the words of a statement mean. For session_sql.c, which finds the words. */
+/* Meaning of a statement's words. For session_sql.c, which finds the words. */
 #ifndef HOWDAH_SQL_STATEMENT_H
 #define HOWDAH_SQL_STATEMENT_H
 

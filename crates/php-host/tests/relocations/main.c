@@ -15,7 +15,7 @@ int call_poll(void);
 unsigned call_taken_address(void);
 int other_poll(void);
 
-/* What async/hooks/hooks.c needs of PHP and of the rest of the shim. */
+/* Stand-ins for what async/hooks/hooks.c needs of PHP and of the rest of the shim. */
 php_core_globals core_globals;
 unsigned coroutine_pinned;
 shim_state shim;

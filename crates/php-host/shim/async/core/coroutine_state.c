@@ -1,4 +1,4 @@
-/* What PHP's own switch of fibers does not save and belongs to the code that runs, not to the request: an exception on
+/* State of the running code, not of the request, that PHP's own switch of fibers does not save: an exception on
  * its way, the nesting of output buffers, comparison functions of a running sort. Kept as a list of places in PHP's
  * globals, so that saving is copying.
  *

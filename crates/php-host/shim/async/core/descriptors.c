@@ -1,4 +1,4 @@
-/* Who waits for which descriptor, and how epoll is told.
+/* Coroutines that wait for descriptors, and their registration with epoll.
  *
  * An ordinary descriptor is registered for one event, anew for each wait: libraries close descriptors and get the same
  * number for another file behind our back, and such a registration cannot outlive its file. It costs one system call,

@@ -1,4 +1,4 @@
-/* A request in async mode, from its arrival to the report that it is done. It runs in a coroutine of its own, its
+/* A request in async mode, from its arrival to the report that it is done. It runs in its own coroutine, its
  * globals are in place whenever one of its coroutines runs (async/isolation/request_globals.c), and it ends when all of
  * them have ended.
  *

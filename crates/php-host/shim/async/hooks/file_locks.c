@@ -77,7 +77,8 @@ static bool locked_here(int fd) {
     return false;
 }
 
-/* Where a coroutine may not wait, the process does; for a lock of one of its own coroutines it would wait for ever. */
+/* Where a coroutine may not wait, the process does; it would wait for ever for a lock that one of its coroutines holds.
+ */
 static int lock_blocking(int fd, int operation) {
     if (coroutine_current == NULL) {
         return flock(fd, operation);

@@ -93,7 +93,7 @@ void async_wrap(zend_function *function, zif_handler wrapper) {
 static void refuse(const coroutine *user, const zend_object *subject) {
     char message[256];
     (snprintf)(message, sizeof message,
-               "Another coroutine (%llu) is using this %.80s: give each coroutine a connection of its own, for example "
+               "Another coroutine (%llu) is using this %.80s: give each coroutine its own connection, for example "
                "with Howdah\\Pool",
                (unsigned long long)user->id, ZSTR_VAL(subject->ce->name));
     async_refuse_concurrent_use(message, user);

@@ -1,9 +1,9 @@
 /* A class is linked when its declaration runs: it takes over its parent and its interfaces, and a fatal error says so
  * where it does not fit them. PHP then ends with the request. Here other requests run the same declaration, of an
- * anonymous class even the same entry in the table of classes, and PHP would take it for one that nobody has begun to
- * link: where the names of parent and interfaces are expected are the classes themselves by then (they share their
- * place, Zend/zend.h), and PHP would free these as strings. With their names back, each such request meets the same
- * error as the first one. See zend_do_link_class() in Zend/zend_inheritance.c. */
+ * anonymous class even the same entry in the table of classes, and PHP would take it for one that no coroutine has
+ * begun to link: where the names of parent and interfaces are expected are the classes themselves by then (they share
+ * their place, Zend/zend.h), and PHP would free these as strings. With their names back, each such request meets the
+ * same error as the first one. See zend_do_link_class() in Zend/zend_inheritance.c. */
 #include "async/isolation/half_linked.h"
 
 #include "shim.h"

@@ -1,4 +1,4 @@
-/* What the kernel keeps behind the descriptors that the application has opened at boot and that no call puts back:
+/* Kernel state of the descriptors that the application has opened at boot, which no call puts back:
  * bytes that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and
  * their like. A request that has changed one of these ends the worker. And the descriptors that are taken so that a
  * request's come after them. */
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Of /proc/self/fdinfo for descriptors that are neither files nor sockets; their position and flags are looked after
- * elsewhere, and the time that an armed timer has left passes by itself. */
+ * elsewhere, and the remaining time of an armed timer passes anyway. */
 static bool is_state(const char *line) {
     static const char *const passing[] = {"pos:", "flags:", "it_value:", "mnt_id:"};
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
@@ -60,7 +60,8 @@ static bool listens(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening;
 }
 
-/* Without a name, or with one that only mkstemp() makes, as tmpfile() of PHP does: nobody else is meant to read it. */
+/* Without a name, or with one that only mkstemp() makes, as tmpfile() of PHP does: no other process is meant to read
+ * it. */
 static bool is_private(const snapshot_kept *kept, const struct stat *about) {
     char path[64], target[256];
     if (!S_ISREG(kept->type) || (kept->status_flags & O_ACCMODE) == O_RDONLY) {
@@ -124,8 +125,8 @@ bool snapshot_kept_check(const snapshot_process *p) {
     return true;
 }
 
-/* The highest descriptor that is open, at least this one. A sandbox lets nobody list /proc/self/fd: then each number is
- * asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
+/* The highest descriptor that is open, at least this one. In a sandbox /proc/self/fd cannot be listed: then each number
+ * is asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
  * opened. */
 static int highest_descriptor(int highest) {
     DIR *directory = opendir("/proc/self/fd");

@@ -1,4 +1,4 @@
-/* What the files of the engine share. Nobody else includes this. */
+/* Shared by the files of the engine, which alone include this. */
 #ifndef HOWDAH_SNAPSHOT_ENGINE_INTERNAL_H
 #define HOWDAH_SNAPSHOT_ENGINE_INTERNAL_H
 
@@ -202,7 +202,7 @@ void snapshot_copy_prepare(snapshot_state *s);
 void snapshot_copy_back(snapshot_state *s);
 
 /* --- differences.c --- */
-/* Whether this processor can compare a page as fast as it copies one. */
+/* True if this processor compares a page as fast as it copies one. */
 bool snapshot_differences_are_seen(void);
 /* Puts one page back, storing only what differs; a bit for each line in which anything did. With AVX-512 only. */
 uint64_t snapshot_differences_copy(char *to, const char *from);
@@ -219,7 +219,7 @@ void snapshot_lines_forget(snapshot_state *s);
 bool snapshot_trim_prepare(snapshot_state *s);
 /* Before written pages are copied back: notes which of them differ from the snapshot, while that is being watched. */
 void snapshot_trim_watch(snapshot_state *s);
-/* Whether a watch has lasted long enough. */
+/* True if a watch has lasted long enough. */
 bool snapshot_trim_due(const snapshot_state *s);
 /* Ends a watch and drops what did not differ; the number of such pages. The list of written pages is out of date then.
  */

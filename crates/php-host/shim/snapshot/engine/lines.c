@@ -71,7 +71,7 @@ void snapshot_lines_prepare(snapshot_state *s) {
 }
 
 /* Four chains that do not depend on each other, as a product takes longer than the processor needs to begin the next.
- * Meanwhile the page that comes after this one is fetched: by itself the processor looks ahead within a page only. */
+ * Meanwhile the page that comes after this one is fetched: the processor's own prefetching ends with the page. */
 PROCESSOR static __m512i checksum(const char *page, const unsigned char *key, const char *next) {
     __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
     for (size_t at = 0; at < SNAPSHOT_PAGE;) {
@@ -149,7 +149,7 @@ PROCESSOR static void put_back(const snapshot_state *s, written_page *page, cons
 bool snapshot_lines_put_back(snapshot_state *s) {
     snapshot_lines *l = s->lines;
     if (l->seen != s->searches) {
-        /* Where each request makes the engine search, sums would be taken in vain. */
+        /* Where each request makes the engine search, sums would gain nothing. */
         l->seen = s->searches;
         return false;
     }

@@ -103,7 +103,7 @@ static bool holds(const snapshot_file_lock *locks, size_t n, const char *text) {
     return false;
 }
 
-/* Whether the file behind a request's descriptor is one that was locked at the snapshot. */
+/* True if the file of a request's descriptor was locked at the snapshot. */
 static bool is_locked_file(const snapshot_process *p, int fd) {
     struct stat about;
     if (fstat(fd, &about) != 0) {

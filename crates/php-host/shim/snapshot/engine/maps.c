@@ -230,7 +230,7 @@ static void populate(const snapshot_state *s, const snapshot_range *range) {
 #endif
 }
 
-/* Nobody writes to the memfd any more: what one process changed would change in all that share it. */
+/* The memfd is not written to any more: what one process changed would change in all that share it. */
 static bool map_own_copy(snapshot_state *s) {
     void *copy = mmap(s->copy, s->copy_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->memfd, 0);
     if (copy == MAP_FAILED) {
@@ -333,7 +333,7 @@ static bool mend_range(const snapshot_state *s, const snapshot_range *range, con
         }
         char *from = mapping.start > at ? mapping.start : at;
         char *to = mapping.end < range->end ? mapping.end : range->end;
-        /* What a request has mapped in place of the snapshot's memory goes. */
+        /* Unmaps what a request has mapped instead of the snapshot's memory. */
         if ((mapping.shared || mapping.inode != s->memfd_inode) && !map_range(s, range, from, to)) {
             return false;
         }

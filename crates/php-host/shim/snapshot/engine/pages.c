@@ -99,7 +99,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     if (s->pagemap < 0 || s->statm < 0 || s->memfd < 0 || s->scan_buffer == NULL) {
         return SNAPSHOT_WAY_FORK;
     }
-    /* A page of the stack is anonymous: whoever does not find it finds nothing. */
+    /* Pages of the stack are anonymous: one that is missing was never written. */
     volatile char probe = 1;
     char *page = (char *)((uintptr_t)&probe & ~(SNAPSHOT_PAGE - 1));
     uint64_t walk_end;

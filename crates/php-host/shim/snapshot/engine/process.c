@@ -1,4 +1,4 @@
-/* What the kernel keeps for a process beside its memory: descriptors, current directory, umask, timers, signals,
+/* Kernel state of a process other than its memory: descriptors, current directory, umask, timers, signals,
  * children, threads.
  *
  * All descriptors below a mark are taken at the snapshot (holes are filled), so that whatever a request opens lies
@@ -277,7 +277,7 @@ static void restore_signals(snapshot_process *p) {
             sigaction(number, &p->actions[number], NULL);
         }
     }
-    /* What was sent to the handlers of the finished request is not for the next one. */
+    /* Signals for the handlers of the finished request are not for the next one. */
     sigset_t pending;
     static const struct timespec now = {0, 0};
     while (sigpending(&pending) == 0) {

@@ -1,4 +1,4 @@
-/* Forks of a process that has taken its snapshot, which go on as workers of their own without booting: whether the
+/* Forks of a process that has taken its snapshot, which continue as separate workers without booting: whether the
  * process can be forked at all, what a fork must renew, and what of its memory is its own.
  *
  * All of them map the same memfd. A fork has pages that differ from it: those that say which process it is (the C
@@ -19,7 +19,7 @@
 
 /* Of the C library's free reserve this much is looked at again in a fork, see keep_heap_loose(). */
 #define PROBE (1536 * 1024)
-/* What the C library may note down at either end of a free block. */
+/* Bytes of the C library's notes at either end of a free block. */
 #define HEAP_NOTES 128
 
 void snapshot_share_begin(snapshot_state *s) {
@@ -114,7 +114,7 @@ static bool locks_can_be_taken(snapshot_state *s) {
     return true;
 }
 
-/* Opens the file behind a descriptor once more, with a position of its own, and puts it in the descriptor's place. */
+/* Opens the file behind a descriptor once more, with a separate position, and puts it in the descriptor's place. */
 static bool reopen_file(const snapshot_kept *kept) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", kept->fd);
@@ -142,7 +142,7 @@ static bool is_locked(const snapshot_state *s, int fd) {
     return false;
 }
 
-/* What nobody can tell apart when several processes have it: devices such as /dev/null, and files that are only added
+/* Files that several processes can share without a difference: devices such as /dev/null, and files that are only added
  * to. A file that is read is opened once more, unless a lock would be lost by that. */
 static bool descriptor_can_be_forked(const snapshot_state *s, const snapshot_kept *kept) {
     bool appends =
@@ -200,7 +200,7 @@ bool snapshot_forked(void) {
     return true;
 }
 
-/* The C library's free reserve is neither stored nor put back, as nobody reads it. In this process a part of it is in
+/* The C library's free reserve is neither stored nor put back, as it is never read. In this process a part of it is in
  * use: for the lane, and for notes that the C library makes in free blocks. What is one free block now stays left out.
  */
 static void keep_heap_loose(snapshot_state *s) {

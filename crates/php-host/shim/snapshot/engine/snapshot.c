@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #define ENGINE_STACK (256 * 1024)
-/* What the C library's heap owns beyond its use at the snapshot, so that requests need not extend it. */
+/* Reserve of the C library's heap at the snapshot, so that requests need not extend it. */
 #define HEAP_RESERVE (2 * 1024 * 1024)
-/* What the C library may note down at either end of a free block. */
+/* Bytes of the C library's notes at either end of a free block. */
 #define HEAP_NOTES 128
-/* How a child says that the worker shall end. */
+/* Exit status with which a child asks the worker to end. */
 #define CHILD_STOP 75
 
 #if defined(__x86_64__)
@@ -34,7 +34,7 @@
 #else
 #error "snapshot.c: where is the stack pointer in ucontext_t on this architecture?"
 #endif
-/* What functions may use below their stack pointer, x86-64 ABI. */
+/* The red zone below the stack pointer, x86-64 ABI. */
 #define RED_ZONE 128
 
 /* In memory of the snapshot: restored with everything else, so it is set for good before the snapshot. */

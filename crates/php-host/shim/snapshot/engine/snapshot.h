@@ -10,7 +10,7 @@
  * differences.c   one of them, by comparing
  * lines.c         the same without reading the snapshot, for processors that can
  * trim.c          dropping pages that need no copying back any more
- * process.c       what the kernel keeps beside memory: descriptors, directory, timers, signals, children
+ * process.c       kernel state other than memory: descriptors, directory, timers, signals, children
  * descriptors.c   what the kernel keeps behind the application's descriptors
  * locks.c         locks on the application's files
  * share.c         forks of the process that go on with the same snapshot */
@@ -28,7 +28,7 @@
 
 #define SNAPSHOT_PAGE 4096ul
 
-/* How written pages are found. The numbers travel in WireDone.flags. */
+/* Ways of finding written pages. The numbers travel in WireDone.flags. */
 typedef enum snapshot_way {
     SNAPSHOT_WAY_NONE = 0,
     SNAPSHOT_WAY_SCAN = 1,    /* the PAGEMAP_SCAN ioctl, Linux 6.7 and later */
@@ -36,7 +36,7 @@ typedef enum snapshot_way {
     SNAPSHOT_WAY_FORK = 3,    /* not at all: each request runs in a child process */
 } snapshot_way;
 
-/* What became of a restore. */
+/* Result of a restore. */
 typedef enum snapshot_return {
     SNAPSHOT_TAKEN,    /* the first return of snapshot_take() */
     SNAPSHOT_RESTORED, /* a later one: everything is as it was */
@@ -67,11 +67,11 @@ snapshot_return snapshot_take(void (*forking)(void));
 void snapshot_restore(void);
 /* Ends the worker, in good order; does not return. */
 void snapshot_exit(void) __attribute__((noreturn));
-/* Whether a snapshot is prepared and not taken yet: the application boots. */
+/* True if a snapshot is prepared and not taken yet: the application boots. */
 bool snapshot_awaited(void);
-/* Whether snapshot_take() has succeeded. */
+/* True if snapshot_take() has succeeded. */
 bool snapshot_taken(void);
-/* Whether address lies in memory that the snapshot restores. */
+/* True if address lies in memory that the snapshot restores. */
 bool snapshot_covers(const void *address);
 const snapshot_numbers *snapshot_stats(void);
 
@@ -79,7 +79,7 @@ const snapshot_numbers *snapshot_stats(void);
 
 /* Leaves a part of memory out of the snapshot: it keeps what requests write to it. Before snapshot_take(). */
 bool snapshot_spare(const void *start, size_t length);
-/* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
+/* Memory of the snapshot whose content is not read again: it is neither stored nor put back. Before snapshot_take(). */
 void snapshot_loose(const void *start, size_t length);
 /* Memory that requests leave alone and that outlives restores, filled with zeros; never given back. NULL without
  * memory. With SNAPSHOT_WAY_FORK what a request's child writes there is lost. */
@@ -93,7 +93,7 @@ const char *snapshot_reason(void);
 
 /* Why workers cannot be forked from this process after its snapshot, or NULL. */
 const char *snapshot_unshareable(void);
-/* In a fork of the process, first of all: locks and files of its own. False: it must end (reason set). */
+/* In a fork of the process, first of all: separates its locks and files. False: it must end (reason set). */
 bool snapshot_forked(void);
 /* In a fork that becomes a worker: its memory as it is now is its own snapshot, in which everything that is as in the
  * process it was forked from stays shared. snapshot_take() returns once more; with SNAPSHOT_WAY_FORK this function
@@ -113,17 +113,17 @@ void snapshot_signals_touched(void);
 void snapshot_spoil(const char *why);
 /* Descriptors that the application opened while it booted, except those open at snapshot_prepare(). */
 size_t snapshot_boot_sockets(void);
-/* Whether the application has opened it while it booted. Before and after the snapshot. */
+/* True if the application has opened it while it booted. Before and after the snapshot. */
 bool snapshot_is_boot_descriptor(int fd);
 /* A descriptor for what the application had opened under this number, whatever the request has done to it. */
 int snapshot_boot_descriptor(int fd);
-/* Whether the process can be put back after this request, as far as its descriptors are concerned; else
- * snapshot_reason(). Whoever asks can still end in good order; nothing of PHP may run between a true answer and
- * snapshot_restore(), which asks only if nobody has. */
+/* True if the process can be put back after this request, as far as its descriptors are concerned; else
+ * snapshot_reason(). The caller can still end in good order; nothing of PHP may run between a true answer and
+ * snapshot_restore(), which asks only if it was not called. */
 bool snapshot_restorable(void);
 /* The request may have locked one of the application's files. */
 void snapshot_locks_touched(void);
-/* Whether locks are held on files that were opened at boot, and whether snapshot_restorable() has missed one. */
+/* True if locks are held on files that were opened at boot; if snapshot_restorable() has missed one. */
 bool snapshot_has_locked_files(void);
 bool snapshot_lock_was_lost(void);
 /* A boot-time socket on which bytes or the end wait although no request runs: its descriptor, or -1. */

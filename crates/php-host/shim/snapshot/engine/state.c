@@ -74,7 +74,7 @@ void *snapshot_lasting_memory(size_t size) {
     return memory;
 }
 
-/* Goes to the engine's stack. It is used from its top each time: whoever leaves it does not come back. */
+/* Goes to the engine's stack. It is used from its top each time: no caller returns to it. */
 void snapshot_on_engine_stack(void (*step)(void)) {
     snapshot_state *s = snapshot_state_;
     s->engine.uc_stack.ss_sp = s->engine_stack;

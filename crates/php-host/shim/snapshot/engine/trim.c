@@ -18,7 +18,7 @@
 /* So often a page is dropped. */
 #define MAX_DROPS 3
 
-/* In a page's mark, beside the number of times it was dropped. */
+/* In a page's mark, with the number of times it was dropped. */
 #define DIFFERED 0x80
 
 bool snapshot_trim_prepare(snapshot_state *s) {

@@ -1,7 +1,7 @@
 /* A heap for Zend's memory manager whose chunks survive restores. Chunks that the application has when the snapshot is
  * taken are part of it. Chunks that a request adds come from a reserve that is in no snapshot: the heap forgets them
  * with the restore, and the next request gets the same memory again, with no system call and no page fault. The header
- * of a fresh chunk must be zero: PHP fills it in in parts only. The rest of its old content is nobody's business. */
+ * of a fresh chunk must be zero: PHP fills it in in parts only. The rest of its old content does not matter. */
 #include "snapshot/php/heap.h"
 
 #include "shim.h"
@@ -210,6 +210,6 @@ void shim_snapshot_heap_spare(void) {
     fill_up();
     zend_set_memory_limit((size_t)PG(memory_limit));
     reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
-    /* Above its top PHP's stack holds what nobody reads again. */
+    /* Above its top PHP's stack is not read again. */
     snapshot_loose(EG(vm_stack_top), (char *)EG(vm_stack_end) - (char *)EG(vm_stack_top));
 }

@@ -1,6 +1,6 @@
 /* Random generators of GnuTLS (libldap, libcurl), libgcrypt (libssh2, libxslt) and NSS, which the boot may have used.
  * Their state is in memory and goes back with it, so each request begins with fresh randomness in it, by functions of
- * their own. A library that a request loads is not there for the next one. Generators that nobody has used yet take
+ * their own. A library that a request loads is not there for the next one. Generators that were not used yet take
  * their seed from the kernel when they are used first, and cost nothing here.
  *
  * gcry_create_nonce() has a state that no function reaches. It takes a new one when it is in another process than last
@@ -26,7 +26,7 @@
 /* Takes a seed from the kernel at once; nothing where this thread has drawn no number yet. */
 static void (*refresh_gnutls)(void);
 static unsigned (*add_to_gcrypt)(const void *, size_t, int);
-/* What libgcrypt's process ids differ in from the kernel's, which have up to 22 bits. */
+/* Difference between libgcrypt's process ids and the kernel's, which have up to 22 bits. */
 #define NO_PROCESS 0x40000000u
 static unsigned of_this_restore;
 static int (*add_to_nss)(const void *, size_t), (*draw_from_nss)(unsigned char *, int);

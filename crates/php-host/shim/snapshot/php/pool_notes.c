@@ -1,4 +1,4 @@
-/* What the workers of a pool say once and not each: advice about an application that makes them do work. */
+/* Messages that a pool logs once and not for each worker: advice about an application that makes them do work. */
 #include "snapshot/php/pool_notes.h"
 
 #include "shim.h"
@@ -33,7 +33,7 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
         [TAP_ADVICE_SESSION] =
             "a request has left %s on a connection opened at boot; its session was reset, which takes "
             "some exchanges with its server. Undo it in the request, or open a connection there",
-        [TAP_ADVICE_REPLACED] = "a request has left %s on a connection opened at boot, and nobody can undo that: its "
+        [TAP_ADVICE_REPLACED] = "a request has left %s on a connection opened at boot, which cannot be undone: its "
                                 "worker is replaced and boots again. Open such a connection in the request",
         [TAP_ADVICE_ANSWER] = "a request has ended before all answers were read on a connection opened at boot: its "
                               "worker is replaced. Read every answer, or open such a connection in the request",

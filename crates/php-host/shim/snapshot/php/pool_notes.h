@@ -1,10 +1,10 @@
-/* What workers of a pool do not have to say twice, and what they count. */
+/* Messages that a pool logs once, and counters of its workers. */
 #ifndef HOWDAH_SNAPSHOT_PHP_POOL_NOTES_H
 #define HOWDAH_SNAPSHOT_PHP_POOL_NOTES_H
 
 #include <stdbool.h>
 
-/* What can be done about it, for the log: each is said once in a pool. */
+/* Remedies for the log: each is logged once in a pool. */
 typedef enum tap_advice {
     TAP_ADVICE_TRANSACTION,
     TAP_ADVICE_SESSION,

@@ -4,7 +4,7 @@
  * lcg_value() is seeded in each request. Other generators take a seed from the kernel when they are used first, so they
  * are left "not used yet" in the snapshot and cost nothing in a request that draws no numbers: PHP's own, and
  * OpenSSL's, whose generators are brought to the point where the next output needs a reseeding. Engine objects of
- * ext/random that the application has made without a seed of its own are seeded again at the start of each request.
+ * ext/random that the application has made without a seed are seeded again at the start of each request.
  * random_bytes() and random_int() use the kernel's generator, whose state in this process (process/random_source.c) no
  * restore touches. */
 #include "snapshot/php/random.h"
@@ -191,7 +191,7 @@ static void seed_combined_lcg(void) {
     shim_compat_seed_combined_lcg(seed[0], seed[1]);
 }
 
-/* What a library keeps for this thread goes back to what it was when the library was loaded. libuuid keeps the clock
+/* Resets a library's state of this thread to that of its loading. libuuid keeps the clock
  * and the sequence number of its last time-based UUID there, and a supply of UUIDs that uuidd has reserved for it: from
  * the same state all workers would go on with the same ones. "Not used yet" makes it draw a sequence number anew, or
  * read what the system's file says. */

@@ -10,7 +10,7 @@ void shim_snapshot_random_watch(void);
 void shim_snapshot_random_forget(void);
 /* In a worker forked from another one: what that one has drawn is not this one's. */
 void shim_snapshot_random_forked(void);
-/* At the start of a request: for what cannot do that by itself. */
+/* At the start of a request: for generators that do not reseed automatically. */
 void shim_snapshot_random_renew(void);
 /* In a fork of the booting process that runs one request and ends. */
 void shim_snapshot_random_apart(void);

@@ -1,9 +1,9 @@
 /* Encrypted connections of extensions: which there are when the snapshot is taken. Both ends of one count what was
  * sent, so going back in memory breaks it; and the keys of a counter must not be used twice. PHP's own streams say what
- * they are (request_end.c); libpq, libcurl and others tell nobody. But nearly all of them use OpenSSL, which lets a
- * program attach data to each of its connections, and calls it when one is made and when one is freed. Debian's libldap
- * uses GnuTLS: whoever imports its functions for that calls those below. Connections of other libraries are seen by
- * what no tap has read along (snapshot/sessions/tap.c). */
+ * they are (request_end.c); libpq, libcurl and others do not report them. But nearly all of them use OpenSSL, which
+ * lets a program attach data to each of its connections, and calls it when one is made and when one is freed. Debian's
+ * libldap uses GnuTLS: a library that imports its functions for that calls those below. Connections of other libraries
+ * are seen by what no tap has read along (snapshot/sessions/tap.c). */
 #include "snapshot/php/tls.h"
 
 #include "process/import_hooks.h"

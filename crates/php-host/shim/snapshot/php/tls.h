@@ -9,7 +9,7 @@ void shim_snapshot_tls_watch(void);
 /* An extension's encrypted connection that cannot be restored, as text, or NULL. */
 const char *shim_snapshot_refused_connection(void);
 
-/* Who is at the other end of a socket. False when it is connected to nobody. */
+/* The peer of a socket. False if it is not connected. */
 bool shim_snapshot_name_peer(int fd, char *text, size_t size);
 
 #endif

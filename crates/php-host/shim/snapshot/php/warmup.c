@@ -48,10 +48,10 @@
 #define JIT_SECONDS 3
 /* All requests in forks together may take so long; the check does without those that are missing then. */
 #define ALONE_SECONDS 10
-/* How deep strings are looked for in a session. */
+/* Maximum depth of the search for strings in a session. */
 #define SESSION_DEPTH 8
 
-/* A request of this file runs: nobody reads its output. */
+/* A request of this file runs: its output is not read. */
 static bool running;
 /* Turns of the loop that have begun. */
 static size_t turns;
@@ -461,7 +461,7 @@ void shim_warmup_process(void) {
 static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
     __attribute__((noreturn));
 static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    /* What goes wrong here goes wrong in the worker too, which says so. */
+    /* An error here happens in the worker too, which reports it. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDERR_FILENO);
     shim_snapshot_random_apart();
@@ -528,7 +528,7 @@ void shim_warmup_judge(void) {
     if (paths == NULL || !howdah_rs_boots_for_others()) {
         return;
     }
-    /* In a process of its own: this one stays as it was at the snapshot. It tells the zygote itself. */
+    /* In a separate process: this one stays as it was at the snapshot. It tells the zygote itself. */
     pid_t child = snapshot_fork();
     if (child == 0) {
         bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.worker->warmup_check, in_snapshot);

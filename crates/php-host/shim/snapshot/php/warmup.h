@@ -25,9 +25,9 @@ void shim_warmup_make_current(size_t number);
  * visitors would share: the server replaces the process by one that boots without. */
 void shim_warmup_judge(void);
 
-/* Whether the current request is one of the warm-up. */
+/* True if the current request is one of the warm-up. */
 bool shim_warmup_running(void);
-/* What a warm-up request is answered: parts of its body, its head, the strings of its session, and its end. Without
+/* Response to a warm-up request: parts of its body, its head, the strings of its session, and its end. Without
  * effect for other requests. */
 void shim_warmup_output(const char *data, size_t length);
 void shim_warmup_head(unsigned status, const sapi_headers_struct *headers);

@@ -1,4 +1,4 @@
-/* Calls with which a script changes something that no restore brings back, beside those about the process itself
+/* Calls with which a script changes something that no restore brings back, except those about the process itself
  * (process/changes.c). They are rare, so they are watched where they are made and cost other requests nothing; the
  * worker is replaced after such a request. */
 #include "snapshot/php/watch.h"
@@ -33,7 +33,7 @@ static bool responded;
 
 /* --- libc's functions --- */
 
-/* What is written below /proc is about processes: their names, their limits, how they are killed. */
+/* Files below /proc are about processes: their names, their limits, how they are killed. */
 static int looked_at(int fd, int flags) {
     struct statfs about;
     int error = errno;
@@ -145,7 +145,7 @@ static ZEND_NAMED_FUNCTION(releases_semaphore) {
     acquired -= kept && Z_TYPE_P(return_value) == IS_TRUE;
 }
 
-/* What changes signals is put back by many system calls; the engine is told, so that requests without it are fast. */
+/* Restoring signals takes many system calls, so the engine does so only if a call has changed one. */
 static ZEND_NAMED_FUNCTION(touches_signals) {
     snapshot_signals_touched();
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);

@@ -1,7 +1,7 @@
 /* Conversations with MySQL and MariaDB, read along: the commands, where each answer ends, and the flags that come with
  * it. Source: the protocol as MariaDB's documentation describes it ("Client/Server Protocol", mariadb.com/kb).
  *
- * What a request has changed is undone with COM_RESET_CONNECTION; then the statements with which the boot set up the
+ * Changes of a request are undone with COM_RESET_CONNECTION; then the statements with which the boot set up the
  * session are run again, and all of its settings are compared with those at the snapshot. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
@@ -424,7 +424,7 @@ static bool query(tap *t, const char *sql) {
     return command(t, COM_QUERY, sql, strlen(sql));
 }
 
-/* A sum over who is logged in and all settings of the session. Left out is what goes on by itself. */
+/* A sum over who is logged in and all settings of the session. Counters of the server are left out. */
 static bool sum_settings(tap *t) {
     t->session.sum = 0;
     return query(t, "SELECT CURRENT_USER(), CURRENT_ROLE()") &&

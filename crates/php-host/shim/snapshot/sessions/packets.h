@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define PACKET_HEAD 5
-/* How much of a packet's content is kept until its end. */
+/* Maximum part of a packet's content that is kept until its end. */
 #define PACKET_START 128
 
 struct tap;
@@ -24,7 +24,7 @@ typedef struct packet_stream {
     unsigned char start[PACKET_START];
 } packet_stream;
 
-/* What a protocol makes of them; `sent`: by the client. */
+/* The protocol's handler; `sent`: by the client. */
 typedef struct packet_protocol {
     uint8_t head_size;
     /* The head is complete: sets `left`. True when nothing follows. */

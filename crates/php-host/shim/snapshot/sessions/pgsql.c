@@ -2,7 +2,7 @@
  * that the server reports, and names of prepared statements. Source: PostgreSQL's documentation, "Frontend/Backend
  * Protocol", version 3.
  *
- * What a request has changed is undone with DISCARD ALL; then the statements with which the boot set up the session
+ * Changes of a request are undone with DISCARD ALL; then the statements with which the boot set up the session
  * are run again, and all of its settings are compared with those at the snapshot. */
 #include "snapshot/php/pool_notes.h"
 #include "snapshot/sessions/packets.h"

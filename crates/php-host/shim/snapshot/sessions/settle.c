@@ -1,6 +1,6 @@
-/* What the boot has opened and others know of: whether a snapshot can be taken with it, and bringing it back after each
- * request to what it was at the snapshot. Done before the server hears that the request is over: a worker that cannot
- * take another one says so with that. */
+/* Resources of the boot that other processes know of: whether a snapshot can be taken with it, and bringing it back
+ * after each request to what it was at the snapshot. Done before the server hears that the request is over: a worker
+ * that cannot take another one says so with that. */
 #include "snapshot/sessions/settle.h"
 
 #include "shim.h"

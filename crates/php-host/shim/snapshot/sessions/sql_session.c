@@ -1,5 +1,5 @@
-/* What SQL did to the session of a connection of the boot. Statements of the boot that set something are kept, so that
- * a session can be reset and given its settings again. */
+/* Changes by SQL of the session of a connection of the boot. Statements of the boot that set something are kept, so
+ * that a session can be reset and given its settings again. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/sessions/tap.h"
 #include "sql/session_sql.h"
@@ -41,7 +41,7 @@ void tap_session_end(tap *t) {
         return;
     }
     if (snapshot_taken()) {
-        /* What lies in temporary tables of the boot is changed by any statement that writes. */
+        /* Any statement that writes may change temporary tables of the boot. */
         if (change == SESSION_SAME && session->holds_data && !session->reader.reads) {
             change = SESSION_TEMPORARY;
         }
@@ -79,7 +79,7 @@ bool tap_session_repeat(tap *t, bool (*say)(tap *t, const char *sql)) {
     return true;
 }
 
-/* FNV-1a: nobody is to be deceived, and what differs by accident shows. */
+/* FNV-1a: finds accidental differences; no attacker is expected. */
 void tap_session_sum(tap *t, const void *data, size_t length) {
     const unsigned char *bytes = data;
     uint64_t sum = t->session.sum != 0 ? t->session.sum : 0xcbf29ce484222325u;

@@ -45,7 +45,7 @@ static sqlite3 *databases[MAX_DATABASES];
 static size_t n_databases;
 /* The request has used one: all of them share what SQLite keeps of a file. */
 static bool used;
-/* How deep the process is in SQLite: not 0 after a request that was cut off there. */
+/* Depth of calls into SQLite: not 0 after a request that was cut off there. */
 static int inside;
 
 static void forget(const sqlite3 *db) {

@@ -1,4 +1,4 @@
-/* Whether the files of databases that the boot has opened are still those databases.
+/* Checks that the files of databases that the boot has opened are still those databases.
  *
  * A connection of the snapshot knows its file by a descriptor, and what it has read of it by two counters in the file's
  * header: one of the transactions, one of the changes of the schema. Both go on by one each, which is enough for
@@ -74,7 +74,7 @@ bool shim_sqlite_files_note(const char *path) {
     }
     struct stat about;
     if (stat(path, &about) != 0) {
-        /* Whoever removes a file that is open wants it for itself. */
+        /* A process that removes an open file wants it for itself. */
         return true;
     }
     watched_file *file = &files[n_files];

@@ -2,8 +2,8 @@
  * through a few functions of libc, which are replaced in their import tables (process/import_hooks.c): so it does not
  * matter which extension or which PHP code speaks a protocol, and nothing is sent or asked for that.
  *
- * A request that ends while an answer is outstanding, or that has changed a session in a way nobody can undo, costs the
- * worker: the next request must not get that connection. */
+ * A request that ends while an answer is outstanding, or that has changed a session in a way that cannot be undone,
+ * costs the worker: the next request must not get that connection. */
 #include "snapshot/sessions/tap.h"
 
 #include "shim.h"
@@ -29,14 +29,14 @@
 
 #define MAX_FD 1024
 
-/* How long a server may take for one exchange of ours, before the worker is replaced instead. */
+/* Time limit of a server for one exchange of ours, before the worker is replaced instead. */
 #define PATIENCE_MS 2000
 
 static tap *taps[MAX_FD];
 /* Those of the snapshot. */
 static tap *kept[SNAPSHOT_MAX_KEPT];
 static size_t n_kept;
-/* Counts what passes, so that it can be told what came last. */
+/* Counts what passes, to know which came last. */
 static uint64_t passes;
 
 static tap *tap_of(int fd) {
@@ -120,7 +120,7 @@ static ssize_t noted_parts(int fd, bool sent, const struct iovec *parts, size_t 
     return result;
 }
 
-/* --- in the place of libc's --- */
+/* --- instead of libc's --- */
 
 static ssize_t tap_recv(int fd, void *buffer, size_t size, int flags) {
     ssize_t n = recv(fd, buffer, size, flags);
@@ -378,7 +378,7 @@ static tap *tap_kept(int fd) {
     return t;
 }
 
-/* The kernel has received more on this connection than was read along: another library talks on it, with TLS of its own
+/* The kernel has received more on this connection than was read along: another library talks on it, with its own TLS
  * (mbedTLS, NSS) or a protocol whose session a request would leave to the next. The end that a peer has sent counts as
  * a byte. */
 static bool talks_unseen(const tap *t) {
@@ -392,7 +392,7 @@ static bool talks_unseen(const tap *t) {
 /* NULL, or why the snapshot cannot be taken with this connection. */
 static const char *boot_trouble(tap *t) {
     if (talks_unseen(t)) {
-        return "a library talks on it that is not read along, encrypted or in a protocol of its own; open it in each "
+        return "a library talks on it that is not read along, encrypted or in its own protocol; open it in each "
                "request instead";
     }
     if (!is_followed(t)) {
@@ -446,7 +446,7 @@ static bool pipes_await_answer(void) {
 }
 
 /* Of a protocol that is not known: what was asked last must have been answered. One that never answers is only written
- * to, if it keeps its messages apart; of others nobody knows. */
+ * to, if it keeps its messages apart; of others nothing is known. */
 static bool awaits_answer(const tap *t) {
     return t->pipe ? pipes_await_answer() : t->asked_last && !(t->datagrams && !t->answers);
 }

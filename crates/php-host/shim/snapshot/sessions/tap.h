@@ -36,7 +36,7 @@ typedef enum tap_protocol {
 #define TAP_PREPARED 32
 #define TAP_NAME 64
 
-/* What SQL did to a session. */
+/* Changes of a session by SQL. */
 typedef struct tap_session {
     session_sql reader;
     char text[TAP_TEXT];
