@@ -69,7 +69,7 @@ pub struct SiteSettings {
     pub pool: String,
     /// The application whose rules it has.
     pub app: AppChoice,
-    /// What boots that application once for many requests.
+    /// The recipe that boots that application once for many requests.
     pub booted: Option<Booted>,
     /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
     pub server_name: Option<String>,

@@ -2,7 +2,7 @@
 
 /**
  * A worker script for applications that have none: each request runs the script that classic mode would run, in one process.
- * What such an application declares or leaves is still there in the next request; `howdah doctor` finds out what comes of that.
+ * Declarations and state of such an application stay for the next request; `howdah doctor` finds out with which effect.
  */
 
 (static function (): void {

@@ -3,11 +3,11 @@
 declare(strict_types=1);
 
 /**
- * What `howdah doctor` asks a PHP process: at the beginning of each request it compares the state that it finds with the state
+ * Questions of `howdah doctor` to a PHP process: at the beginning of each request it compares the state that it finds with the state
  * that the request before began with, and writes the differences into a file. So a difference is what that request left.
  *
  * It runs by `auto_prepend_file`, only in servers that the doctor has started. The application is not changed: its worker script
- * finds `frankenphp_handle_request()` as ever; prepend.php defines it in the place of the server's own, and leads here.
+ * finds `frankenphp_handle_request()`; prepend.php defines it instead of the server's own, and leads here.
  */
 
 namespace Howdah\Doctor;
@@ -100,7 +100,7 @@ final class Probe
         $changes = [];
         foreach ($now as $path => $value) {
             $was = $before[$path] ?? self::$defaults[$path] ?? null;
-            // What a function began with is not to be had any more; most begin with nothing.
+            // A function's initial values are not available any more; most have none.
             $is_new_function = $was === null && str_starts_with($path, "function\n") && isset(self::EMPTY[$value]);
             if ($was !== $value && !$is_new_function) {
                 $changes[] = self::change((string) $path, $was, $value);
@@ -118,7 +118,7 @@ final class Probe
     {
         [$kind, $name] = explode("\n", $path, 2);
         $change = ['kind' => $kind, 'name' => $name, 'before' => $was, 'after' => $is];
-        // What is in an array is told as the property that has the array.
+        // Contents of an array are reported as the property that has the array.
         for ($up = $path; $up !== ''; $up = substr($up, 0, (int) strrpos($up, '['))) {
             if (isset(self::$owners[$up])) {
                 $change['owner'] = self::$owners[$up];
@@ -444,7 +444,7 @@ final class Probe
             $put('signal', 'pcntl_async_signals()', pcntl_async_signals());
             $put('process', 'priority', @pcntl_getpriority());
             $blocked = [];
-            // Changes nothing, as nobody can block this signal; from PHP 8.4 on there has to be one.
+            // Changes nothing, as this signal cannot be blocked; from PHP 8.4 on there has to be one.
             pcntl_sigprocmask(SIG_UNBLOCK, [SIGKILL], $blocked);
             $put('signal', 'blocked signals', implode(' ', $blocked));
         }

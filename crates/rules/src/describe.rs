@@ -3,13 +3,13 @@
 use crate::rule::{Action, Rule, Share, Try};
 
 impl Rule {
-    /// What it does, in words, one text for each action.
+    /// Its actions in words, a text for each.
     #[must_use]
     pub fn describe_actions(&self) -> Vec<String> {
         self.actions.iter().map(Action::describe).filter(|text| !text.is_empty()).collect()
     }
 
-    /// Whether an action names what the path's pattern stands for.
+    /// True if an action uses a capture of the path's pattern.
     pub(crate) fn wants_captures(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Rewrite(template, _) | Action::Redirect(template, _, _) => template.wants_captures(),

@@ -151,7 +151,7 @@ pub struct Share {
     pub weight: u32,
 }
 
-/// How long requests may take; `None` where nothing is said, zero for no limit.
+/// Time limit of requests; `None` if the rule has none, zero for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     /// In PHP.

@@ -60,11 +60,11 @@ pub struct Site {
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pub(crate) pool: usize,
-    /// What goes ahead of that pool for one script.
+    /// The recipe's pool that goes ahead of that pool for one script.
     pub(crate) ahead: Option<Ahead>,
     /// Paths that the server answers itself about pools of this site, with the pool's position.
     pool_pages: Vec<(String, usize)>,
-    /// What `.htaccess` files below the root say, if they are followed.
+    /// Directives of `.htaccess` files below the root, if they are followed.
     pub htaccess: Option<Htaccess>,
     /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
     pub environment: BTreeMap<OsString, OsString>,

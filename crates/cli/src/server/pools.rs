@@ -290,7 +290,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     })
 }
 
-/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
+/// Number of workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
 fn started_workers(pool: &PoolSettings) -> usize {
     let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
     let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);

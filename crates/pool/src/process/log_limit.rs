@@ -21,7 +21,7 @@ pub(crate) struct LogLimit {
     reported: Instant,
 }
 
-/// What to do with a line.
+/// The decision about a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// It is to be logged.

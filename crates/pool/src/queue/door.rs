@@ -1,6 +1,6 @@
 //! Where requests wait before a full queue, in the order in which they came.
 //!
-//! What waits here has not been accepted: its connection is not read, and a body that it wants to send stays with the
+//! Requests that wait here have not been accepted: its connection is not read, and a body that it wants to send stays with the
 //! client. A freed place in the queue admits as many as there are places. A turn is no promise: a request that finds
 //! the queue full again goes back to the end of the line, as old as before.
 

@@ -259,7 +259,8 @@ void async_audit_turn_end(const coroutine *self) {
         zend_string *place = self->state == COROUTINE_ENDED ? NULL : async_place_of(self);
         const char *until = place != NULL ? ZSTR_VAL(place) : "the coroutine's end";
         if (is_new(what, until)) {
-            shim_log(LOG_NOTICE, "audit: the process %s for %llu ms, in which no other coroutine ran, between %s and %s", what,
+            shim_log(LOG_NOTICE,
+                     "audit: the process %s for %llu ms, in which no other coroutine ran, between %s and %s", what,
                      (unsigned long long)((what[0] == 's' ? still : computed) / 1000000), ZSTR_VAL(turn_began), until);
         }
         if (place != NULL) {
