@@ -141,7 +141,7 @@ pub const REQUIREMENTS: [Requirement; 4] = [
 ];
 
 impl Requirement {
-    /// Whether everything is there.
+    /// True if everything is there.
     pub fn is_met(&self) -> bool {
         self.files.iter().all(|file| Path::new(file).is_file())
     }

@@ -178,7 +178,7 @@ pub struct Verdict {
     pub text: String,
     /// The ratio or value; absent when one of the two was not measured.
     pub reached: Option<f64>,
-    /// Whether that is enough.
+    /// True if that is enough.
     pub met: bool,
 }
 

@@ -57,7 +57,7 @@ pub struct Plan {
     pub seconds: f64,
     /// Seconds of load before it.
     pub warmup: f64,
-    /// Whether latency is measured at a constant rate.
+    /// True if latency is measured at a constant rate.
     pub latency: bool,
     /// Pairs of system and case that are left out.
     pub skipped: BTreeSet<(String, String)>,

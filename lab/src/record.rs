@@ -23,7 +23,7 @@ pub struct ResultSet {
     pub started: String,
     /// End, UTC, RFC 3339; absent while the measurement runs.
     pub finished: Option<String>,
-    /// Whether somebody stopped the run before its end.
+    /// True if the run was stopped before its end.
     pub interrupted: bool,
     /// The command line of the lab.
     pub command: Vec<String>,
@@ -161,7 +161,7 @@ pub struct CaseRecord {
     pub accept_encoding: String,
     /// Milliseconds that the script waits, when it waits on purpose.
     pub wait_ms: f64,
-    /// Whether PHP compiled with its JIT.
+    /// True if PHP compiled with its JIT.
     #[serde(default)]
     pub jit: bool,
     /// How clients come, where it is not plain HTTP/1.1 on connections that stay open.

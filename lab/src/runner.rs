@@ -56,9 +56,9 @@ pub struct Runner<'a> {
     pub rate_share: f64,
     /// The rate of the constant-rate run, where it is not such a share.
     pub fixed_rate: Option<f64>,
-    /// Whether what a load left behind is waited for.
+    /// True if what a load left behind is waited for.
     pub settles: bool,
-    /// Whether the generator's own limit is measured for each case.
+    /// True if the generator's own limit is measured for each case.
     pub floor: bool,
     /// Rounds of `work.php` in a millisecond, for mixed loads that compute.
     pub rounds_per_ms: f64,

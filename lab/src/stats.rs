@@ -90,7 +90,7 @@ impl Difference {
         Some(Self { ratio, chance: mann_whitney(first, second) })
     }
 
-    /// Whether chance is an unlikely explanation (below 5 %). Needs four values on either side to be possible at all.
+    /// True if chance is an unlikely explanation (below 5 %). Needs four values on either side to be possible at all.
     pub fn is_clear(&self) -> bool {
         self.chance < 0.05
     }

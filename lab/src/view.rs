@@ -117,7 +117,7 @@ impl Measured<'_> {
         self.samples.iter().chain(&self.latency).map(|sample| sample.errors.total()).sum()
     }
 
-    /// Whether the answer was compressed.
+    /// True if the answer was compressed.
     pub fn compressed(&self) -> bool {
         self.encoding() != "identity"
     }

@@ -256,7 +256,7 @@ fn everything_dies_with_a_lab_that_is_killed() {
     bench.assert_clean();
 }
 
-/// Whether the load generator is there; nothing is measured without it. `make test` installs it.
+/// True if the load generator is there; nothing is measured without it. `make test` installs it.
 fn has_generator() -> bool {
     howdah_lab::systems::program("wrk").is_some()
 }

@@ -31,7 +31,7 @@ pub struct Pebble {
     pub nonce_reject: u32,
     /// Seconds that certificates are valid; 0 for a long time.
     pub validity: u64,
-    /// Whether accounts need external binding: `kid-1` with `Pebble::EAB_KEY`.
+    /// True if accounts need external binding: `kid-1` with `Pebble::EAB_KEY`.
     pub external_account: bool,
 }
 

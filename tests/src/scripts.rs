@@ -19,7 +19,7 @@ pub fn filled(code: &str, name: &str, value: &impl std::fmt::Display) -> String 
 }
 
 /// The code of a PHP file in `php/` beside the Rust file, without its opening tag. `php!("waits/tcp.php", PORT = port)`
-/// puts the value in the place of `__PORT__`.
+/// puts the value instead of `__PORT__`.
 #[macro_export]
 macro_rules! php {
     ($path:literal $(,)?) => {

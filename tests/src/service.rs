@@ -26,7 +26,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Whether this is one of its lines.
+    /// True if this is one of its lines.
     #[must_use]
     pub fn says(&self, line: &str) -> bool {
         self.text.lines().any(|said| said == line)

@@ -329,7 +329,7 @@ impl Setup {
         self
     }
 
-    /// Starts `howdah dev` in the place of `howdah serve`; the reference ignores it.
+    /// Starts `howdah dev` instead of `howdah serve`; the reference ignores it.
     #[must_use]
     pub fn developing(mut self) -> Self {
         self.develops = true;

@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 /// A connection with TLS.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Whether scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`).
+/// True if scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`).
 pub(crate) fn is_asked_for() -> bool {
     std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0")
 }

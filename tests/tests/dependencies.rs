@@ -53,7 +53,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Whether the licences of an SPDX expression can all be had from the list.
+/// True if the licences of an SPDX expression can all be had from the list.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     // Older manifests write a slash for OR.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

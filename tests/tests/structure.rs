@@ -145,7 +145,7 @@ fn code(path: &str) -> String {
     read(path).lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a document that says `name` means this file: names leave out what is the same everywhere.
+/// True if a document that says `name` means this file: names leave out what is the same everywhere.
 fn is_meant(name: &str, path: &str) -> bool {
     let short = path.replace("/src/", "/").replace("crates/", "");
     let pattern = regex_lite::escape(name).replace(r"\*", "[^/]*");

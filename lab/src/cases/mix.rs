@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Whether the script computes, so that the machine's speed must be known.
+    /// True if the script computes, so that the machine's speed must be known.
     pub fn computes(&self) -> bool {
         matches!(self, Self::Compute { .. } | Self::LogNormal { .. } | Self::Pareto { .. })
     }
@@ -244,7 +244,7 @@ impl Mix {
         .collect()
     }
 
-    /// Whether a script computes, so that the machine's speed must be known.
+    /// True if a script computes, so that the machine's speed must be known.
     pub fn computes(&self) -> bool {
         self.clients.iter().flat_map(|clients| &clients.requests).any(|draw| draw.work.computes())
     }

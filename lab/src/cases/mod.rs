@@ -86,7 +86,7 @@ pub struct Case {
     pub accept_encoding: String,
     /// Milliseconds that the script waits on purpose.
     pub wait_ms: f64,
-    /// Whether PHP compiles with its JIT.
+    /// True if PHP compiles with its JIT.
     pub jit: bool,
     /// What else must run.
     pub needs: Vec<Need>,
@@ -97,7 +97,7 @@ pub struct Case {
     /// How the pool differs from so many workers all the time.
     pub pool: Pool,
     pub setup: Setup,
-    /// Whether the system is measured from its start on, without load before.
+    /// True if the system is measured from its start on, without load before.
     pub cold: bool,
 }
 
@@ -175,7 +175,7 @@ impl Case {
         self
     }
 
-    /// Whether the requests are handed on to another server.
+    /// True if the requests are handed on to another server.
     pub fn is_proxied(&self) -> bool {
         self.needs.contains(&Need::Upstream)
     }

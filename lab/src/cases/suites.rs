@@ -17,7 +17,7 @@ pub struct Suite {
     pub seconds: f64,
     /// Seconds of load before each measured run.
     pub warmup: f64,
-    /// Whether the constant-rate measurement is made.
+    /// True if the constant-rate measurement is made.
     pub latency: bool,
 }
 

@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    /// Whether the constant-rate generator can come so.
+    /// True if the constant-rate generator can come so.
     pub fn has_constant_rate(self) -> bool {
         matches!(self, Self::Plain | Self::Tls(Protocol::Http1, Connections::Kept))
     }

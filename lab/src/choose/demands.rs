@@ -30,7 +30,7 @@ pub fn of(system: &str) -> &'static str {
     }
 }
 
-/// Whether the code stays as it is.
+/// True if the code stays as it is.
 pub fn nothing(system: &str) -> bool {
     of(system).starts_with("nothing of the code") || system.starts_with("frankenphp-classic")
 }

@@ -20,7 +20,7 @@ pub struct Head {
     pub headers: Vec<(String, String)>,
     /// Size on the wire, with headers and chunk marks.
     pub wire_bytes: u64,
-    /// Whether the server ends the connection after this reply.
+    /// True if the server ends the connection after this reply.
     pub closes: bool,
 }
 

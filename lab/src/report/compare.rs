@@ -18,7 +18,7 @@ pub struct Change {
     pub server_us: (f64, f64),
     /// Memory, before and after.
     pub pss: (f64, f64),
-    /// Whether the change of throughput is more than chance.
+    /// True if the change of throughput is more than chance.
     pub clear: bool,
 }
 

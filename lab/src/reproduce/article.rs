@@ -47,7 +47,7 @@ pub struct Article {
     pub conclusions: Vec<Conclusion>,
     /// What the tiny form measures.
     pub tiny: Tiny,
-    /// Whether ways of counting latency are shown with it.
+    /// True if ways of counting latency are shown with it.
     #[serde(default)]
     pub counting: bool,
     /// How heavy the lab's own application has to be, where the article's is not at hand.
@@ -216,12 +216,12 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// Whether a ratio is what it says.
+    /// True if a ratio is what it says.
     pub fn fits(&self, ratio: f64) -> bool {
         self.at_least.is_none_or(|least| ratio >= least) && self.at_most.is_none_or(|most| ratio <= most)
     }
 
-    /// Whether anything between two ratios is.
+    /// True if the range between two ratios holds.
     pub fn can_fit(&self, low: f64, high: f64) -> bool {
         self.at_least.is_none_or(|least| high >= least) && self.at_most.is_none_or(|most| low <= most)
     }

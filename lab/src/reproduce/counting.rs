@@ -75,7 +75,7 @@ impl Counting {
     }
 }
 
-/// A generator at a fixed rate, in the place of one in a closed loop.
+/// A generator at a fixed rate, instead of one in a closed loop.
 pub struct AtRate<'a> {
     pub inner: &'a dyn Load,
     pub rate: f64,

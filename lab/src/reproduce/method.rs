@@ -141,7 +141,7 @@ pub fn systems(article: &Article, form: Form) -> Result<Vec<(Box<dyn System>, Sy
 
 /// What is measured with the article's generator.
 ///
-/// `app` is a directory of the user's and a path of it, in the place of the article's own cases.
+/// `app` is a directory of the user's and a path of it, instead of the article's own cases.
 pub fn plan(article: &Article, form: Form, app: Option<(&Path, &str)>) -> Result<Plan> {
     let lengths = form.lengths(article);
     Ok(Plan {

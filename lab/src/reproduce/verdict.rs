@@ -44,7 +44,7 @@ pub struct Judged {
     pub here: Vec<Ratio>,
     /// Why there is none, where it cannot be told.
     pub reason: Option<String>,
-    /// The same with Howdah in the place of the article's challenger.
+    /// The same with Howdah instead of the article's challenger.
     pub counterpart: Option<Counterpart>,
 }
 

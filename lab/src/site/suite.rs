@@ -163,7 +163,7 @@ fn figures(document: &Document, case: &Case) -> Table {
     Table { head: head.map(str::to_owned).to_vec(), rows: rows.collect() }
 }
 
-/// Words in the place of a figure, and nothing in those beside it.
+/// Words instead of a figure, and nothing in those beside it.
 fn without(cells: &mut Vec<Cell>, reason: &str, columns: usize) {
     cells.push(Cell { text: reason.to_owned(), class: "words absent", ..Cell::default() });
     while cells.len() < columns {

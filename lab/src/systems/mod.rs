@@ -45,7 +45,7 @@ pub struct Site {
     pub app: App,
     /// Document root.
     pub root: PathBuf,
-    /// Whether `index.php` answers what no file matches.
+    /// True if `index.php` answers what no file matches.
     pub front_controller: bool,
     /// Script that boots once and then answers requests, where the application has one.
     pub worker_script: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct Site {
     /// What else the pool of workers must be like.
     pub pool: Pool,
     pub setup: Setup,
-    /// Whether PHP compiles with its JIT.
+    /// True if PHP compiles with its JIT.
     pub jit: bool,
     /// Connections that will come at the same time.
     pub connections: u32,
@@ -227,17 +227,17 @@ pub trait System {
         None
     }
 
-    /// Whether its adapter sets up TLS with this protocol.
+    /// True if its adapter sets up TLS with this protocol.
     fn speaks(&self, _over_tls: Protocol) -> bool {
         false
     }
 
-    /// Whether its adapter can hand requests on to another server.
+    /// True if its adapter can hand requests on to another server.
     fn proxies(&self) -> bool {
         false
     }
 
-    /// Whether its adapter heeds the site's wishes for the pool beside the number of workers.
+    /// True if its adapter heeds the site's wishes for the pool beside the number of workers.
     fn shapes_pool(&self) -> bool {
         false
     }

@@ -93,7 +93,7 @@ fn tls(certificate: &Certificate) -> String {
     )
 }
 
-/// Whether this nginx speaks a protocol over TLS in the way that the lab sets it up.
+/// True if this nginx speaks a protocol over TLS in the way that the lab sets it up.
 pub fn speaks(protocol: Protocol) -> bool {
     let has = |module: &str| {
         let output = program("nginx").and_then(|nginx| Command::new(nginx).arg("-V").output().ok());

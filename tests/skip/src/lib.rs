@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::io::Write;
 
-/// Ends a test, or a scenario's body, for want of what the first argument names; the second one says more.
+/// Ends a test, or a scenario's body, for lack of what the first argument names; the second one says more.
 #[macro_export]
 macro_rules! skip {
     ($lack:expr, $($why:tt)+) => {{

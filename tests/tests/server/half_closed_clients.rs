@@ -4,7 +4,7 @@
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
 
-/// Whether as many requests come to wait.
+/// True if as many requests come to wait.
 fn holds(site: &Site, requests: u64) -> bool {
     eventually(PATIENCE, || {
         let output = site.howdah().command(&["status", "--json"]);

@@ -138,7 +138,7 @@ scenario!(
     },
 );
 
-/// A server in the place of one that has ended, with its settings. It ends with this.
+/// A server instead of one that has ended, with its settings. It ends with this.
 struct Next(std::process::Child);
 
 impl Next {

@@ -38,7 +38,7 @@ fn template(site: &Site) -> Option<u32> {
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }
-    // There is none for as long as another one boots in the place of one that was killed, and none before a worker is needed
+    // There is none for as long as another one boots instead of one that was killed, and none before a worker is needed
     // if all serve that were forked from it: then workers are killed first.
     let mut found = None;
     let _ = eventually(Duration::from_secs(2), || {

@@ -39,7 +39,7 @@ fn first(text: &str) -> String {
     body.unwrap_or_default().split_whitespace().collect()
 }
 
-/// Whether a client that sends this name gets the certificate in this file of the site's directory.
+/// True if a client that sends this name gets the certificate in this file of the site's directory.
 fn gets(site: &Site, name: &str, file: &str) -> bool {
     let arguments: &[&str] = if name.is_empty() { &["-noservername"] } else { &["-servername", name] };
     let file = fs::read_to_string(site.place().top.join(file)).unwrap();

@@ -344,7 +344,7 @@ scenario!(
     },
 );
 
-/// Whether the program and the directories that it lies in are root's alone.
+/// True if the program and the directories that it lies in are root's alone.
 fn only_root_can_replace(program: &Path) -> bool {
     program.canonicalize().unwrap().ancestors().chain(program.ancestors()).all(|path| {
         let found = std::fs::metadata(path).unwrap();

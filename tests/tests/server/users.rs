@@ -60,7 +60,7 @@ fn group(name: &str) -> u64 {
     said("getent", &["group", name]).split(':').nth(2).unwrap().parse().unwrap()
 }
 
-/// Whether the tests run as somebody who can become several users.
+/// True if the tests run as a user that can become several users.
 fn can_be_others() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -15,7 +15,7 @@ pub struct Pending {
     pub request: usize,
     /// When it was due; latency counts from here.
     pub due: Instant,
-    /// Whether that was in the measured time.
+    /// True if that was in the measured time.
     pub counted: bool,
 }
 
@@ -93,7 +93,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether an event that carries this is about the present socket.
+    /// True if an event that carries this is about the present socket.
     pub fn is_life(&self, data: u64) -> bool {
         self.socket.is_some() && data >> 32 == u64::from(self.life)
     }

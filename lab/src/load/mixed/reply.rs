@@ -12,7 +12,7 @@ pub struct Reply<'a> {
     pub status: u16,
     /// The body without chunk marks.
     pub body: Cow<'a, [u8]>,
-    /// Whether the connection ends after it.
+    /// True if the connection ends after it.
     pub closes: bool,
     /// Bytes of it.
     pub length: usize,

@@ -31,7 +31,7 @@ pub struct Group {
     /// Which of them comes next, in a cycle.
     pub order: Vec<u32>,
     pub connections: u32,
-    /// Whether they are used again.
+    /// True if they are used again.
     pub keep_alive: bool,
     /// Where they come from.
     pub from: Source,

@@ -33,7 +33,7 @@ struct Answer {
     status: u16,
     /// On the wire of HTTP/1.1, or about as much as that would be.
     bytes: u64,
-    /// Whether the connection ends with it.
+    /// True if the connection ends with it.
     closes: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Whether its package is there; each has its name.
+    /// True if its package is there; each has its name.
     pub(crate) fn is_packaged(&self) -> bool {
         Path::new("/usr/share/doc").join(self.name).exists()
     }

@@ -106,7 +106,7 @@ impl<'a> Both<'a> {
         self.last = page;
     }
 
-    /// Whether both pages hold this; if not, that is a difference.
+    /// True if both pages hold this; if not, that is a difference.
     pub(crate) fn shows(&mut self, text: &str) -> bool {
         let before = self.differences.len();
         for (response, who) in self.last.iter().zip(["Howdah", "Apache"]) {
