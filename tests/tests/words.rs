@@ -24,9 +24,9 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/transport", 1),
     ("docs/guide", 2),
     ("docs/reference", 4),
-    ("lab", 384),
+    ("lab", 345),
     ("php", 61),
-    ("tests", 526),
+    ("tests", 509),
 ];
 
 /// Comments that begin with one of these, and are not questions, have no main clause.
