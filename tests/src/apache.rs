@@ -88,7 +88,7 @@ impl Apache {
         Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
     }
 
-    /// What it has logged of an `.htaccess` file that it cannot follow.
+    /// Its log about an `.htaccess` file that it cannot follow.
     #[must_use]
     pub fn complaints(&self) -> String {
         let text = fs::read_to_string(self.directory.path().join("error.log")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Many requests in flight at once, each with a marker of its own, in one async worker: the shape of the async scenarios.
+//! Many requests in flight at once, each with its own marker, in one async worker: the shape of the async scenarios.
 //!
 //! Scripts carry their marker as `$_GET['m']` (`mark7end`) and meet in `meet('name')`, which returns only when all of
 //! them have arrived: a server that ran one after another would never get there. So what is asserted is the structure
@@ -8,7 +8,7 @@ use crate::scripts::filled;
 use crate::{Mode, Request, Response, Setup, Site, php};
 use std::collections::BTreeSet;
 
-/// How many requests meet unless a scenario says otherwise.
+/// Number of requests that meet unless a scenario says otherwise.
 pub const CROWD: usize = 12;
 
 /// The scripts' side. The counters are statics, which all requests of a worker share.

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a read may take before the test fails; far above what any scenario needs, for some ask for seconds of work on
+/// Time limit of a read, after which the test fails; far above what any scenario needs, for some ask for seconds of work on
 /// two dozen connections, of a machine that may have little time for it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -35,7 +35,7 @@ enum Stream {
     Translated(Translated),
 }
 
-/// How the body that is being read ends.
+/// End of the body that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Length(u64),
@@ -66,7 +66,7 @@ impl Conn {
     pub fn try_open_for(target: &Target, protocol: &str) -> io::Result<Self> {
         let stream = match target {
             Target::Tcp(address) => Stream::Tcp(connect(address)?),
-            // Whoever names a protocol writes its bytes.
+            // A scenario that names a protocol writes its bytes.
             Target::Tls(address) | Target::Version(address, _) => {
                 Stream::Tls(Box::new(tls::begin(connect(address)?, protocol.as_bytes())?))
             }

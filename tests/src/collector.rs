@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// What it does with exports.
+/// Its treatment of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Manner {
     #[default]
@@ -77,7 +77,7 @@ impl Collector {
         collector
     }
 
-    /// A port where nobody listens yet.
+    /// A port without a listener yet.
     #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), end: None, thread: None }

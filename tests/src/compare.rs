@@ -60,7 +60,7 @@ fn show(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
 
-/// What the script answered, with the parts that must differ replaced by words.
+/// The script's response, with the parts that must differ replaced by words.
 fn dump(site: &Site, bytes: &[u8], whole: bool) -> Map<String, Value> {
     let port = site.port().to_string();
     let text = String::from_utf8_lossy(bytes).replace("@PORT@", &port).into_bytes();

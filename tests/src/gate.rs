@@ -44,7 +44,7 @@ impl Gate {
         OpenOptions::new().write(true).custom_flags(nonblocking).open(&self.path).ok()
     }
 
-    /// True if a script waits here now. It stays held only if nobody calls this for the same script again.
+    /// True if a script waits here now. It stays held only if this is not called for the same script again.
     #[must_use]
     pub fn script_is_here(&self) -> Option<Held> {
         self.try_open().map(|pipe| Held { pipe })
@@ -77,7 +77,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The script may have been killed meanwhile; then there is nobody to tell.
+        // The script may have been killed meanwhile; then there is none to release.
         let _ = self.pipe.write_all(b"go\n");
     }
 }

@@ -105,7 +105,7 @@ pub fn get_all_with_hints(
     answers.into_values().collect()
 }
 
-/// Gets one path on a connection of its own. `moved` is called with each part of the body that comes. Returns the body, and
+/// Gets one path on a separate connection. `moved` is called with each part of the body that comes. Returns the body, and
 /// the code of the reset if the answer was broken off.
 pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -> (Vec<u8>, Option<u32>) {
     let mut conn = Conn::open_for(target, "h2");

@@ -1,4 +1,4 @@
-//! A real `howdah serve` with a directory of its own, and the judgement at its end: a test passes only if the server leaves
+//! A real `howdah serve` with its own directory, and the judgement at its end: a test passes only if the server leaves
 //! nothing behind and has logged no error that the test did not declare.
 
 use crate::client::{Conn, Target};
@@ -107,7 +107,7 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     lines.join("\n")
 }
 
-/// Copies a program that is to be started. Another process does it: a test beside this one may start a process at any moment,
+/// Copies a program that is to be started. Another process does it: another test may start a process at any moment,
 /// which has a copy of each open descriptor for a while, and no program runs that is open for writing (ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg(from).arg(to).status();
@@ -187,7 +187,7 @@ impl Howdah {
             option("-d", format!("{key}={}", place.fill_in(value)));
         }
         if rustix::process::geteuid().is_root() && setup.user.is_none() {
-            // Scenarios that say nothing about users run as whoever runs them, as the reference does.
+            // Scenarios that say nothing about users run as the user of the tests, as the reference does.
             arguments.push("--allow-root".into());
         }
         arguments.extend(setup.args.iter().map(OsString::from));
@@ -252,10 +252,10 @@ impl Howdah {
         self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
     }
 
-    /// Who hears how the server is (`Setup::notified`).
+    /// The service manager of the server (`Setup::notified`).
     #[must_use]
     pub fn manager(&self) -> &Manager {
-        self.manager.as_ref().unwrap_or_else(|| panic!("nobody hears how the server is"))
+        self.manager.as_ref().unwrap_or_else(|| panic!("the setup has no service manager"))
     }
 
     /// Follows the server to the process that an upgrade has put in its place, once the one before has ended.
@@ -377,7 +377,7 @@ impl Howdah {
             let on_demand = pool["manager"] == "ondemand" && !pool["php_version"].is_null();
             on_demand || !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
         };
-        // The server and the default pool's zygote are counted by nobody else.
+        // The server and the default pool's zygote are not counted elsewhere.
         self.processes().len() >= workers + 2
             && known.len() + pools.len() > workers
             && pools.iter().all(started)
@@ -428,7 +428,7 @@ impl Howdah {
         let killed = self.child.try_wait().ok().flatten().is_some_and(|status| status.signal().is_some());
         let left = judge_files(place, !killed);
         match self.passes_sockets {
-            // Whose socket it is keeps its file.
+            // The owner of a socket keeps its file.
             true if left.iter().all(|file| file.ends_with("http.sock")) => {}
             _ => complaints.extend(left),
         }
@@ -486,7 +486,7 @@ fn is_alarming(line: &str) -> bool {
     texts.iter().any(|text| line.contains(text)) || line.starts_with("ERROR")
 }
 
-/// What may not be left once the server has ended: sockets, and anything in its temporary directory.
+/// Files that may not be left once the server has ended: sockets, and anything in its temporary directory.
 fn judge_files(place: &Place, sockets_too: bool) -> Vec<String> {
     let list = |path: &Path| fs::read_dir(path).map(|d| d.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let sockets = list(&place.run).into_iter().filter(|e| sockets_too && e.file_type().is_ok_and(|t| t.is_socket()));

@@ -1,4 +1,4 @@
-//! Harness of Howdah's black-box tests: starts a real server with a directory of its own, talks to it byte by byte, ends
+//! Harness of Howdah's black-box tests: starts a real server with its own directory, talks to it byte by byte, ends
 //! it and judges what it leaves behind. The scenarios are in `tests/`, each one function named after a behaviour.
 //!
 //! Every scenario runs on Howdah in each mode it fits and on nginx with PHP-FPM, which validates its expectations.

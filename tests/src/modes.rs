@@ -18,7 +18,7 @@ pub enum Mode {
     Async,
 }
 
-/// What a scenario runs on.
+/// The server that a scenario runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// Howdah in this mode.
@@ -33,7 +33,7 @@ impl From<Mode> for Backend {
     }
 }
 
-/// How a scenario's scripts (`Setup::php`) get their requests.
+/// The loop that gives requests to a scenario's scripts (`Setup::php`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scripts {
     /// They are written for classic mode. Other modes run them too: snapshot mode behind a boot file of the harness, worker

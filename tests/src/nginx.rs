@@ -1,4 +1,4 @@
-//! nginx as a server of its own, on the other side of whatever a test is about.
+//! nginx as a separate server, on the other side of whatever a test is about.
 
 use crate::process::{PATIENCE, eventually, signal, wait_for_exit};
 use crate::site::Port;

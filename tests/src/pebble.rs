@@ -24,7 +24,7 @@ pub fn programs() -> Result<PathBuf, String> {
     }
 }
 
-/// What is different from Pebble's defaults.
+/// Settings that differ from Pebble's defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Pebble {
     /// Percent of nonces that are refused.
@@ -61,7 +61,7 @@ impl Pebble {
         let programs = programs().unwrap_or_else(|why| panic!("{why}"));
         let directory = tempfile::Builder::new().prefix("howdah-pebble-").tempdir();
         let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
-        // For its own server; nobody else vouches for it.
+        // For its own server; no other authority vouches for it.
         let own = certificate(directory.path(), "own", &["localhost"]);
         let (dns_port, dns_management) = (Port::hold(), Port::hold());
         let mut dns = command(&programs.join("pebble-challtestsrv"), directory.path());
@@ -94,7 +94,7 @@ impl Authority {
         format!("https://localhost:{}/dir", self.listen.number)
     }
 
-    /// What vouches for its own server.
+    /// The authority of its own server.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.own.cert.clone()
@@ -150,19 +150,19 @@ impl Authority {
         assert!(eventually(PATIENCE, answers), "Pebble does not start:\n{}", self.log());
     }
 
-    /// What it has logged.
+    /// Its log.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("pebble.log")).unwrap_or_default()
     }
 
-    /// How many certificates it has issued.
+    /// Number of certificates that it has issued.
     #[must_use]
     pub fn issued(&self) -> usize {
         self.log().matches("Issued certificate serial").count()
     }
 
-    /// The certificate that it signs with, which nobody believes.
+    /// The certificate that it signs with, which no client trusts.
     #[must_use]
     pub fn root(&self) -> String {
         let url = format!("https://localhost:{}/roots/0", self.management.number);
@@ -198,13 +198,13 @@ fn command(program: &Path, directory: &Path) -> Command {
     command
 }
 
-/// What is found there; `None` unless the status is 2xx.
+/// The body found there; `None` unless the status is 2xx.
 pub fn curl(arguments: &[&str]) -> Option<String> {
     let output = Command::new("curl").args(["-sSf", "--max-time", "20"]).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What `howdah status --json` says of a name.
+/// A name's entry in `howdah status --json`.
 #[must_use]
 pub fn certificate_of(status: &Value, name: &str) -> Value {
     let all = status["certificates"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a server of the tests has to itself: directories and a port.
+//! Directories and a port for one server of the tests.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -35,8 +35,8 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port that nobody has bound. Numbers do not come twice in a process, so nobody meets what was meant for a server
-    /// that has ended, and they are below those that the system hands out by itself.
+    /// A port that is not bound. Numbers do not come twice in a process, so no test meets what was meant for a server
+    /// that has ended, and they are below those that the system hands out.
     #[must_use]
     pub fn hold() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -51,7 +51,7 @@ impl Port {
     }
 }
 
-/// Where a test program begins to look, above 20000: the test runner gives each test some numbers of its own.
+/// Where a test program begins to look, above 20000: the test runner gives each test its own numbers.
 fn first_port() -> u16 {
     let given = std::env::var("HOWDAH_TEST_PORTS").ok().and_then(|port| port.parse::<u16>().ok());
     given.map_or_else(
@@ -88,7 +88,7 @@ mod tests {
     fn a_held_port_is_for_the_servers_own_listener_only() {
         let port = Port::hold();
         assert!(super::bind_alone(port.number).is_err(), "another harness gets it too");
-        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_err(), "nobody listens");
+        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_err(), "no listener");
         let server = TcpListener::bind(("127.0.0.1", port.number)).unwrap_or_else(|e| panic!("its server: {e}"));
         assert!(TcpStream::connect(("127.0.0.1", port.number)).is_ok());
         drop(server);

@@ -6,8 +6,8 @@ use std::fs;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen: so long that only what never comes is missed, however little of the
-/// processor the machine has for it, and whoever is stopped for seconds meanwhile.
+/// Time that a test waits for what must happen: so long that only what never comes is missed, however little of the
+/// processor the machine has for it, and however long a process is stopped meanwhile.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A process that cannot be confused with a later one of the same number.
@@ -60,7 +60,7 @@ pub fn tree(root: u32) -> BTreeSet<Identity> {
     }
 }
 
-/// Who has this number now.
+/// The process that has this number now.
 #[must_use]
 pub fn identity(pid: u32) -> Option<Identity> {
     stat(pid).map(|stat| stat.identity)
@@ -72,7 +72,7 @@ pub fn children(parent: u32) -> Vec<u32> {
     all().iter().filter(|p| p.parent == parent && p.state != 'Z').map(|p| p.identity.pid).collect()
 }
 
-/// Descendants that nobody has reaped. Not the root itself, which is its starter's to reap.
+/// Descendants that were not reaped. Not the root itself, which is its starter's to reap.
 #[must_use]
 pub fn zombies(root: u32) -> Vec<u32> {
     let members: BTreeSet<u32> = tree(root).iter().map(|i| i.pid).filter(|pid| *pid != root).collect();
@@ -114,7 +114,7 @@ pub fn wait_until_asleep(pid: u32) {
     assert!(asleep, "process {pid} does not come to rest");
 }
 
-/// What a process holds open, by kind. Names that differ only in a number count as one kind.
+/// Open descriptors of a process, by kind. Names that differ only in a number count as one kind.
 #[must_use]
 pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
@@ -132,7 +132,7 @@ pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {
 /// Sends a signal to a process started by this harness.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).unwrap_or_else(|| panic!("bad pid {pid}"));
-    // The process may have ended by itself; then there is nobody to signal.
+    // The process may have ended already; then there is none to signal.
     let _ = kill_process(pid, signal);
 }
 

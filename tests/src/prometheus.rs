@@ -62,7 +62,7 @@ impl Prometheus {
         format!("http://127.0.0.1:{}{path}", self.port.number)
     }
 
-    /// What it says of itself and its targets, for whoever looks why a test failed.
+    /// Its log and its targets, for the message of a test that failed.
     #[must_use]
     pub fn log(&self) -> String {
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A failure's own words at once, beside its test's name: the test runner keeps what a test prints until all have ended,
-//! and whoever reads the middle of a long run would see no more than `FAILED`.
+//! A failure's own words at once, with its test's name: the test runner keeps what a test prints until all have ended,
+//! and a reader of the middle of a long run would see no more than `FAILED`.
 
 use std::io::Write;
 use std::panic::{self, PanicHookInfo};
@@ -14,7 +14,7 @@ pub(crate) fn failures_at_once() {
     INSTALLED.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // One write, so that reports of tests that fail together do not mix. Nobody may be there to read it.
+            // One write, so that reports of tests that fail together do not mix. The reader may be gone.
             let _ = std::io::stderr().write_all(report(info).as_bytes());
             usual(info);
         }));

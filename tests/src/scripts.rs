@@ -1,4 +1,4 @@
-//! PHP code of scenarios that is more than a line: in files of its own, where editors and `php -l` see it.
+//! PHP code of scenarios that is more than a line: in separate files, where editors and `php -l` see it.
 
 const TAG: &str = "<?php\n";
 
@@ -18,7 +18,7 @@ pub fn filled(code: &str, name: &str, value: &impl std::fmt::Display) -> String 
     code.replace(&hole, &value.to_string())
 }
 
-/// The code of a PHP file in `php/` beside the Rust file, without its opening tag. `php!("waits/tcp.php", PORT = port)`
+/// The code of a PHP file in `php/` next to the Rust file, without its opening tag. `php!("waits/tcp.php", PORT = port)`
 /// puts the value instead of `__PORT__`.
 #[macro_export]
 macro_rules! php {

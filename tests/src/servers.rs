@@ -1,4 +1,4 @@
-//! Private database servers for scenarios, each with a directory of its own and gone with the test: MariaDB, PostgreSQL,
+//! Private database servers for scenarios, each with its own directory and gone with the test: MariaDB, PostgreSQL,
 //! Redis, with and without encryption.
 
 use crate::process::{self, PATIENCE, eventually, wait_for_exit};
@@ -32,7 +32,7 @@ fn directory() -> TempDir {
     directory.unwrap_or_else(|e| panic!("tempdir: {e}"))
 }
 
-/// A key and a certificate that nobody has to trust.
+/// A key and a certificate that no client has to trust.
 fn certificate(directory: &Path) -> (PathBuf, PathBuf) {
     let (key, certificate) = (directory.join("key.pem"), directory.join("cert.pem"));
     checked(
@@ -45,7 +45,7 @@ fn certificate(directory: &Path) -> (PathBuf, PathBuf) {
     (key, certificate)
 }
 
-/// True when the tests run as root, whom some servers refuse.
+/// True if the tests run as root, which some servers refuse.
 fn as_root() -> bool {
     rustix::process::geteuid().is_root()
 }

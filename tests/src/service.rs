@@ -1,4 +1,4 @@
-//! Whoever runs a server, as systemd does: the socket on which it hears how the server is, and the sockets that it passes.
+//! A service manager, as systemd is one: the socket for the server's notifications, and the sockets that it passes.
 
 use crate::process::PATIENCE;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
@@ -16,12 +16,12 @@ pub struct Manager {
     socket: UnixDatagram,
 }
 
-/// What it was told, and by whom as the kernel says.
+/// A notification, with its sender as the kernel names it.
 #[derive(Debug)]
 pub struct Notice {
     pub pid: u32,
     pub text: String,
-    /// What came along; it is closed with the notice.
+    /// A descriptor that came along; it is closed with the notice.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -32,7 +32,7 @@ impl Notice {
         self.text.lines().any(|said| said == line)
     }
 
-    /// What follows `NAME=`.
+    /// Value after `NAME=`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
@@ -47,10 +47,10 @@ impl Manager {
         Self { socket }
     }
 
-    /// The next thing that is said.
+    /// The next notice.
     #[must_use]
     pub fn hear(&self) -> Notice {
-        self.receive(RecvFlags::empty()).unwrap_or_else(|e| panic!("nothing is said: {e}"))
+        self.receive(RecvFlags::empty()).unwrap_or_else(|e| panic!("no notice: {e}"))
     }
 
     /// All that was said and not heard yet.
@@ -59,7 +59,7 @@ impl Manager {
         std::iter::from_fn(|| self.receive(RecvFlags::DONTWAIT).ok()).collect()
     }
 
-    /// The next notice with this line; what is said before is passed over.
+    /// The next notice with this line; those before are passed over.
     #[must_use]
     pub fn until(&self, line: &str) -> Notice {
         loop {

@@ -1,4 +1,4 @@
-//! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
+//! Needs of a scenario: files, PHP settings, limits. One description, understood by every backend.
 
 use crate::modes::{Backend, Scripts};
 use crate::tls;
@@ -6,7 +6,7 @@ use crate::versions::Version;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     /// These bytes.
@@ -54,7 +54,7 @@ pub struct Setup {
     pub(crate) measures_memory: bool,
     /// `howdah dev` and not `howdah serve`.
     pub(crate) develops: bool,
-    /// What this machine does not have and the scenario needs, and why.
+    /// A need of the scenario that this machine lacks, and why.
     pub(crate) lack: Option<(String, String)>,
 }
 
@@ -236,7 +236,7 @@ impl Setup {
     }
 
     fn booting(mut self, key: &str, path: &str) -> Self {
-        // Settings are relative to the file that they are in, which is beside the document root.
+        // Settings are relative to the file that they are in, which is next to the document root.
         let path = if path.starts_with("../") { path.to_owned() } else { format!("../root/{path}") };
         self.scripts = Scripts::AsTheyAre;
         self.settings.push((key.to_owned(), format!("\"{path}\"")));

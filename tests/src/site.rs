@@ -237,13 +237,13 @@ impl Site {
         Conn::open(&self.target)
     }
 
-    /// Sends a request on a connection of its own.
+    /// Sends a request on a separate connection.
     #[must_use]
     pub fn send(&self, request: &Request) -> Response {
         self.conn().exchange(&request.clone().close())
     }
 
-    /// Gets a path on a connection of its own.
+    /// Gets a path on a separate connection.
     #[must_use]
     pub fn get(&self, target: &str) -> Response {
         self.send(&Request::get(target))
@@ -255,13 +255,13 @@ impl Site {
         self.get(target).expect(200).text()
     }
 
-    /// A gate that scripts can wait at. Each wait of a script needs a name of its own.
+    /// A gate that scripts can wait at. Each wait of a script needs its own name.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::new(&self.place.top.join("gates"), name)
     }
 
-    /// How often scripts have left this mark.
+    /// Number of times that scripts have left this mark.
     #[must_use]
     pub fn marks(&self, name: &str) -> u64 {
         fs::metadata(self.place.top.join("marks").join(name)).map_or(0, |m| m.len())

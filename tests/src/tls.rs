@@ -1,4 +1,4 @@
-//! TLS for the harness: certificates for servers under test, and a client that takes every one. It is told when a connection
+//! TLS for the harness: certificates for servers under test, and a client that takes every one. It learns when a connection
 //! was cut: only a `close_notify` is an end.
 
 use howdah_trusting::Trusting;
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// For a client that believes everybody, and speaks this protocol.
+/// For a client that trusts every certificate, and speaks this protocol.
 pub(crate) fn client_config(protocol: &[u8]) -> ClientConfig {
     let mut config = ClientConfig::clone(&CONFIG);
     config.alpn_protocols = vec![protocol.to_vec()];
@@ -159,7 +159,7 @@ pub fn authority(dir: &Path, stem: &str) -> Authority {
     authority
 }
 
-/// What `openssl s_client` prints that is given these arguments and this input; it says good-bye after that.
+/// Output of `openssl s_client` with these arguments and this input; it says good-bye after that.
 #[must_use]
 pub fn s_client(port: u16, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("openssl")

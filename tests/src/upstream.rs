@@ -40,7 +40,7 @@ pub struct Peer {
 }
 
 impl Upstream {
-    /// A server that calls `handle` for each connection, in a thread of its own.
+    /// A server that calls `handle` for each connection, in a separate thread.
     #[must_use]
     pub fn start(handle: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
         let mut upstream = Self { port: Port::hold(), shared: Arc::default(), listening: None };
@@ -58,7 +58,7 @@ impl Upstream {
         })
     }
 
-    /// A port where nobody listens yet.
+    /// A port without a listener yet.
     #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), listening: None }
@@ -198,7 +198,7 @@ impl Peer {
         self.buffer.drain(..length).collect()
     }
 
-    /// What follows up to and with this text, or up to the connection's end.
+    /// The bytes up to and with this text, or up to the connection's end.
     pub fn until(&mut self, end: &str) -> String {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|bytes| bytes == end.as_bytes()) {

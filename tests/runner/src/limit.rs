@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The limit of a test that declares none.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(60);
 
-/// Time for a test to fail by itself once its servers have been killed: it prints more than we can.
+/// Time for a test to fail once its servers have been killed: it prints more than we can.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Last lines of each server's log in a report.
@@ -50,7 +50,7 @@ pub(crate) fn end(test: i32, output: &Path, limit: Duration) {
     signal(test, Signal::KILL);
 }
 
-/// What a process is and where it is: its threads' stacks by gdb where that is installed, else what the kernel says.
+/// Description of a process: its threads' stacks by gdb where that is installed, else what the kernel says.
 fn describe(pid: i32) -> String {
     let stacks = Command::new("timeout")
         .args(["--kill-after", "1", "10", "gdb", "-batch", "-nx", "-ex", "thread apply all backtrace 15", "-p"])

@@ -1,4 +1,4 @@
-//! Decides when the next test may start: as long as the cores have room, whoever else uses them.
+//! Decides when the next test may start: as long as the cores have room, other programs included.
 //!
 //! Most tests wait for a process, a timer or a socket for most of their time, others compute. The runner does not have to
 //! know which is which: it looks at the number of runnable threads of the machine and starts tests while that is low.
@@ -31,7 +31,7 @@ impl Load {
         Self { cores: least, max_tests: most, average: 0.0, last_look: Instant::now() }
     }
 
-    /// True if one more test may start beside `running` ones. Counts it as one more runnable thread from now on, until the
+    /// True if one more test may start in addition to `running` ones. Counts it as one more runnable thread from now on, until the
     /// next looks show what it really does.
     pub(crate) fn admit(&mut self, running: usize) -> bool {
         self.look();

@@ -50,7 +50,7 @@ impl Report {
         self.outcomes.iter().filter(|it| !it.passed && !self.flaky.contains(&it.name)).cloned().collect()
     }
 
-    /// Prints the end of the run, and leaves outputs of failed tests in `directory` and a list of flaky ones beside it.
+    /// Prints the end of the run, and leaves outputs of failed tests in `directory` and a list of flaky ones next to it.
     pub(crate) fn print(&self, elapsed: Duration, directory: &Path) -> io::Result<()> {
         if self.expected > SLOWEST {
             self.print_times();

@@ -35,7 +35,7 @@ pub(crate) fn run(place: &Place<'_>, names: Vec<String>, threads: Option<usize>)
     Ok(report.failed().is_empty())
 }
 
-/// A slow test that starts last makes everybody wait for it. Tests that have not run yet come in between: they count as
+/// A slow test that starts last makes the whole run wait for it. Tests that have not run yet come in between: they count as
 /// two seconds.
 fn slowest_first(mut names: Vec<String>, before: &BTreeMap<String, Duration>) -> Vec<String> {
     let time = |name: &String| before.get(name).copied().unwrap_or(Duration::from_secs(2));

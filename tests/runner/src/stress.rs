@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time limits are that much longer.
 pub(crate) const SLOWNESS: u32 = 10;
 
-/// How often a process is stopped, and for how long.
+/// Interval and length of a process's stops.
 const STOP_EVERY: Duration = Duration::from_millis(400);
 const STOPPED_FOR: Duration = Duration::from_millis(60);
 
@@ -48,7 +48,7 @@ impl Drop for Busy {
 /// Runs each test `times` times; true if none has failed.
 pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, threads: Option<usize>) -> io::Result<bool> {
     let busy = Busy::start()?;
-    println!("stress: {} tests, {times} runs each, beside {} busy loops", names.len(), busy.0.len());
+    println!("stress: {} tests, {times} runs each, with {} busy loops", names.len(), busy.0.len());
     let at_once = threads.unwrap_or(2 * busy.0.len());
     let mut runs = (0..times).flat_map(|_| names).enumerate();
     let mut running: Vec<Running> = Vec::new();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Port numbers that a test may use without meeting those of another one: the harness takes them from `HOWDAH_TEST_PORTS`
-/// on. They are below those that the system hands out by itself, and come again after 120 tests.
+/// on. They are below those that the system hands out, and come again after 120 tests.
 const FIRST_PORT: usize = 20_000;
 const PORTS_OF_A_TEST: usize = 100;
 const PORT_WINDOWS: usize = 120;
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
     pub(crate) slowness: u32,
 }
 
-/// How a test ended.
+/// Result of a test.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
@@ -61,7 +61,7 @@ impl Running {
         command.args(["--exact", name, "--nocapture", "--test-threads", "1"]);
         let port = FIRST_PORT + number % PORT_WINDOWS * PORTS_OF_A_TEST;
         command.env("HOWDAH_TEST_PORTS", port.to_string());
-        // Python would write beside its sources, into the repository.
+        // Python would write next to its sources, into the repository.
         command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null()).process_group(0);
         if !place.nocapture {
             command.stdout(file.try_clone()?).stderr(file);

@@ -22,7 +22,7 @@ macro_rules! skip {
 pub fn record(lack: &str, why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: no {lack}: {why}\n", thread.name().unwrap_or("a test"));
-    // Past the runner's capture, in one write each: other tests run beside this one.
+    // Past the runner's capture, in one write each: other tests run at the same time.
     let _ = std::io::stderr().write_all(format!("\n  skipped: {line}").as_bytes());
     if let Some(path) = std::env::var_os("HOWDAH_SKIPS") {
         let written =

@@ -11,7 +11,7 @@ if (function_exists('gate')) {
         // To open a pipe for reading is to wait for its writer in the kernel, where nothing lets other coroutines run.
         $way = function_exists('Howdah\mode') && Howdah\mode() === 'async' ? 'r+' : 'r';
         $pipe = fopen(dirname(__DIR__) . "/gates/$name", $way);
-        // To the end, where that can be told: a writer that is still there would let the next one pass this gate too.
+        // To the end, where there is one: a writer that is still there would let the next one pass this gate too.
         $way === 'r' ? stream_get_contents($pipe) : fgets($pipe);
         fclose($pipe);
     }

@@ -1,8 +1,8 @@
-//! HTTP/2 and HTTP/3 underneath the tests' client. A scenario writes and reads HTTP/1.1 as ever; what it writes is read here
+//! HTTP/2 and HTTP/3 underneath the tests' client. A scenario writes and reads HTTP/1.1; what it writes is read here
 //! (`request`), goes to the server over the version that this run of the tests is for (`link`), and what comes back is
 //! written as HTTP/1.1 again (`translate`). So the same scenarios look at all versions.
 //!
-//! What cannot be said in another version than HTTP/1.1 fails its test here: such a scenario says `Setup::http1`.
+//! Requests that only HTTP/1.1 can express fail their test here: such a scenario says `Setup::http1`.
 
 mod link;
 mod request;
@@ -45,7 +45,7 @@ impl Version {
         }
     }
 
-    /// What scripts find in `SERVER_PROTOCOL`.
+    /// Value of `SERVER_PROTOCOL` for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Version {
     }
 }
 
-/// What scripts find in `SERVER_PROTOCOL` in this run of the tests, where the scenario does not write the version itself.
+/// Value of `SERVER_PROTOCOL` for scripts in this run of the tests, where the scenario does not write the version itself.
 #[must_use]
 pub fn server_protocol() -> &'static str {
     Version::asked_for().map_or("HTTP/1.1", Version::word)
@@ -67,7 +67,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     builder.worker_threads(2).enable_all().build().unwrap_or_else(|e| panic!("no runtime: {e}"))
 });
 
-/// A connection of this version. Whoever has it speaks HTTP/1.1 with `side`.
+/// A connection of this version. Its owner speaks HTTP/1.1 with `side`.
 #[derive(Debug)]
 pub(crate) struct Translated {
     pub(crate) side: UnixStream,

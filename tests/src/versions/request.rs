@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::ReadHalf;
 
-/// What is still to come of a body.
+/// The rest of a body that is still to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Bytes(u64),
@@ -15,7 +15,7 @@ enum Left {
     Ended,
 }
 
-/// What a scenario writes.
+/// Bytes that a scenario writes.
 pub(super) struct Input<'a> {
     from: ReadHalf<'a>,
     buffer: Vec<u8>,

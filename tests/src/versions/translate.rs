@@ -40,7 +40,7 @@ pub(super) async fn serve(scenario: &mut UnixStream, mut link: Link) -> Result<(
                 }
                 received = &mut download => {
                     received?;
-                    // The server may answer before it has all of a body. The rest of it is in nobody's way if it is there.
+                    // The server may answer before it has all of a body. The rest of it does no harm.
                     match at_once(&mut upload).await {
                         Some(sent) => sent?,
                         None => false,
@@ -54,7 +54,7 @@ pub(super) async fn serve(scenario: &mut UnixStream, mut link: Link) -> Result<(
     }
 }
 
-/// What a future gives at once.
+/// Result of a future that is ready at once.
 async fn at_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     tokio::select! {
         biased;
@@ -112,7 +112,7 @@ async fn write(to: &mut WriteHalf<'_>, bytes: &[u8]) -> Result<(), End> {
     to.write_all(bytes).await.map_err(|_| End::Gone)
 }
 
-/// What may stand in no head of HTTP/2 and HTTP/3 (RFC 9113 section 8.2.2).
+/// Fields that no head of HTTP/2 and HTTP/3 may have (RFC 9113 section 8.2.2).
 const FORBIDDEN: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 fn head_text(head: &Response<()>, framing: &str) -> Result<String, End> {

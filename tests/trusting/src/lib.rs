@@ -22,7 +22,7 @@ impl Trusting {
         Arc::new(Self { provider, checks_signatures: true })
     }
 
-    /// Not even that is looked at: it is work that a load would do beside what it measures.
+    /// Not even that is looked at: it is work that a load would do in addition to what it measures.
     #[must_use]
     pub fn blind(provider: Arc<CryptoProvider>) -> Arc<Self> {
         Arc::new(Self { provider, checks_signatures: false })
