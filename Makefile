@@ -17,7 +17,7 @@ LISTEN ?= 127.0.0.1:8080
 PREFIX ?= /usr/local
 DESTDIR ?=
 SYSCONFDIR ?= /etc
-# What packages, installations and benchmarks are made of: `make dist`.
+# Programs for packages, installations and benchmarks: `make dist`.
 BUILT ?= $(TARGET_DIR)/dist
 # Evaluated when used, after `setup` has installed it.
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
@@ -51,7 +51,7 @@ dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug 
 test: ## Build and run all tests; ends with the slowest ones, those that are flaky, and what was skipped
 	@CARGO=$(CARGO) scripts/skips.sh scripts/test.sh
 
-# What one change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
+# Scenarios that a change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
 FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
 FAST_MODES := worker::request_loop snapshot::loop_body async_mode::isolation
 FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/scenarios.sh --quiet --test scenarios --
@@ -69,7 +69,7 @@ test-tiny: setup-test build ## The scenarios of classic mode again, with rings s
 test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic HOWDAH_TESTSSL_ALL=1 $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::tls_scanned --skip ::reference
 
-# Nor that another version of HTTP carries them. What is about HTTP/1.1's bytes says so (`Setup::http1`) and is told as skipped.
+# Nor that another version of HTTP carries them. What is about HTTP/1.1's bytes says so (`Setup::http1`) and is reported as skipped.
 HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::compression server::sessions \
 	server::rules server::status_pages server::passwords server::slow_clients server::scheduling server::handed_over_files \
 	server::worker_trust server::php_settings server::load server::lifecycle
@@ -148,7 +148,7 @@ test-php: setup-test ## Build with every php-configX.Y that is found, or PHP_CON
 test-php84: ## Build and run all scenarios with PHP 8.4 in a Debian 13 made by debootstrap (root, a mirror; FILTER=name)
 	$(IN_DEBIAN) trixie 8.4 test $(FILTER)
 
-# What differs between versions of PHP, compat.h and the layouts of extensions' variables, in all modes.
+# Differences between versions of PHP: compat.h and the layouts of extensions' variables, in all modes.
 PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body snapshot::state snapshot::boot \
 	snapshot::extensions worker::request_loop server::output server::input server::script_life server::php_settings \
 	server::php_versions server::process_changes

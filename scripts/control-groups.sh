@@ -1,9 +1,9 @@
 #!/bin/bash
 # Runs the scenarios of control groups under User-Mode Linux, for machines whose own kernel keeps its controllers in cgroup
-# v1 or lets nobody make groups: `control-groups.sh [FILTER]`. Needs root and the program linux.uml, which UML names where it
+# v1 or does not allow groups to be made: `control-groups.sh [FILTER]`. Needs root and the program linux.uml, which UML names where it
 # is not on PATH (Debian: package user-mode-linux; unpacking it is enough).
 #
-# The guest sees this machine's files, with a /tmp of its own. It has one processor, on which each system call costs some
+# The guest sees this machine's files, with its own /tmp. It has one processor, on which each system call costs some
 # 40 µs: one minute for what takes seconds elsewhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,7 +36,7 @@ message=$(CARGO_TERM_QUIET=false cargo test --locked -p howdah-tests --test scen
 program=$(sed -n 's/.*Executable .*(\(.*\))$/\1/p' <<<"$message")
 [ -n "$program" ] || { echo "cargo names no executable: $message" >&2; exit 1; }
 
-# Not below /tmp, which the guest has of its own. It also keeps its memory in a file, best on a tmpfs.
+# Not below /tmp, of which the guest has its own. It also keeps its memory in a file, best on a tmpfs.
 directory=$(mktemp -d "$PWD/target/control-groups.XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 printf 'export %s=%q\n' PATH "$PATH" HOME "$HOME" LANG C.UTF-8 HOWDAH_ALLOW_ROOT true HOWDAH_BIN "$HOWDAH_BIN" \

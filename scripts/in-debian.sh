@@ -1,10 +1,10 @@
 #!/bin/bash
-# Runs a command of this repository in a Debian or Ubuntu of its own: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie;
+# Runs a command of this repository in a separate Debian or Ubuntu: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie;
 # noble, resolute). The root is made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what
 # the command installs. Mounts and processes end with the command, also when it is interrupted or killed, so the root can be
 # removed with rm -rf (--one-file-system, to be sure).
 #
-# The repository is there under the same path, with a target/ of its own (ROOTS/SUITE.target), and so is this machine's
+# The repository is there under the same path, with its own target/ (ROOTS/SUITE.target), and so is this machine's
 # Rust, read-only. With BUILT_HERE=1 programs and crates that this machine has built are in that target/, too; what is built
 # over them is forgotten. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded
 # packages. Needs root and a mirror: MIRROR (and MIRROR_SECURITY), else that of apt here, else deb.debian.org. Status 3 where
@@ -41,7 +41,7 @@ make_root() {
     local with=()
     rm -rf --one-file-system "$root"
     [[ $mirror != https:* ]] || with=(--include=ca-certificates)
-    # minbase: what a container image has, too. It may leave /proc mounted there, which nobody is to meet with rm -rf.
+    # minbase: what a container image has, too. It may leave /proc mounted there, which rm -rf must not meet.
     unshare --mount --propagation private debootstrap --variant=minbase --keyring="$keyring" --force-check-gpg "${with[@]}" \
         --components="${components// /,}" "$suite" "$root" "$mirror" "/usr/share/debootstrap/scripts/$script" \
         >"$roots/$suite.log" 2>&1 ||
@@ -65,7 +65,7 @@ if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
     exec 9>"$roots/$suite.lock"
     flock 9
     [ -e "$root/.complete" ] || make_root
-    # In the background and a process group of its own, as `unshare` does not end by signals. All that runs inside ends with
+    # In the background and its own process group, as `unshare` does not end by signals. All that runs inside ends with
     # it, and it with this script, however that ends. The lock stays here: whose files are locked shares no boot.
     set -m
     HOWDAH_IN_DEBIAN=$suite setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private \
@@ -92,7 +92,7 @@ if [ "${FRESH-}" = 1 ]; then
     over "$root" "$layers/root"
     root=$layers/root
 fi
-# A mount of its own, as what runs inside may want name spaces for mounts of its own.
+# A separate mount, as what runs inside may want name spaces for its own mounts.
 [ "${FRESH-}" = 1 ] || mount --bind "$root" "$root"
 mkdir -p "$roots/$suite.archives/partial"
 mount --bind "$roots/$suite.archives" "$root/var/cache/apt/archives"
@@ -137,10 +137,10 @@ SOURCES
 # Services are programs here; nothing is started when a package is installed.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
-# What an interrupted run has left half installed.
+# Packages that an interrupted run has left half installed.
 chroot "$root" dpkg --configure --pending >/dev/null
 
-# What chooses a PHP, a target or a temporary directory outside means nothing in there.
+# Variables for a PHP, a target or a temporary directory outside mean nothing in there.
 unset PHP_CONFIG PHP_VERSION TMPDIR CARGO_TARGET_DIR
 # shellcheck disable=SC2016
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$here" "$@"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Pebble, the ACME test server, with its DNS server into target/pebble (or the directory named), once per version; the tests of automatic
 # certificates take them from there. Sources come from the Go module proxy and are held to its checksum database; nothing
-# is written outside target/. Status 2 where there is no Go or no network: those tests are told as skipped then.
+# is written outside target/. Status 2 where there is no Go or no network: those tests are reported as skipped then.
 set -euo pipefail
 
 pebble=v2.10.1

@@ -67,7 +67,7 @@ packages() {
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
     # Makes the roots of other versions of PHP.
     tested="$tested debootstrap"
-    # What the scenarios of PHP alone need.
+    # Packages for the scenarios of PHP alone.
     local scenarios="php$php-curl php$php-mbstring php$php-xml php$php-soap php$php-mysql php$php-pgsql php$php-sqlite3 php$php-intl curl openssl procps util-linux"
     # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
     local acme="golang-go"

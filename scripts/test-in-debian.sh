@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 suite=${1:?which Debian or Ubuntu} php=${2:?which version of PHP it has} goal=${3:?test, scenarios or apps}
 shift 3
 
-# What the howdah-php of this machine's PHP needs, as files below a directory: Debian's packages of two versions exclude each
+# Libraries for the howdah-php of this machine's PHP, as files below a directory: Debian's packages of two versions exclude each
 # other. Of its extensions only OPcache, as others need libraries that the root may not have.
 gather_outside() {
     local version=$1 config=php-config$1 place=$2 extensions
@@ -50,7 +50,7 @@ cargo fetch --locked --quiet
 own=$php
 [ "$goal" != scenarios ] || own=$(scripts/php-version.sh)
 if [ "$own" != "$php" ]; then
-    # The root has a target/ of its own.
+    # The root has its own target/.
     OUTSIDE=$(mktemp -d "$PWD/.outside.XXXXXX")
     export OUTSIDE
     trap 'rm -rf "$OUTSIDE"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Boots systemd as process 1 of namespaces of its own, in the root of test-packages.sh where it is installed, and has it run the
+# Boots systemd as process 1 of separate namespaces, in the root of test-packages.sh where it is installed, and has it run the
 # packages' services while requests come: `test-packages-systemd.sh PACKAGES`. Status 3 where the machine does not let it boot.
 # Its cgroups are below those of the caller and go with it.
 set -euo pipefail
@@ -116,7 +116,7 @@ taken_over() {
     [ "$(main_pid)" != "$before" ] || fail "$*: process $before goes on"
 }
 
-# What ExecStartPre and the server itself have said since the service was started last, that is a warning or worse.
+# Messages of ExecStartPre and the server since the service was started last, that is a warning or worse.
 unquiet() {
     local all
     all=$(journalctl --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$(systemctl show --property InvocationID --value howdah)")

@@ -15,7 +15,7 @@ if [ "${1-}" != --inside ]; then
     version=$("${BUILT:-target/release}/howdah" --version | cut -d' ' -f2)
     VERSION=$version-1 packaging/debian/build.sh
     OUT=$OUT/newer VERSION=$version-2 packaging/debian/build.sh
-    # The root has a target/ of its own.
+    # The root has its own target/.
     packages=$(mktemp -d "$PWD/.packages.XXXXXX")
     trap 'rm -rf "$packages"' EXIT
     cp -r "$OUT"/. "$packages/"
@@ -35,7 +35,7 @@ packages=$2
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 get() { curl --silent --show-error --max-time 10 "$@"; }
 
-# Runs the service as its unit does, for want of a systemd that runs.
+# Runs the service as its unit does, as no systemd runs.
 start() {
     local unit=/usr/lib/systemd/system/howdah.service pre command
     mkdir -p /run/howdah
@@ -50,7 +50,7 @@ start() {
     done
 }
 
-# What a thread of the server does behind the answer.
+# A thread of the server does it after the response.
 eventually() {
     local why=$1 tries=0
     shift

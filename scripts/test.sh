@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 cargo=${CARGO:-cargo}
 steps=() failed=()
-# The server that the tests of the lab start: not one that lies beside them from some other build.
+# The server that the tests of the lab start: not one of some other build that lies next to them.
 export HOWDAH=$target/release/howdah
 
 # step NAME COMMAND…

@@ -18,7 +18,7 @@ $pool = Pool::pdo(
 $ask = static fn (string $sql): array => $pool->use(static fn (PDO $db): array => $db->query($sql)->fetch(PDO::FETCH_ASSOC));
 
 $dashboard = static function () use ($ask): array {
-    // Three tasks, each with a connection of its own. The first error would cancel the others and be thrown here.
+    // Three tasks, each with its own connection. The first error would cancel the others and be thrown here.
     return all([
         'version' => static fn () => $ask('SELECT VERSION() AS version, CONNECTION_ID() AS connection'),
         'tables' => static fn () => $ask('SELECT COUNT(*) AS tables, CONNECTION_ID() AS connection FROM information_schema.tables'),

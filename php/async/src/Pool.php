@@ -351,7 +351,7 @@ final class Pool implements \Countable
         $entry->state->rolledBack = false;
         $this->recycle($entry);
         if (!$entry->state->rolledBack) {
-            // It was lost with the connection, of which somebody has been told already.
+            // It was lost with the connection, which was reported already.
             return;
         }
         ++$this->connections->open_transactions;

@@ -33,7 +33,7 @@ final class Semaphore
 
     public function tryAcquire(): bool
     {
-        // Nobody waits while a permit is free.
+        // No coroutine waits while a permit is free.
         if ($this->free === 0) {
             return false;
         }

@@ -1,7 +1,7 @@
 <?php
 
-/* The one way in which the library waits: a line of coroutines, served first come, first served. Whoever serves a waiter
- * hands it what it waits for (a value, a permit) in the same step, so nobody who comes later can take it away before the
+/* The one way in which the library waits: a line of coroutines, served first come, first served. The coroutine that serves a waiter
+ * hands it what it waits for (a value, a permit) in the same step, so none that comes later can take it away before the
  * waiter runs. A waiter that is served and cancelled at once keeps what it got; its next wait throws. */
 
 declare(strict_types=1);
@@ -75,7 +75,7 @@ final class WaitQueue implements \Countable
      *
      * @param bool $refused the waiter does not get what it waits for, and never will
      *
-     * @return Waiter|null who was served; null if nobody waits
+     * @return Waiter|null the one that was served; null if none waits
      */
     public function serve(mixed $answer = null, bool $refused = false): ?Waiter
     {

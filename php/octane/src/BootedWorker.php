@@ -36,10 +36,10 @@ final class BootedWorker
      */
     public function serve(callable $handle, ?callable $isOver = null): void
     {
-        // Who goes away must not take the application down with it.
+        // A client that goes away must not end the application.
         ignore_user_abort(true);
         $request = function () use ($handle): void {
-            // Requests bring a $_SERVER of their own.
+            // Requests bring their own $_SERVER.
             $_SERVER += $this->added;
             $handle($this->worker);
         };

@@ -1,6 +1,6 @@
 <?php
 
-// What octane:start hands to the server, how the program is found, and what later commands ask it: a script stands in for it.
+// Arguments of octane:start to the server, the search for the program, and requests of later commands: a script stands in for it.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// What task workers take and refuse, their directory, their pools and their table; with-octane-tasks.php has them at work.
+// Tasks that workers take and refuse, their directory, their pools and their table; with-octane-tasks.php has them at work.
 
 declare(strict_types=1);
 

@@ -92,7 +92,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $nested = $ask('/tasks/nested')['result'][0];
     $check($nested[0] === $nested[1], true, 'a task of a task runs in it');
 
-    // What goes wrong is an exception of Octane's, and the next task finds a worker.
+    // A failure is an exception of Octane's, and the next task finds a worker.
     $pid = static fn (): bool => is_int($ask('/tasks/pid')['result'][0] ?? null);
     $check($ask('/tasks/throws'), $exception('DomainException', 'on purpose', 7), 'an exception');
     $check($ask('/tasks/unwritable'), $exception('Exception', "Serialization of 'Closure' is not allowed"), 'a result that cannot be written');
@@ -106,7 +106,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $check($ask('/tasks/too-large'), ['LengthException'], 'a task that is too large');
     $check($pid(), true, 'after all that');
 
-    // Nobody waits for what is dispatched, and not the client either.
+    // Neither the caller nor the client waits for what is dispatched.
     $check($ask('/tasks/dispatch'), '200 dispatched', 'dispatch()');
     touch("$project->top/storage/go.$number");
     $project->until(static fn () => $project->read("storage/done.$number") === 'x', 'what was dispatched has not run');

@@ -14,7 +14,7 @@ if ($project === null) {
 $project->addRoutes("Route::get('/version', fn () => 'one');\n"
     . "Route::get('/own', fn () => [env('OWN'), \$_SERVER['OWN'] ?? null, config('app.name'), url('/a')]);\n"
     . "Route::get('/printed', function () { echo 'printed '; return 'returned'; });\n"
-    // Each on a line of its own: that is how closures are told apart when they are serialized.
+    // Each on its own line, which distinguishes closures when they are serialized.
     . "Route::get('/together', fn () => Laravel\\Octane\\Facades\\Octane::concurrently([\n    fn () => 1 + 1,\n    fn () => 'two',\n]));\n");
 [$status, $said] = $project->artisan('octane:status');
 $project->check([$status, str_contains($said, 'not running')], [1, true], "no server: $said");

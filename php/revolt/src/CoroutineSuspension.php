@@ -46,7 +46,7 @@ final class CoroutineSuspension implements Suspension
                 $this->share->park();
             }
         } catch (\Throwable $error) {
-            // What resumed it in the same moment is kept: whoever cancelled it ends its next wait as well.
+            // A resumption in the same moment is kept: the cancellation ends its next wait as well.
             if ($this->pending) {
                 $this->pending = false;
                 $this->counts && $this->share->enter();
@@ -77,7 +77,7 @@ final class CoroutineSuspension implements Suspension
         }
     }
 
-    /** Throws what nobody has caught. The coroutine gets another suspension when it asks for one. */
+    /** Throws what was not caught. The coroutine gets another suspension when it asks for one. */
     public function abandon(\Throwable $uncaught): void
     {
         $this->throw($uncaught);

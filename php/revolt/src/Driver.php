@@ -350,7 +350,7 @@ final class Driver implements RevoltDriver
     private function call(Callback $callback): void
     {
         $share = $callback->share;
-        // What it registers belongs to the same request.
+        // Its registrations belong to the same request.
         $coroutine = Coroutine::current();
         $coroutine->data['revolt call'] = $share;
         $again = null;

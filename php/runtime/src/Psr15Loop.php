@@ -39,7 +39,7 @@ final class Psr15Loop
         header(rtrim("HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} $reason"), true, $response->getStatusCode());
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $index => $value) {
-                // The first takes the place of what PHP sets by itself (Content-Type); cookies of a session stay.
+                // The first takes the place of what PHP sets automatically (Content-Type); cookies of a session stay.
                 header("$name: $value", $index === 0 && strcasecmp((string) $name, 'Set-Cookie') !== 0);
             }
         }

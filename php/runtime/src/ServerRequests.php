@@ -90,7 +90,7 @@ final class ServerRequests
     private function upload(array $file): array|UploadedFileInterface
     {
         if (\is_array($file['tmp_name'])) {
-            // PHP turns name[a][b] inside out: each property is a tree of its own.
+            // PHP turns name[a][b] inside out: each property is a separate tree.
             $branches = [];
             foreach (array_keys($file['tmp_name']) as $key) {
                 $branches[$key] = $this->upload(array_map(static fn ($tree) => \is_array($tree) ? $tree[$key] ?? null : null, $file));

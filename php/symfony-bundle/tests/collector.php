@@ -1,6 +1,6 @@
 <?php
 
-// What the collector notes, without and with Howdah's functions, on Debian's Symfony (or that of SYMFONY=an autoloader).
+// Notes of the collector, without and with Howdah's functions, on Debian's Symfony (or that of SYMFONY=an autoloader).
 
 declare(strict_types=1);
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Howdah\Octane\Tasks;
 
 /**
- * What Octane's cache store "octane" and its ticks are kept in: a table that all workers of a server have together, as
+ * Storage of Octane's cache store "octane" and its ticks: a table that all workers of a server have together, as
  * Swoole's has it, with a file for each row. It is new with each start of the server and stays over reloads.
  *
  * @implements \IteratorAggregate<string, array{value: string, expiration: int}>

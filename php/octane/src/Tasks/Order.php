@@ -16,8 +16,8 @@ final class Order
     private const PURPOSE = 'order';
 
     /**
-     * @param string $kind  "resolve": somebody waits for the result; "dispatch": nobody does; "tick"
-     * @param int    $until hrtime() after which it is not to be begun any more: nobody waits then, or it is an old one
+     * @param string $kind  "resolve": the caller waits for the result; "dispatch": it does not; "tick"
+     * @param int    $until hrtime() after which it is not to be begun any more: the caller has given up, or it is an old one
      * @param string $task  serialized
      */
     public function __construct(public readonly string $kind, public readonly int $until, public readonly string $task = '')

@@ -65,7 +65,7 @@ final class TaskDirectory
     }
 
     /**
-     * Makes it for a server that is about to start: with a key of its own, and nothing of an earlier one.
+     * Makes it for a server that is about to start: with its own key, and nothing of an earlier one.
      *
      * @param int $owner who shall own it where this process may give it away: the application's user
      *

@@ -1,6 +1,6 @@
 <?php
 
-// Routes for with-octane-tasks.php. Each closure has a line of its own: that is how they are told apart in serialized form.
+// Routes for with-octane-tasks.php. Each closure has its own line, which distinguishes them in serialized form.
 
 use Illuminate\Support\Facades\Cache;
 use Illuminate\Support\Facades\Route;
