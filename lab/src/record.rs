@@ -1,4 +1,4 @@
-//! What a measurement leaves behind: the types of `result.json`.
+//! The record of a measurement: the types of `result.json`.
 //!
 //! Raw data comes first in the lab. Every report, chart and warning is computed from these types and from nothing
 //! else, so a result set that was measured years ago can be rendered again, and two result sets can be compared.
@@ -28,23 +28,23 @@ pub struct ResultSet {
     /// The command line of the lab.
     pub command: Vec<String>,
     pub lab_version: String,
-    /// How the measurement was done.
+    /// The method of the measurement.
     pub settings: Settings,
     pub machine: Machine,
     /// Every system that was asked for, the missing ones too.
     pub systems: Vec<SystemRecord>,
     /// Every case that was asked for.
     pub cases: Vec<CaseRecord>,
-    /// What the load generator costs without any PHP.
+    /// Cost of the load generator without any PHP.
     pub floors: Vec<Floor>,
-    /// What applications cost without any server.
+    /// Cost of applications without any server.
     #[serde(default)]
     pub loops: Vec<LoopCost>,
     /// Every single run, in the order in which they happened.
     pub runs: Vec<Run>,
 }
 
-/// How a measurement was done.
+/// The method of a measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
     /// Rounds of the throughput measurement.
@@ -97,13 +97,13 @@ pub struct SystemRecord {
     pub title: String,
     /// Found, or missing with the way to get it.
     pub status: SystemStatus,
-    /// How it is configured, and why.
+    /// Its configuration, with reasons.
     pub tuning: Vec<String>,
     /// Configuration files as they were written for the last start: name and content.
     pub config_files: BTreeMap<String, String>,
     /// The command lines of the last start.
     pub commands: Vec<String>,
-    /// What PHP says of itself inside this system.
+    /// PHP's own report inside this system.
     pub php: Option<PhpFacts>,
 }
 
@@ -118,14 +118,14 @@ pub enum SystemStatus {
     },
     /// It is not here.
     Missing {
-        /// What was looked for.
+        /// The program that was looked for.
         what: String,
-        /// How to get it.
+        /// The way to install it.
         how: String,
     },
 }
 
-/// What PHP reports from inside a system.
+/// PHP's report from inside a system.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhpFacts {
     /// `PHP_VERSION`.
@@ -151,7 +151,7 @@ pub struct CaseRecord {
     pub id: String,
     /// Name for people.
     pub title: String,
-    /// What the script does.
+    /// Work of the script.
     pub about: String,
     /// Connections of the load generator.
     pub connections: u32,
@@ -164,7 +164,7 @@ pub struct CaseRecord {
     /// True if PHP compiled with its JIT.
     #[serde(default)]
     pub jit: bool,
-    /// How clients come, where it is not plain HTTP/1.1 on connections that stay open.
+    /// Connections of the clients, where they are not plain HTTP/1.1 that stay open.
     #[serde(default)]
     pub way: String,
     /// The groups of clients in words, for a mixed load.
@@ -185,7 +185,7 @@ impl CaseRecord {
     }
 }
 
-/// What the load generator reaches against a server without PHP.
+/// Results of the load generator against a server without PHP.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Floor {
     /// The case whose answer size and connections were used.
@@ -198,7 +198,7 @@ pub struct Floor {
     pub server_us: f64,
 }
 
-/// What a request costs an application whose handler is called in a plain loop on the command line, without any server.
+/// Cost of a request in an application whose handler is called in a plain loop on the command line, without any server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoopCost {
     /// Case id.
@@ -220,7 +220,7 @@ pub struct Run {
     pub kind: RunKind,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// What came out.
+    /// The results.
     pub outcome: Outcome,
 }
 
@@ -242,9 +242,9 @@ pub enum Outcome {
     Measured(Box<Sample>),
     /// It did not.
     Failed {
-        /// What the lab was doing.
+        /// The lab's step at that time.
         stage: String,
-        /// What went wrong.
+        /// The error.
         message: String,
         /// The end of the system's log.
         log_tail: Vec<String>,
@@ -265,7 +265,7 @@ pub struct Sample {
     pub requests: u64,
     /// Replies with a status that means success.
     pub succeeded: u64,
-    /// What did not succeed, by kind.
+    /// Failures by kind.
     pub errors: Errors,
     /// Replies by status, where the generator counts them.
     pub statuses: BTreeMap<u16, u64>,
@@ -291,7 +291,7 @@ pub struct Sample {
     /// Each kind of request of a mixed load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindSample>,
-    /// How late the generator itself sent what was due in an open loop and found a free connection.
+    /// Delay with which the generator sent requests that were due in an open loop and found a free connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Latency>,
 }
@@ -412,7 +412,7 @@ pub struct Answer {
     pub hash: String,
 }
 
-/// What a process is for.
+/// Purpose of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -420,7 +420,7 @@ pub enum Role {
     Front,
     /// It runs PHP and nothing else.
     Php,
-    /// It does both; the share of each cannot be told apart from outside.
+    /// It does both; the share of each cannot be seen from outside.
     Both,
 }
 

@@ -11,20 +11,20 @@ use crate::stats::Summary;
 #[derive(Debug)]
 pub struct Cell<'a> {
     pub system: &'a SystemRecord,
-    /// What came out.
+    /// The results.
     pub state: State<'a>,
 }
 
-/// What came out of a system on a case.
+/// Results of a system on a case.
 #[derive(Debug)]
 pub enum State<'a> {
     /// Numbers.
     Measured(Box<Measured<'a>>),
     /// No number: every run failed.
     Failed {
-        /// What the lab was doing.
+        /// The lab's step at that time.
         stage: &'a str,
-        /// What went wrong.
+        /// The error.
         message: &'a str,
         /// The end of the log.
         log_tail: &'a [String],
@@ -44,7 +44,7 @@ pub struct Measured<'a> {
     pub samples: Vec<&'a Sample>,
     /// The constant-rate run, if it worked.
     pub latency: Option<&'a Sample>,
-    /// Messages of runs that failed beside those that worked.
+    /// Messages of runs that failed while others worked.
     pub failures: Vec<&'a str>,
     /// Successful requests per second.
     pub rate: Summary,
@@ -155,7 +155,7 @@ impl Measured<'_> {
 /// One kind of request of a mixed load on one system.
 #[derive(Debug)]
 pub struct KindView<'a> {
-    /// What every run saw of it, and the length of that run.
+    /// Observations of every run, and its length.
     samples: Vec<(&'a KindSample, f64)>,
 }
 
@@ -206,7 +206,7 @@ impl KindView<'_> {
         self.median(|kind, _| Some(kind.unanswered as f64 / (kind.due as f64).max(1.0)))
     }
 
-    /// What else failed, in all runs together.
+    /// Other failures, in all runs together.
     pub fn errors(&self) -> u64 {
         self.samples.iter().map(|(kind, _)| kind.errors.total()).sum()
     }
@@ -226,9 +226,9 @@ pub struct CaseView<'a> {
     pub case: &'a CaseRecord,
     /// A cell for each system, in the order of the result set.
     pub cells: Vec<Cell<'a>>,
-    /// What the generator reaches without PHP.
+    /// Results of the generator without PHP.
     pub floor: Option<&'a Floor>,
-    /// What the application costs without any server, in microseconds of processor time.
+    /// Cost of the application without any server, in microseconds of processor time.
     pub loop_us: Option<f64>,
 }
 

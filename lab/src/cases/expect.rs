@@ -1,8 +1,8 @@
-//! Whether an answer is the right one. A fast wrong answer is a failure.
+//! Checks responses. A fast wrong response is a failure.
 
 use crate::record::Answer;
 
-/// What the right answer looks like.
+/// The right response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expect {
     /// Exactly these bytes, with this media type.

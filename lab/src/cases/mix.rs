@@ -12,7 +12,7 @@ pub const SLEEP_MS: f64 = 20.0;
 /// A mixed load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// Everybody who asks.
+    /// All clients.
     pub clients: Vec<Clients>,
     /// Decides every random choice: the same seed gives the same requests at the same moments to every system.
     pub seed: u64,
@@ -21,11 +21,11 @@ pub struct Mix {
 /// A group of clients that behave alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clients {
-    /// What they ask for. With more than one entry, each request is drawn by weight.
+    /// Their requests. With more than one entry, each request is drawn by weight.
     pub requests: Vec<Draw>,
     /// Connections, at most that many requests at once.
     pub connections: u32,
-    /// Whether a connection is used again, or opened for each request and closed after it.
+    /// Reuse of connections; if not, one is opened for each request and closed after it.
     pub keep_alive: bool,
     /// Where the connections come from.
     pub from: Source,
@@ -36,15 +36,15 @@ pub struct Clients {
 /// One kind of request of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draw {
-    /// Name of the kind; results are told apart by it. Heavy-tailed work has kinds of its own, see [`Work::kind_of`].
+    /// Name of the kind; results are grouped by it. Heavy-tailed work has separate kinds, see [`Work::kind_of`].
     pub kind: String,
-    /// What the script does.
+    /// Work of the script.
     pub work: Work,
     /// Share of the group's requests, relative to the other entries.
     pub weight: f64,
 }
 
-/// What a script does for a request.
+/// Work of a script for a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     /// `hello.php`.
@@ -80,7 +80,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Heavy-tailed work is told apart by how long the script computes, or the long ones would hide what happens to the short.
+    /// Heavy-tailed work is grouped by the time that the script computes, or the long ones would hide what happens to the short.
     pub fn kind_of(ms: f64) -> &'static str {
         match ms {
             ms if ms <= 2.0 => "short",
@@ -135,7 +135,7 @@ pub enum Rhythm {
         share: f64,
         /// The case that measures the capacity.
         of: &'static str,
-        /// Whose capacity.
+        /// The system whose capacity it is.
         scope: Scope,
     },
     /// Open loop: so many at one moment, again and again.
@@ -147,7 +147,7 @@ pub enum Rhythm {
     },
 }
 
-/// Whose capacity an open loop refers to.
+/// The system to whose capacity an open loop refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

@@ -3,7 +3,7 @@
 //! ```toml
 //! seed = 1                     # decides every random choice
 //! [[clients]]
-//! kind = "fast"                # results are told apart by it
+//! kind = "fast"                # results are grouped by it
 //! path = "/hello.php"
 //! body = "Hello, world!"       # the right answer; absent: every one with a status of success
 //! connections = 7

@@ -14,7 +14,7 @@ pub use way::{Connections, Protocol, Way};
 use crate::jit;
 use crate::record::CaseRecord;
 
-/// Servers that a case needs beside the system under test.
+/// Servers that a case needs in addition to the system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// MariaDB with the lab's tables.
@@ -24,7 +24,7 @@ pub enum Need {
     Upstream,
 }
 
-/// What serves the case.
+/// The site or file that serves the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum App {
     /// The lab's own scripts, one for each case.
@@ -51,7 +51,7 @@ impl App {
     }
 }
 
-/// How the parts of a system are configured, where that is a condition of the case.
+/// Configuration of a system's parts, where that is a condition of the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Setup {
     /// As the lab compares systems: as alike as they can be.
@@ -70,11 +70,11 @@ pub struct Case {
     pub id: String,
     /// Name for people.
     pub title: String,
-    /// What the script does.
+    /// Work of the script.
     pub about: String,
-    /// What serves it.
+    /// The site or file that serves it.
     pub app: App,
-    /// How clients come.
+    /// Load and connections of the clients.
     pub way: Way,
     /// Path on systems that serve scripts by file.
     pub path: String,
@@ -88,20 +88,20 @@ pub struct Case {
     pub wait_ms: f64,
     /// True if PHP compiles with its JIT.
     pub jit: bool,
-    /// What else must run.
+    /// Other servers that must run.
     pub needs: Vec<Need>,
     /// The right answer.
     pub expect: Expect,
     /// Groups of clients that ask at once, where the load is not one kind of request.
     pub mix: Option<mix::Mix>,
-    /// How the pool differs from so many workers all the time.
+    /// Differences of the pool from a fixed number of workers.
     pub pool: Pool,
     pub setup: Setup,
     /// True if the system is measured from its start on, without load before.
     pub cold: bool,
 }
 
-/// What a case asks of the pool of workers beside their number.
+/// Requirements of a case for the pool, other than the number of workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Workers without load; as many as under load, when absent.
@@ -163,7 +163,7 @@ impl Case {
         self
     }
 
-    /// The same with other servers beside it.
+    /// The same with other servers.
     pub fn needs(mut self, needs: &[Need]) -> Self {
         self.needs = needs.to_vec();
         self
@@ -180,7 +180,7 @@ impl Case {
         self.needs.contains(&Need::Upstream)
     }
 
-    /// The same with PHP's JIT, as a case of its own.
+    /// The same with PHP's JIT, as a separate case.
     pub fn with_jit(&self) -> Self {
         Self {
             id: format!("{}{}", self.id, jit::SUFFIX),

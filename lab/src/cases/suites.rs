@@ -5,7 +5,7 @@
 pub struct Suite {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
     /// Case ids.
     pub cases: &'static [&'static str],
@@ -163,7 +163,7 @@ pub const ALL: &[Suite] = &[
     },
 ];
 
-/// How cases that are named one by one are measured.
+/// Measurement of cases that are named one by one.
 pub const CUSTOM: Suite = Suite {
     name: "custom",
     about: "cases that were named one by one",

@@ -1,4 +1,4 @@
-//! How clients come to a system: without TLS, or over it with one of the protocols.
+//! Connections of clients to a system: without TLS, or over it with one of the protocols.
 
 /// Without TLS, or how with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -9,7 +9,7 @@ pub enum Way {
     Tls(Protocol, Connections),
 }
 
-/// What is spoken over TLS.
+/// Protocol over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     #[default]
@@ -18,7 +18,7 @@ pub enum Protocol {
     Http3,
 }
 
-/// How long a connection lasts, and how the next one begins.
+/// Lifetime of a connection, and beginning of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
     /// They stay open.
@@ -49,7 +49,7 @@ impl Protocol {
 }
 
 impl Way {
-    /// What clients speak; without TLS it is HTTP/1.1.
+    /// Protocol of the clients; without TLS it is HTTP/1.1.
     pub fn protocol(self) -> Protocol {
         match self {
             Self::Plain => Protocol::Http1,

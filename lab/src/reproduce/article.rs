@@ -23,15 +23,15 @@ pub struct Article {
     pub name: String,
     pub title: String,
     pub source: String,
-    /// What it compares, in a sentence.
+    /// Its comparison in a sentence.
     pub about: String,
-    /// What it ran on.
+    /// Its machine.
     pub machine: String,
     pub cores: u32,
     pub versions: String,
     /// The system that ratios are to.
     pub base: String,
-    /// The system that it sets beside that one.
+    /// The system that it compares with that one.
     pub challenger: String,
     /// Howdah's mode that takes the challenger's place when conclusions are looked at.
     pub counterpart: String,
@@ -45,16 +45,16 @@ pub struct Article {
     pub rows: Vec<Row>,
     #[serde(rename = "conclusion")]
     pub conclusions: Vec<Conclusion>,
-    /// What the tiny form measures.
+    /// Cases of the tiny form.
     pub tiny: Tiny,
     /// True if ways of counting latency are shown with it.
     #[serde(default)]
     pub counting: bool,
-    /// How heavy the lab's own application has to be, where the article's is not at hand.
+    /// Weight of the lab's own application, where the article's is not at hand.
     pub heavy: Option<Aim>,
 }
 
-/// How it was measured.
+/// Its method.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Method {
@@ -157,7 +157,7 @@ pub struct Row {
     /// The lab's case.
     pub case: String,
     pub connections: u32,
-    /// What was published, by system. None, where a chart's figures are not in the text.
+    /// Published figures by system. None, where a chart's figures are not in the text.
     #[serde(default)]
     pub figures: BTreeMap<String, Figures>,
 }
@@ -171,7 +171,7 @@ pub struct Figures {
     pub p99_ms: Option<f64>,
 }
 
-/// What is compared.
+/// The compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
@@ -202,7 +202,7 @@ impl Figure {
     }
 }
 
-/// What the article says, as something that can be looked at again: a ratio between two systems.
+/// A claim of the article that can be checked: a ratio between two systems.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conclusion {

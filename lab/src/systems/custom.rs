@@ -29,7 +29,7 @@ pub struct Description {
     /// Files to write into the private directory before the start, with the same replacements.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// The address, when the command cannot be told one.
+    /// The address, if the command takes none.
     pub address: Option<SocketAddr>,
     /// A command that prints the version.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Description {
     /// Other paths than the usual, by case.
     #[serde(default)]
     pub paths: BTreeMap<String, String>,
-    /// How it is configured, and why.
+    /// Its configuration, with reasons.
     #[serde(default)]
     pub tuning: Vec<String>,
 }

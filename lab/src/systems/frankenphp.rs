@@ -81,7 +81,7 @@ impl System for FrankenPhp {
             ),
             _ => String::new(),
         };
-        // FrankenPHP wants at least one thread beside those of its workers.
+        // FrankenPHP wants at least one thread more than its workers.
         let threads = site.workers + u32::from(!worker.is_empty());
         let config = site.write(
             "Caddyfile",

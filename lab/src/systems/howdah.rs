@@ -48,7 +48,7 @@ pub enum Build {
 }
 
 impl Build {
-    /// What stands behind the system's name.
+    /// The build and mode of the system's name.
     fn suffix(&self) -> String {
         match self {
             Self::Found => String::new(),
@@ -60,12 +60,12 @@ impl Build {
     fn server(&self) -> Option<PathBuf> {
         match self {
             Self::Found => server(),
-            // Absolute, because it is started in a directory of its own.
+            // Absolute, because it is started in another directory.
             Self::Base(path) | Self::At(path) => std::path::absolute(path).ok().filter(|path| path.is_file()),
         }
     }
 
-    /// Another build's host always lies beside it: two builds must not share one.
+    /// Another build's host always lies next to it: two builds must not share one.
     fn php_host(&self) -> Option<PathBuf> {
         match self {
             Self::Found => php_host(),
@@ -103,7 +103,7 @@ impl Howdah {
     }
 }
 
-/// `$HOWDAH`, else beside the lab's own binary or in the release build next to it, else in `PATH`.
+/// `$HOWDAH`, else next to the lab's own binary or in the release build next to it, else in `PATH`.
 pub fn server() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
@@ -115,7 +115,7 @@ pub fn server() -> Option<PathBuf> {
     beside.into_iter().find(|path| path.is_file()).or_else(|| program("howdah"))
 }
 
-/// `$HOWDAH_PHP`, else beside the server.
+/// `$HOWDAH_PHP`, else next to the server.
 fn php_host() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH_PHP") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
@@ -260,7 +260,7 @@ impl System for Howdah {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("howdah", binary, &words);
         launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
-        // All systems run as whoever measures.
+        // All systems run as the user who measures.
         launch.environment.push(("HOWDAH_ALLOW_ROOT".into(), "true".into()));
         running.spawn(&launch)?;
         Ok(running)
@@ -268,12 +268,12 @@ impl System for Howdah {
 }
 
 impl Howdah {
-    /// The recipe that boots the application. It chooses the mode and warms up by itself.
+    /// The recipe that boots the application. It chooses the mode and the warm-up.
     fn recipe(&self, site: &Site) -> Option<&'static str> {
         site.recipe.filter(|_| self.mode == Mode::Snapshot)
     }
 
-    /// What the command line does not take, as a file.
+    /// Settings that the command line does not take, as a file.
     fn configure(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
         if let Some(most) = site.pool.max_requests {
             arguments.extend(["--set".to_owned(), format!("max_requests={most}")]);

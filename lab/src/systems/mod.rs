@@ -32,13 +32,13 @@ use crate::load::{Target, client};
 pub use crate::programs::{newest_php, program, version_line};
 use crate::record::{Role, SystemStatus};
 
-/// How long a system may take until it answers.
+/// Time limit until a system responds.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a system may take to end by itself.
+/// Time limit for a system to end after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// What a system is asked to serve.
+/// The site that a system serves.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// The kind of application.
@@ -63,16 +63,16 @@ pub struct Site {
     pub workers: u32,
     /// The exact number of processes or threads, also for systems that take as many as they think best.
     pub processes: Option<u32>,
-    /// What else the pool of workers must be like.
+    /// Other requirements for the pool of workers.
     pub pool: Pool,
     pub setup: Setup,
     /// True if PHP compiles with its JIT.
     pub jit: bool,
     /// Connections that will come at the same time.
     pub connections: u32,
-    /// What it shows to clients, when they come over TLS.
+    /// Its certificate for clients that use TLS.
     pub certificate: Option<Certificate>,
-    /// What clients speak then.
+    /// Their protocol over TLS.
     pub protocol: Protocol,
     /// Where all requests are handed on to, instead of being answered.
     pub upstream: Option<SocketAddr>,
@@ -109,7 +109,7 @@ pub struct Running {
     pub processes: Vec<Guarded>,
     /// Configuration files: name and content.
     pub config_files: BTreeMap<String, String>,
-    /// Log files that its parts write by themselves.
+    /// Log files that its parts write.
     pub logs: Vec<PathBuf>,
 }
 
@@ -165,7 +165,7 @@ impl Running {
     }
 }
 
-/// What a system runs.
+/// Scripts that a system runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Script {
     /// Whatever lies in the document root.
@@ -214,10 +214,10 @@ pub trait System {
     /// Looks for the system on this machine.
     fn find(&self) -> SystemStatus;
 
-    /// How it is configured, and why.
+    /// Its configuration, with reasons.
     fn tuning(&self) -> Vec<String>;
 
-    /// The script of its own kind that an application must have.
+    /// The kind of script that an application must have for it.
     fn script(&self) -> Script {
         Script::Any
     }
@@ -237,7 +237,7 @@ pub trait System {
         false
     }
 
-    /// True if its adapter heeds the site's wishes for the pool beside the number of workers.
+    /// True if its adapter heeds the site's wishes for the pool, other than the number of workers.
     fn shapes_pool(&self) -> bool {
         false
     }
@@ -247,12 +247,12 @@ pub trait System {
         case.path.clone()
     }
 
-    /// The address, if it cannot be told where to listen.
+    /// The address, if it cannot be configured.
     fn fixed_address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// What a process of this name is for.
+    /// Purpose of a process of this name.
     fn role(&self, process: &str) -> Role;
 
     /// Starts it. The caller waits until it answers.
@@ -279,7 +279,7 @@ pub fn builtin_ids() -> Vec<String> {
     builtin().iter().map(|system| system.id()).collect()
 }
 
-/// An address on the loopback interface that nobody listens on.
+/// An address on the loopback interface without a listener.
 pub fn free_address() -> Result<SocketAddr> {
     use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with};
     // Without listening: a process that is just being started has a copy of the socket for a moment.

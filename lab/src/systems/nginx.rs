@@ -9,7 +9,7 @@ use super::{Running, Site, drop_to, program, version_line};
 use crate::cases::{Protocol, Setup};
 use crate::certificate::Certificate;
 
-/// Types that are compressed beside text/html, which nginx always compresses when gzip is on.
+/// Types that are compressed in addition to text/html, which nginx always compresses when gzip is on.
 const GZIP_TYPES: &str = "text/plain text/css text/xml application/json application/javascript application/xml \
                           application/rss+xml image/svg+xml";
 
@@ -32,7 +32,7 @@ pub fn version() -> Option<String> {
     version_line(program("nginx")?, &["-v"]).map(|line| line.replace("nginx version: ", ""))
 }
 
-/// What an installation from the distribution's packages has, and what is better for speed.
+/// Settings of the distribution's packages, and faster ones.
 fn http(site: &Site) -> String {
     match site.setup {
         Setup::Lab | Setup::Tuned => {

@@ -12,7 +12,7 @@ pub fn find() -> Option<(String, PathBuf)> {
     newest_php("/usr/sbin", "php-fpm", "")
 }
 
-/// How PHP-FPM is set up, and why so.
+/// Configuration of PHP-FPM, with reasons.
 pub fn tuning() -> Vec<String> {
     vec![
         "PHP-FPM: pm = static with as many children as the case gives workers; where a case lets the pool grow, pm = dynamic with \

@@ -8,7 +8,7 @@ use super::{Running, Script, Site, System};
 use crate::cases::{Case, Protocol};
 use crate::record::{Role, SystemStatus};
 
-/// Another system, which is told how many processes it has.
+/// Another system, whose number of processes is set.
 pub struct Tailored {
     pub inner: Box<dyn System>,
     pub processes: u32,
