@@ -24,7 +24,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/transport", 1),
     ("docs/guide", 2),
     ("docs/reference", 4),
-    ("lab", 345),
+    ("lab", 233),
     ("php", 29),
     ("tests", 407),
 ];
