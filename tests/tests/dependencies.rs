@@ -1,4 +1,4 @@
-//! What the workspace depends on is what `deny.toml` allows: licences, no second versions, no banned crates, one source.
+//! The workspace depends only on what `deny.toml` allows: licences, no second versions, no banned crates, one source.
 //!
 //! The rules are those of `cargo deny`, as far as this file uses them. Its advisories need a database that is fetched; see
 //! CONTRIBUTING.md.

@@ -1,4 +1,4 @@
-//! What the comparisons of a mode with classic mode have in common: an order that can be repeated, answers as they are
+//! Common parts of the comparisons of a mode with classic mode: an order that can be repeated, answers as they are
 //! compared, and the first place in which two differ.
 
 use howdah_tests::{Response, Site, repetitions};

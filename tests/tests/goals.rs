@@ -1,4 +1,4 @@
-//! What documents tell people to type works in the environment of a login: `PATH`, `HOME` and a terminal. A variable that
+//! Commands that documents show work in the environment of a login: `PATH`, `HOME` and a terminal. A variable that
 //! only continuous integration or a developer has set must not be what makes a goal or a script work.
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// What a shell or a login sets.
+/// Variables that a shell or a login sets.
 const OF_A_LOGIN: &[&str] =
     &["BASHPID", "BASH_SOURCE", "EUID", "HOME", "OLDPWD", "PATH", "PPID", "PWD", "RANDOM", "SECONDS", "UID"];
 

@@ -1,4 +1,4 @@
-//! What a person's browser does for an application: keeps cookies and a connection, finds the fields of a form.
+//! A person's browser for applications: keeps cookies and a connection, finds the fields of a form.
 
 use howdah_tests::{Conn, Request, Response, Target};
 use regex_lite::Regex;

@@ -1,4 +1,4 @@
-//! Whether the processes of a site grow while they serve the same pages hundreds of times.
+//! Processes of a site do not grow while they serve the same pages hundreds of times.
 
 use howdah_tests::Site;
 use howdah_tests::process::eventually;
@@ -11,7 +11,7 @@ const BEFORE: usize = 40;
 /// Requests that each page gets afterwards.
 const AFTER: usize = 150;
 
-/// What a worker may use more at the end, in KiB: pages that were read for the first time, not one page for each request.
+/// Growth of a worker that is allowed at the end, in KiB: pages that were read for the first time, not one page for each request.
 const SLACK: u64 = 2048;
 
 /// A process that leaks grows every time. One that has hardly been asked before, as others were free, has yet to use for the

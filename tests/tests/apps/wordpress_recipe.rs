@@ -42,7 +42,7 @@ fn booted(database: &Database, environment: &str) -> Pair {
     pair
 }
 
-/// How many requests the booted pool has run; none while it does not serve.
+/// Number of requests that the booted pool has run; none while it does not serve.
 fn on_the_boot(pair: &Pair) -> Option<u64> {
     let output = pair.sides[0].site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

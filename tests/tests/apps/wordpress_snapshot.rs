@@ -13,7 +13,7 @@ use howdah_tests::{Mode, Request, Setup};
 /// Until WordPress is installed, the boot does nothing; then it is the recipe's.
 const BOOT: &str = include_str!("php/wordpress_snapshot/boot.php");
 
-/// What visitors read runs on the snapshot, the rest in a classic pool, as the recipes say.
+/// Pages that visitors read run on the snapshot, the rest in a classic pool, as the recipes say.
 const ROUTES: &str = r#"[{ path = "/wp-admin/*", pool = "classic" }, { path = "/wp-login.php", pool = "classic" },
     { path = "/wp-comments-post.php", pool = "classic" }, { path = "/xmlrpc.php", pool = "classic" }]"#;
 

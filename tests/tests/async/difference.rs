@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Clients, each with one request in flight.
 const CLIENTS: usize = 48;
 
-/// What one request does: kinds of callbacks that wait, at its end perhaps a way to end a script.
+/// Actions of one request: kinds of callbacks that wait, at its end perhaps a way to end a script.
 fn target(number: usize, kinds: &[String], ends: &[String]) -> String {
     let mut order = Order::of(number as u64 * 7919 + 13);
     // The first numbers of the generator lie near each other for seeds that do.

@@ -4,7 +4,7 @@ use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_se
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
 
-/// Whether a request's number is odd, in PHP.
+/// PHP: true if a request's number is odd.
 const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
 
 /// Each has an order of its own; `current_collator` was that of whoever had begun to sort last, and could be freed.

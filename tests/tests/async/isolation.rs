@@ -306,7 +306,7 @@ fn xml_errors_are_the_requests_own() {
     );
 }
 
-/// What one coroutine's call had left was another one's last error.
+/// The error of one coroutine's call was another one's last error.
 #[test]
 fn last_errors_of_libraries() {
     everyone_sees(php!("isolation/last_errors_of_libraries.php"), "@");

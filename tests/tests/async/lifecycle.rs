@@ -364,7 +364,7 @@ fn a_reload_under_load_loses_nothing() {
     );
 }
 
-/// What only the async mode's loop needs: an epoll descriptor in the worker.
+/// Only async mode's loop needs it: an epoll descriptor in the worker.
 fn waits_in_a_loop(mode: Mode) -> bool {
     let mut found = false;
     run(

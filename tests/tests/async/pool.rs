@@ -6,7 +6,7 @@ use howdah_tests::{Mode, Request, Setup, Site, php, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What the requests ask for. `hold` waits, like every script that waits, without holding its worker.
+/// The paths of the requests. `hold` waits, like every script that waits, without holding its worker.
 const SCRIPT: &str = php!("pool/script.php");
 
 /// Tests wait for it, but no short request takes as long, not on a machine that stands still for seconds.

@@ -30,7 +30,7 @@ pub(crate) const LEAKS: &[Leak] = &[
         r"App\Bag::$level",
         r"App\Bag::$level = App\Bag::$level === App\Level::Low ? App\Level::High : App\Level::Low;",
     ),
-    // What classes of PHP hold.
+    // Static properties of PHP's classes.
     Leak(
         "array-object",
         "static",
@@ -171,7 +171,7 @@ pub(crate) const LEAKS: &[Leak] = &[
         "memory",
         r"App\Bag::$hooks[0] = ($GLOBALS['chain'] = [$GLOBALS['chain'] ?? null, random_bytes(512)]);",
     ),
-    // What a later visitor is shown.
+    // The page of a later visitor.
     Leak("shown", "response", "body", r"echo 'visit ', ++App\Cart::$shown;"),
     Leak("shown-name", "response", "body", r"echo 'hello ', App\Container::get('greeter')->current ??= App\who();"),
     Leak("status", "response", "status", r"if (App\Cart::$done) { http_response_code(409); } App\Cart::$done = true;"),

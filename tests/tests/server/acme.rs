@@ -27,7 +27,7 @@ impl Ports {
         setup.arg("--listen").arg(&format!("https://127.0.0.1:{}", self.tls.number))
     }
 
-    /// What a client gets that believes this authority alone; `None` if there is no way to it.
+    /// Response to a client that trusts this authority alone; `None` if there is no way to it.
     fn fetch(&self, name: &str, root: &Path) -> Option<String> {
         let port = self.tls.number;
         let resolve = format!("{name}:{port}:127.0.0.1");
@@ -69,7 +69,7 @@ fn status(site: &Site) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
-/// What is known of a name once this holds of it.
+/// A name's state once this holds of it.
 fn once(site: &Site, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
     let mut seen = Value::Null;
     let reached = eventually(PATIENCE, || {
@@ -419,7 +419,7 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let is_back = || in_redis(&["KEYS", "howdah:acme:*:certificates:*.pem"]).lines().count() == names.len();
     assert!(eventually(PATIENCE, is_back), "{}", in_redis(&["KEYS", "*"]));
     first.finish();
-    // What a server has had once it serves also when Redis says nothing any more.
+    // A certificate that a server has had is served even if Redis does not respond any more.
     redis.suspend();
     let late = setup(&other, &states[1]).allow_log("Redis localhost");
     let second = Site::start(Mode::Classic, &late);
@@ -493,7 +493,7 @@ fn private_names_have_the_local_ca() {
     );
 }
 
-/// What `check` says of these lines.
+/// Output of `check` for these lines.
 fn check(dir: &Path, lines: &str) -> (bool, String) {
     let toml = dir.join("howdah.toml");
     std::fs::create_dir_all(dir.join("root")).unwrap();

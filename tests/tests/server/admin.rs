@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-/// What a script can try: itself, through a program it starts, and through one that has left it.
+/// Ways of a script to try: itself, through a program it starts, and through one that has left it.
 const ORDERS: &str = php!("admin/orders.php");
 
 /// Everything a script tried was refused, and the server serves on with the workers it had.

@@ -1,4 +1,4 @@
-//! What is logged of workers that do not boot: each message once, however many workers try how often.
+//! Log lines about workers that do not boot: each message once, however many workers try how often.
 
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Setup, run};

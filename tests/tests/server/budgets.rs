@@ -47,7 +47,7 @@ fn memory(site: &Site, which: &str) -> u64 {
     line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// What the server's temporary files take of the disk.
+/// Disk space of the server's temporary files.
 fn disk(site: &Site) -> u64 {
     let fds = std::fs::read_dir(format!("/proc/{}/fd", site.howdah().pid())).unwrap();
     let temporary = fds.flatten().filter(|fd| {
@@ -173,7 +173,7 @@ script_scenario!(
         .php("up.php", "echo strlen(file_get_contents('php://input'));")
         .php("fast.php", "echo 'fast';"),
     |site| {
-        // What can never be kept is refused before it is sent.
+        // A body that can never be kept is refused before it is sent.
         let mut large = site.conn();
         large.send("POST /up.php HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 8000000\r\n\r\n");
         let refused = large.response("POST").expect(503);

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-/// Whether `howdah check` is content with these settings, and what it says.
+/// Success of `howdah check` with these settings, and its output.
 fn check(dir: &Path, settings: &str) -> (bool, String) {
     let mut command = Command::new(program());
     command.arg("check");

@@ -51,7 +51,7 @@ impl Drop for Container {
     }
 }
 
-/// What the image's Dockerfile says: the directories that it makes, its volumes, its user.
+/// Facts of the image's Dockerfile: the directories that it makes, its volumes, its user.
 fn dockerfile() -> (String, String, String) {
     let text = fs::read_to_string(format!("{IMAGE}/Dockerfile")).unwrap().replace("\\\n", " ");
     let (_, last_stage) = text.rsplit_once("\nFROM ").unwrap();

@@ -158,7 +158,7 @@ fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     assert!(!site.howdah().log().contains("did not end within"), "the bomb lasts");
 }
 
-/// How many processes a user has.
+/// Number of a user's processes.
 fn processes_of(user: &str) -> usize {
     let user = Some(super::users::number(user));
     let entries = fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! What new workers have to show before a reload gives them all requests: responses to paths that are checked, and no more
+//! Conditions for new workers before a reload gives them all requests: responses to paths that are checked, and no more
 //! failures than the workers that are there while a share of the clients is theirs.
 
 use howdah_tests::process::{PATIENCE, eventually};
@@ -32,7 +32,7 @@ fn deploy(site: &Site, name: &str) {
     fs::write(site.place().run.join("conf.d/40-shop.toml"), release(name)).unwrap();
 }
 
-/// What a visitor with this address gets.
+/// Response to a visitor with this address.
 fn shop(site: &Site, visitor: u8) -> (u16, String) {
     let mut conn = Conn::open(site.target());
     conn.send(format!(

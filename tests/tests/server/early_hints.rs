@@ -5,7 +5,7 @@ use std::process::Command;
 
 const HINTS: &str = php!("early_hints/hints.php");
 
-/// What comes over the connection up to `end`, or up to its close.
+/// Bytes of the connection up to `end`, or up to its close.
 fn raw(conn: &mut Conn, end: Option<&str>) -> String {
     let mut bytes = Vec::new();
     while let Some(byte) = conn.raw_byte() {

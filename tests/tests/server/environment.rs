@@ -1,4 +1,4 @@
-//! What scripts see of the server's environment: never a variable that sets the server up, as these hold its secrets.
+//! The server's environment in scripts: never a variable that sets the server up, as these hold its secrets.
 
 use howdah_tests::{Setup, Site, php, scenario, script_scenario};
 use regex_lite::Regex;

@@ -13,7 +13,7 @@ const MEASURE: &str = include_str!("php/error_page_in_browser/measure.js");
 /// Where the screenshots go, for whoever wants to look at them: `HOWDAH_SCREENSHOTS=DIR`.
 const SCREENSHOTS: &str = "HOWDAH_SCREENSHOTS";
 
-/// How a browser looks at a page.
+/// Conditions in which a browser shows a page.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     name: &'static str,

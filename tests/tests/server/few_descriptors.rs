@@ -38,7 +38,7 @@ scenario!(
     },
 );
 
-/// How often threads of the server have waited and gone on.
+/// Number of times that threads of the server have waited and gone on.
 fn wakes(site: &Site) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap().flatten();
     let wakes = threads.map(|thread| {

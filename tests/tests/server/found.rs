@@ -153,7 +153,7 @@ fn what_init_writes_serves_the_same() {
     assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), printed);
     let said = served(top.path(), &dir, &[], laravel_is_served);
     assert!(!said.contains("found Laravel"), "the file decides now: {said}");
-    // What somebody has written since stays.
+    // A file that was written since stays.
     fs::write(dir.join("howdah.toml"), "root = \"public\"\n").unwrap();
     let (output, _, error) = run(top.path(), &dir, &["init"]);
     assert!(!output.status.success() && error.contains("is there already"), "{error}");

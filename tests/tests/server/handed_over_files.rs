@@ -43,7 +43,7 @@ script_scenario!(
         }
         let etag = answer.header("etag").unwrap().to_owned();
         assert_ne!(etag, "\"of-the-script\"");
-        // What the static file code can do holds for these files too.
+        // All features of static files hold for these files too.
         let part = site.send(&Request::get(&target).header("Range", "bytes=2-4")).expect(206);
         assert_eq!((part.text().as_str(), part.header("content-range")), ("234", Some("bytes 2-4/10")));
         let large = accel("/protected/deep/large.bin");

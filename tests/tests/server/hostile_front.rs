@@ -127,7 +127,7 @@ scenario!(
     howdah_only = "the reference looks each time",
     |s| s.file("f.txt", "content").setting("static.revalidate_after", "\"1h\""),
     |site| {
-        // What was written a moment ago is not believed; then it is.
+        // Files that were written a moment ago are not cached; later they are.
         let mut number = 0;
         assert!(eventually(PATIENCE, || {
             number += 1;

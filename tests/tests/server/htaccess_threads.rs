@@ -1,4 +1,4 @@
-//! What is dear about `.htaccess` files is not done by the I/O threads, whose connections all wait for them.
+//! Expensive work for `.htaccess` files is not done by the I/O threads, whose connections all wait for them.
 
 use howdah_tests::{Request, Site, scenario};
 use std::fs;

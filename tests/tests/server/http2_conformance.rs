@@ -1,4 +1,4 @@
-//! What RFC 9113 has a server do with frames, streams and header blocks, case by case: `http2_clients/conformance.py` has the
+//! Rules of RFC 9113 for frames, streams and header blocks, case by case: `http2_clients/conformance.py` has the
 //! cases, and a client that shares no line with the server.
 
 use super::proxy_upgrade::PYTHON;

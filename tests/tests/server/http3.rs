@@ -58,7 +58,7 @@ impl Client {
         line.trim_end().to_owned()
     }
 
-    /// What it says at its end.
+    /// Its last output.
     pub(crate) fn end(mut self) -> Value {
         drop(self.child.stdin.take());
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! How a request's body reaches a script: raw, form, multipart uploads, and PHP's limits on them.
+//! A request's body in a script: raw, form, multipart uploads, and PHP's limits on them.
 
 use howdah_tests::{Part, Request, multipart, php, script_scenario};
 use std::fs;

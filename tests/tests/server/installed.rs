@@ -53,7 +53,7 @@ const STEPS: &[Step] = &[
     ("howdah stop", 0, "stopped"),
 ];
 
-/// What the steps use.
+/// Functions of the steps.
 const FUNCTIONS: &str = r#"
 start() { "$@" >/run/log 2>&1 & }
 until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1; done; cat /run/log /run/out; false; }

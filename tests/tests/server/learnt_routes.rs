@@ -1,4 +1,4 @@
-//! What a booted application's warm-up learns: one path for each route, however many pages the route has, and no token.
+//! Learned warm-up of a booted application: one path for each route, however many pages the route has, and no token.
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use std::path::Path;

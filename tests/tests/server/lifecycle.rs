@@ -11,7 +11,7 @@ fn output_text(output: &std::process::Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// What [`finishes_what_runs`] needs.
+/// Setup of [`finishes_what_runs`].
 pub(super) fn holding(setup: Setup) -> Setup {
     setup.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';")
 }

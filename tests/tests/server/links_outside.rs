@@ -4,7 +4,7 @@ use howdah_tests::{Mode, Setup, Site, script_scenario};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// What is outside, and links to it in the root.
+/// Files outside, and links to them in the root.
 fn lead_outside(site: &Site) {
     let outside = site.place().top.join("outside");
     fs::create_dir(&outside).unwrap();

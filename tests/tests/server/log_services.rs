@@ -99,7 +99,7 @@ fn syslog_gets_them_as_entries() {
     });
 }
 
-/// What a real daemon makes of it: program, process, severity and message, from its local socket, by UDP and by TCP.
+/// A line as a real daemon reads it: program, process, severity and message, from its local socket, by UDP and by TCP.
 #[test]
 fn rsyslog_understands_every_way() {
     if !rsyslog_is_there() {

@@ -1,4 +1,4 @@
-//! What the server does, whatever runs behind it, and what scripts see and send in every mode.
+//! The server's own behaviour, and requests and responses of scripts in every mode.
 
 mod acme;
 mod admin;

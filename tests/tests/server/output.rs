@@ -1,4 +1,4 @@
-//! What a script sends back: status, headers, cookies, and bodies that arrive when the script says so.
+//! Responses of scripts: status, headers, cookies, and bodies that arrive when the script says so.
 
 use howdah_tests::{Request, php, script_scenario};
 

@@ -1,4 +1,4 @@
-//! What verifying passwords may cost, whether a rule or a `.htaccess` file asks for them.
+//! Cost of verifying passwords, whether a rule or a `.htaccess` file asks for them.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, run};

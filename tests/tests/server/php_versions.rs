@@ -17,12 +17,12 @@ fn texts(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What a host says of itself.
+/// A host's own report.
 fn capabilities_of(host: &Path) -> Value {
     serde_json::from_slice(&command(host, &["--capabilities=json"]).stdout).unwrap()
 }
 
-/// What the host under test says of itself.
+/// Own report of the host under test.
 fn capabilities() -> Value {
     capabilities_of(&php_program())
 }

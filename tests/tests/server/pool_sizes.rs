@@ -1,4 +1,4 @@
-//! How many workers a pool has, as an operator sees it: none while there is no work, some that stand ready, and more while
+//! Number of a pool's workers, as an operator sees it: none while there is no work, some that stand ready, and more while
 //! requests wait. What it costs to have none is measured by the server and shown.
 
 use howdah_tests::gate::{Gate, Held};

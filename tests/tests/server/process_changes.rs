@@ -1,4 +1,4 @@
-//! What a script does to its process is gone with its request: put back, or with the process.
+//! A script's changes of its process are gone with its request: put back, or with the process.
 
 use howdah_tests::{Mode, php, run};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What begins a name space in which the next program is process 1; with the end of `unshare` all of it ends.
+/// Command that begins a name space in which the next program is process 1; with the end of `unshare` all of it ends.
 const CONTAINER: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"];
 
 struct Container(Child);

@@ -1,4 +1,4 @@
-//! What the workers of a pool and the server have used of the processors, which is what capacity is reckoned by.
+//! Processor time of a pool's workers and of the server, by which capacity is planned.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, script_scenario};

@@ -54,7 +54,7 @@ impl Talk {
         line.trim_end().to_owned()
     }
 
-    /// What it says up to its end.
+    /// Its output up to its end.
     fn end(mut self) -> String {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();

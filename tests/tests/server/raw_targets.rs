@@ -34,7 +34,7 @@ fn words(conn: &mut Conn) -> Vec<String> {
     seen.as_array().unwrap().iter().map(|word| unhex(word.as_str().unwrap())).collect()
 }
 
-/// What scripts must see: first the target, byte for byte, then its query.
+/// Variables that scripts must see: first the target, byte for byte, then its query.
 fn judge(site: &Site, conn: &mut Conn, target: &[u8]) {
     let seen = words(conn);
     assert_eq!(seen[0], target.escape_ascii().to_string());

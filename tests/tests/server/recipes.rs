@@ -232,7 +232,7 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     assert!(said.contains("booted once, in snapshot mode by the recipe symfony"), "{said}");
 }
 
-/// What a project shows in classic mode and, booted, again and again.
+/// Page of a project in classic mode and, booted, again and again.
 fn is_the_same_when_booted(project: &Project, path: &str, shown: &str) {
     let served = project.classic();
     served.wait_for_mode("classic");

@@ -4,7 +4,7 @@ use howdah_tests::{Mode, Part, Request, Site, multipart, php, run, script_scenar
 
 const SCRIPT: &str = php!("request_start/handlers_that_throw.php");
 
-/// What PHP warns of while it parses, and how many variables the script gets in spite of it.
+/// Warnings of PHP while it parses, and the number of variables that the script gets nevertheless.
 fn requests_with_warnings() -> [(&'static str, Request, &'static str); 3] {
     let fields = (0..60).map(|n| format!("v{n}=1")).collect::<Vec<_>>().join("&");
     [

@@ -1,4 +1,4 @@
-//! Who gets a worker, and who waits for how long: shares of routes and of slow requests, clients that want more than
+//! Order of requests and their waits for workers: shares of routes and of slow requests, clients that want more than
 //! others, queues that are bounded by time, pools that grow and shrink. What the scheduler does with times is played in
 //! `howdah-pool`'s simulation; here nothing depends on the clock but what is to wait until it strikes.
 

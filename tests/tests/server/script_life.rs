@@ -1,4 +1,4 @@
-//! How scripts end, well or badly, and what is left for the next one.
+//! Ends of scripts, good or bad, and their traces in the next request.
 
 use howdah_tests::{Request, php, script_scenario};
 

@@ -1,4 +1,4 @@
-//! What `$_SERVER` and its relatives hold: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
+//! `$_SERVER` and its relatives: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
 
 use howdah_tests::compare::{differences, named};
 use howdah_tests::{Mode, Part, Request, Setup, multipart, run, script_scenario};

@@ -6,7 +6,7 @@ use howdah_tests::{Conn, Site, php, scenario};
 use serde_json::Value;
 use std::process::Command;
 
-/// What `howdah explain --json` says.
+/// Output of `howdah explain --json`.
 fn explain(site: &Site, arguments: &[&str]) -> Value {
     let output = Command::new(program())
         .arg("explain")

@@ -48,7 +48,7 @@ fn template(site: &Site) -> Option<u32> {
     found
 }
 
-/// What clients have been answered so far.
+/// Responses to clients so far.
 #[derive(Default)]
 struct Score {
     /// Answers to each client.

@@ -1,4 +1,4 @@
-//! How long requests may run, compute and wait: by pool, by rule.
+//! Time limits of requests for running, computing and waiting: by pool, by rule.
 
 use howdah_tests::{Conn, Request, php, scenario, script_scenario};
 

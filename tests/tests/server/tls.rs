@@ -7,7 +7,7 @@ use std::process::Command;
 
 const SEEN: &str = php!("tls/seen.php");
 
-/// What curl prints that gets a path over TLS with these arguments.
+/// Output of curl for a path over TLS with these arguments.
 fn curl(port: u16, path: &str, arguments: &[&str]) -> String {
     let url = format!("https://localhost:{port}{path}");
     let output = Command::new("curl").args(["-sSk"]).args(arguments).arg(url).output();
@@ -45,7 +45,7 @@ scenario!(
         }
         let none = s_client(site.port(), &["-alpn", "smtp"], b"");
         assert!(none.contains("no application protocol"), "{none}");
-        // Whoever offers nothing gets HTTP/1.1 (RFC 9113 3.2: HTTP/2 has to be agreed on).
+        // A client that offers nothing gets HTTP/1.1 (RFC 9113 3.2: HTTP/2 has to be agreed on).
         let text = s_client(site.port(), &["-quiet", "-ign_eof"], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         assert!(text.contains("HTTP/1.1 400"), "{text}");
     }
@@ -211,7 +211,7 @@ fn check_names_what_is_wrong_with_certificates() {
         let text = format!("listen = \"https://127.0.0.1:0\"\nroot = \".\"\n[tls]\ncertificates = [{certificates}]\n");
         std::fs::write(&toml, text).unwrap();
         let mut command = Command::new(howdah_tests::howdah::program());
-        // Whoever runs the tests may be root.
+        // The tests may run as root.
         let output = command.env("HOWDAH_ALLOW_ROOT", "true").arg("check").arg("--config").arg(&toml).output();
         let output = output.unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())

@@ -1,4 +1,4 @@
-//! What a scanner says of the server's TLS: testssl.sh, as operators and auditors run it.
+//! Findings of a scanner in the server's TLS: testssl.sh, as operators and auditors run it.
 
 use howdah_tests::{Mode, run};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn is_of_the_site(what: &str) -> bool {
     what.starts_with("cert_") || matches!(what, "HSTS" | "cipher_order" | "engine_problem" | "security_headers")
 }
 
-/// What a scan of the server finds, by what it was looking for: how bad it is, and what it is.
+/// Findings of a scan of the server by test: severity and text.
 fn scan(arguments: &[&str]) -> BTreeMap<String, (String, String)> {
     let mut found = BTreeMap::new();
     run(

@@ -76,7 +76,7 @@ scenario!(
             assert!(gets(site, name, "run/shop.pem"), "{name}");
             assert_eq!(asked(site.port(), name, name, &[]), "shop 200");
         }
-        // What a site has for itself is nobody else's, whatever names are in it.
+        // A site's own certificate is for no other site, whatever names are in it.
         for name in ["blog.example", "localhost", "nobody.example", ""] {
             assert!(gets(site, name, "site.pem"), "{name}");
         }
@@ -117,7 +117,7 @@ scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites 
         // Nobody's name gets the first certificate.
         ("nobody.example", "a.example", "a 200"),
         ("nobody.example", "c.example", "421"),
-        // Who names no host, such as a proxy or a health check, is asked for none.
+        // A client that names no host, such as a proxy or a health check, is asked for no certificate.
         ("", "c.example", "c 200"),
     ] {
         assert_eq!(ask(name, host), answer, "{name} asked for {host}");
@@ -144,7 +144,7 @@ scenario!(
     },
 );
 
-/// What `check` says of these settings, with two certificates beside them.
+/// Output of `check` for these settings, with two certificates next to them.
 fn check(toml: &str) -> (bool, String) {
     let dir = tempfile::tempdir().unwrap();
     for (stem, names) in [("shop", ["shop.example", "*.shop.example"]), ("top", ["localhost", "www.blog.example"])] {

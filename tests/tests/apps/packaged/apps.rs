@@ -12,7 +12,7 @@ pub(crate) struct App {
     pub(crate) root: &'static str,
     /// The package's configuration for Apache.
     pub(crate) configuration: &'static str,
-    /// What the rule says besides `app`.
+    /// Other keys of the rule than `app`.
     pub(crate) settings: &'static str,
     /// Paths that meet refusals by pattern.
     pub(crate) refused: &'static [&'static str],
@@ -20,9 +20,9 @@ pub(crate) struct App {
     pub(crate) methods: &'static [(&'static str, &'static str)],
     /// Files that Apache sends with the packaged configuration, and the preset does not: a pattern, and why.
     pub(crate) stricter: &'static [(&'static str, &'static str)],
-    /// What differs otherwise: a pattern of the message, and why.
+    /// Other differences: a pattern of the message, and why.
     pub(crate) differs: &'static [(&'static str, &'static str)],
-    /// What differs between any two runs.
+    /// Differences between any two runs.
     pub(crate) rules: &'static [(&'static str, &'static str)],
     pub(crate) visit: fn(&mut Both<'_>),
 }

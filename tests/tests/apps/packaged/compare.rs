@@ -5,7 +5,7 @@ use crate::browser::Browser;
 use crate::normal::{self, Rules};
 use howdah_tests::{Request, Response};
 
-/// What presets add to responses. Apache's configurations say nothing of it.
+/// Fields that presets add to responses. Apache's configurations say nothing of it.
 const ADDED: &[&str] =
     &["cache-control", "x-content-type-options", "x-robots-tag", "x-frame-options", "expires", "last-modified"];
 
@@ -44,7 +44,7 @@ impl<'a> Both<'a> {
         };
         let (mine, truth) = (head(ours, ports[0]), head(theirs, ports[1]));
         let name_of = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
-        // Who understands Cache-Control needs no Expires.
+        // A client that understands Cache-Control needs no Expires.
         let lasts = |l: &str| name_of(l) == "expires" && mine.iter().any(|m| name_of(m) == "cache-control");
         found.extend(truth.iter().filter(|l| !mine.contains(l) && !lasts(l)).map(|l| format!("header missing: {l}")));
         let added = mine.iter().filter(|l| !truth.contains(l));

@@ -1,4 +1,4 @@
-//! What the packages bring: every file below a root, and every refusal that their configuration for Apache has.
+//! Contents of the packages: every file below a root, and every refusal that their configuration for Apache has.
 
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ fn of_file(file: &Path, directory: Option<&Path>) -> Vec<Refusal> {
         let begins = conditional.captures(line).filter(|_| off == 0);
         if let Some(captures) = begins {
             let condition = captures.get(2).map_or("", |m| m.as_str());
-            // What is for an Apache before 2.4 is not in force; PHP 7's module is taken for PHP's.
+            // Directives for an Apache before 2.4 are not in force; PHP 7's module is taken for PHP's.
             off = usize::from(
                 condition.starts_with("!mod_authz_core")
                     || condition.starts_with("!version")

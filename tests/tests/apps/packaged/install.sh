@@ -1,5 +1,5 @@
 #!/bin/bash
-# What an administrator does after `apt-get install`, and what packages ask when they are configured: databases, an
+# Steps of an administrator after `apt-get install`, and questions of packages when they are configured: databases, an
 # account in each application, their configuration for Apache switched on. Runs where `scripts/with-packaged.sh` has put
 # the applications: `install.sh DATABASE-PORT HTTP-PORT`; the database has a user `app` with the password `secret`.
 set -euo pipefail

@@ -64,7 +64,7 @@ fn howdah() -> Setup {
         // Its cookies are for HTTPS alone, as packaged; it says so with its page for what is not there.
         .allow_log("Setting secure cookie on plain HTTP")
         .allow_log("no site has this host")
-        // What the package's file for Apache says for the directory.
+        // Settings of the package's file for Apache for the directory.
         .setting("pool.phpmyadmin.workers", "2")
         .setting("pool.phpmyadmin.admin_ini.upload_tmp_dir", "\"/var/lib/phpmyadmin/tmp\"")
         .setting(
@@ -80,7 +80,7 @@ fn howdah() -> Setup {
     setup
 }
 
-/// What is not on the application's list of differences; each of that list must be there.
+/// Differences that are not on the application's list; each of that list must be there.
 fn unknown(app: &apps::App, found: Vec<String>) -> Vec<String> {
     let known: Vec<(Regex, &str)> = app
         .differs
@@ -94,7 +94,7 @@ fn unknown(app: &apps::App, found: Vec<String>) -> Vec<String> {
     new.into_iter().map(|what| format!("{}: {what}", app.name)).collect()
 }
 
-/// What applications leave in the temporary directory for their next requests: Icinga Web 2 what it has packed, MediaWiki
+/// Files that applications leave in the temporary directory for their next requests: Icinga Web 2 what it has packed, MediaWiki
 /// from 1.43 on the state of its generators of ids.
 fn remove_what_applications_keep(tmp: &Path) {
     let _ = std::fs::remove_dir_all(tmp.join("FileCache_icingaweb"));

@@ -144,7 +144,7 @@ pub(crate) fn compare(world: &World, app: &App) -> Found {
     }
     for (pattern, _) in app.stricter.iter().filter(|(pattern, _)| !stricter.contains_key(pattern)) {
         let meant = regex_lite::Regex::new(pattern).unwrap();
-        // What one Debian's package brings, another's may not.
+        // One Debian's package may have files that another's lacks.
         if below.iter().any(|file| meant.is_match(file)) {
             found.differences.push(format!("stricter {pattern:?}: Apache refuses it too"));
         } else {

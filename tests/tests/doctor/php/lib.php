@@ -1,6 +1,6 @@
 <?php
 
-/** What the leaking scripts of the doctor's tests leak into. */
+/** State that the leaking scripts of the doctor's tests leak into. */
 
 namespace App;
 

@@ -11,7 +11,7 @@ pub(super) struct Case {
     pub requests: Vec<Asked>,
 }
 
-/// How a file's text is written.
+/// Spelling of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dress {
     Plain,

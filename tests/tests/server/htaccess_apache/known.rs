@@ -1,4 +1,4 @@
-//! What differs from Apache for a reason, as docs/guide/from-apache.md has it.
+//! Differences from Apache with a reason, as docs/guide/from-apache.md has it.
 
 use super::Outcome;
 use super::generated::Asked;

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What comes of a request: one entry for each thing that is compared.
+/// Result of a request: one entry for each thing that is compared.
 type Outcome = BTreeMap<String, String>;
 
 /// Response headers that are compared, besides `X-…`.
@@ -113,7 +113,7 @@ impl<'a> Both<'a> {
         Self { site, apache, ours: site.conn(), theirs: apache.conn(), host }
     }
 
-    /// What differs, as text, empty if nothing does; and Apache's status.
+    /// Differences as text, empty if there are none; and Apache's status.
     fn ask(&mut self, asked: &Asked, directory: &str) -> (String, String) {
         let request = asked.request(directory, &self.host);
         let Some(mut theirs) = exchange(&mut self.theirs, || self.apache.conn(), &request) else {
@@ -220,7 +220,7 @@ fn setup(setup: Setup) -> Setup {
     })
 }
 
-/// What the log says of files and requests that Apache does not follow either.
+/// Log lines about files and requests that Apache does not follow either.
 fn allow_complaints(setup: Setup) -> Setup {
     let complaints = [
         "requests below it get 500",

@@ -10,7 +10,7 @@ mod settings;
 
 use howdah_tests::{Request, Setup, Site, php};
 
-/// What an attacker has uploaded somewhere: runs what it is sent.
+/// A script that an attacker has uploaded somewhere: runs what it is sent.
 const SHELL: &str = "eval(file_get_contents('php://input'));";
 
 fn site(setup: Setup) -> Setup {
