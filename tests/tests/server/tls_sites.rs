@@ -117,7 +117,7 @@ scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites 
         // Nobody's name gets the first certificate.
         ("nobody.example", "a.example", "a 200"),
         ("nobody.example", "c.example", "421"),
-        // A client that names no host, such as a proxy or a health check, is asked for no certificate.
+        // A client that names no host in TLS, such as a proxy or a health check, may request every host.
         ("", "c.example", "c 200"),
     ] {
         assert_eq!(ask(name, host), answer, "{name} asked for {host}");
