@@ -336,7 +336,7 @@ fn settings_that_are_removed_while_an_application_boots_are_not_served() {
     let registered = "yield new FrameworkBundle(); yield new OwnBundle();";
     project.write("src/Kernel.php", &(KERNEL.replace("yield new FrameworkBundle();", registered) + bundle));
     project.write(".env.local", "GREETING=local\n");
-    // What was written in the second in which the boot begins counts as changed.
+    // A file that was written in the second in which the boot begins counts as changed.
     let written = fs::metadata(project.dir.join(".env.local")).unwrap().ctime();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     assert!(eventually(PATIENCE, || now() > written.unsigned_abs()));

@@ -108,7 +108,7 @@ fn coroutines_of_a_request_are_told_apart() {
     });
 }
 
-/// What a request waits for in a database is told, without the values in it.
+/// The statement that a request waits for in a database is logged, without its values.
 fn a_query_is_told(mode: Mode) {
     let server = Server::mariadb();
     let asks = php!("slow_log/asks.php", PORT = server.port);

@@ -69,7 +69,7 @@ fn a_request_has_a_span_and_one_for_each_phase() {
             assert_eq!(phases.keys().collect::<Vec<_>>(), ["php", "queue", "receive", "send"]);
             assert!(phases.values().all(|phase| phase.from >= span.from && phase.until <= span.until), "{phases:#?}");
             assert!(phases["queue"].until == phases["php"].from && phases["php"].from <= phases["php"].until);
-            // What traces in PHP goes on below the span of PHP.
+            // Traces of PHP code continue below the span of PHP.
             assert_eq!(text.split('-').nth(2), Some(&*phases["php"].id));
             let (path, fields) = collector.exports().remove(0);
             assert_eq!(path, "/v1/traces");
