@@ -201,7 +201,7 @@ PHP
     sed -i 's#^admin = .*#admin = "unix:/run/howdah/other.sock"#' /etc/howdah/howdah.toml
     before=$(main_pid)
     installed "$newer"
-    said '^howdah.service is restarted: .*no howdah server answers on'
+    said '^howdah.service is restarted: .*no howdah server responds on'
     [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
     step "a socket unit"
     systemctl stop howdah
@@ -209,7 +209,7 @@ PHP
     sed -e '/^Listen/d' -e 's/^FileDescriptorName=.*/&\nListenStream=127.0.0.1:8080/' packaging/howdah.socket >/etc/systemd/system/howdah.socket
     systemctl daemon-reload
     systemctl start howdah.socket
-    grep -q 'Hello, socket!' <(get http://127.0.0.1:8080/?name=socket) || fail "no activation by a socket"
+    grep -q 'Howdah is installed' <(get http://127.0.0.1:8080/) || fail "no activation by a socket"
     taken_over howdah upgrade --config /etc/howdah/howdah.toml
     taken_over systemctl restart howdah
     [ -z "$(unquiet)" ] || fail "a restart with a unit of sockets is warned of: $(unquiet)"
