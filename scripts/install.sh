@@ -28,6 +28,17 @@ place() {
     fi
 }
 
+# link TARGET NAME: a symbolic link there, or gone from there.
+link() {
+    local name=$destdir$2
+    if [ "$what" = uninstall ]; then
+        rm -f "$name"
+    else
+        mkdir -p "$(dirname "$name")"
+        ln -sfn "$1" "$name"
+    fi
+}
+
 # The same for a text that names the programs by Debian's paths.
 place_text() {
     local text
@@ -81,6 +92,7 @@ place_written() {
 server() {
     local file
     place 0755 "$built/howdah" "$prefix/bin/howdah"
+    link ../bin/howdah "$prefix/sbin/howdah-fpm"
     place_written
     for file in howdah.service howdah@.service; do
         place_text 0644 "packaging/$file" "$prefix/lib/systemd/system/$file"

@@ -40,7 +40,9 @@ impl Notice {
 }
 
 impl Manager {
-    pub(crate) fn bind(path: &Path) -> Self {
+    /// Listens at this path.
+    #[must_use]
+    pub fn bind(path: &Path) -> Self {
         let socket = UnixDatagram::bind(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         sockopt::set_socket_passcred(&socket, true).unwrap_or_else(|e| panic!("{e}"));
         socket.set_read_timeout(Some(PATIENCE)).unwrap_or_else(|e| panic!("{e}"));

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         return launch();
     }
     // Before anything is opened.
-    let passed = match server::service::passed_sockets() {
+    let mut passed = match server::service::passed_sockets() {
         Ok(passed) => passed,
         Err(error) => {
             complain(format_args!("howdah: LISTEN_FDS: {error}"));
@@ -38,11 +38,14 @@ fn main() -> ExitCode {
         }
     };
     howdah_tls::provider::install();
-    let command = match commands::asked() {
-        Ok(command) => command,
-        Err(code) => return code,
+    let done = match commands::run_as_fpm(&mut passed) {
+        Some(done) => done,
+        None => match commands::asked() {
+            Ok(command) => commands::run(command, passed),
+            Err(code) => return code,
+        },
     };
-    commands::run(command, passed).unwrap_or_else(|error| {
+    done.unwrap_or_else(|error| {
         howdah_observe::log::last_words(&format!("howdah: {error:#}"));
         ExitCode::FAILURE
     })

@@ -73,6 +73,22 @@ pub fn load_as_far_as_possible(
     around: &Surroundings,
 ) -> Result<(Loaded, Vec<ConfigError>), ConfigErrors> {
     let file = read_file(flags.config.as_deref(), around)?;
+    Ok(load_file(file, flags, around))
+}
+
+/// Loads settings from the text of a `howdah.toml` that is in no file. `path` is shown in errors, and relative paths start
+/// in its directory.
+///
+/// # Errors
+/// Everything that is wrong with the settings.
+pub fn load_text(path: &Path, text: String, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
+    let full = absolute(&around.current_dir, path);
+    let file = File::parse(path.to_path_buf(), &full, text.into_bytes(), false).map_err(ConfigErrors)?;
+    let (loaded, errors) = load_file(Some(file), &ServeFlags::default(), around);
+    if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
+}
+
+fn load_file(file: Option<File>, flags: &ServeFlags, around: &Surroundings) -> (Loaded, Vec<ConfigError>) {
     let mut errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
     let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
     errors.extend(site_files.iter().flat_map(strict::unknown_keys_of_sites));
@@ -85,7 +101,7 @@ pub fn load_as_far_as_possible(
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
     let (origins, adjusted, errors) = (source.origins, source.warnings, in_order(source.errors, &files));
-    Ok((Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found, adjusted }, errors))
+    (Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found, adjusted }, errors)
 }
 
 /// Loads only the settings of certificates, for `howdah trust` in any directory.

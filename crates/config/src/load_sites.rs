@@ -201,6 +201,7 @@ fn read_site<'a>(
     let own_pool = find(site.entries, OWN_POOL).map(|_| site.name());
     let mut found = source.with_own(file, section.clone(), site.entries, |source| SiteSettings {
         hosts: keys.hosts,
+        listen: Vec::new(),
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
         app: source.take_over(own_row("app"), &top.app),
         server_name: source.take_over(own_row("server_name"), &top.server_name),

@@ -30,6 +30,17 @@ impl PhpProgram {
         Self { path: PathBuf::from(PLAIN), version: None }
     }
 
+    /// The program for a version of PHP, or the default one.
+    ///
+    /// # Errors
+    /// There is none; says where it was looked for.
+    pub fn located(version: Option<&str>, around: &Surroundings) -> Result<Self, String> {
+        let path = version.map_or_else(|| PLAIN.to_owned(), |version| format!("{PLAIN}{version}"));
+        let mut program = Self { path: PathBuf::from(path), version: version.map(str::to_owned) };
+        program.find(around);
+        program.missing(around).map_or(Ok(program), Err)
+    }
+
     /// Puts the path in, if it is not there yet and is found.
     pub(crate) fn find(&mut self, around: &Surroundings) {
         if self.path.components().count() != 1 {

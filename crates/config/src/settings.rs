@@ -13,6 +13,7 @@ use crate::app_choice::AppChoice;
 use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks, ServerUser};
 use crate::fixed_time::fixed_time;
+use crate::fpm::{FpmPool, FpmServer};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
@@ -125,6 +126,8 @@ settings! {
         /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
         /// for every host.
         development: bool = false;
+        /// Set if the settings come from a configuration of PHP-FPM.
+        fpm: Option<FpmServer> = None;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// Where the top level is the one site: what its recipe has booted.
@@ -258,6 +261,8 @@ settings! {
         recipe: Option<String> = None;
         /// Number of workers that start with the pool; 0 for `MIN`. More where a recipe boots the application in another pool.
         start_workers: usize = 0;
+        /// Set if the settings come from a configuration of PHP-FPM.
+        fpm: Option<FpmPool> = None;
         /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
         php: PhpSettings = PhpSettings::default();
         /// Its sandbox: section `[sandbox]`, with what `[pool.NAME.sandbox]` says over it.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::address::ListenAddr;
 use crate::app_choice::AppChoice;
 use crate::booted::Booted;
 use crate::choice::RootLinks;
@@ -65,6 +66,8 @@ pub struct SiteSettings {
     pub name: String,
     /// The hosts it is for, each in one site only.
     pub hosts: Vec<HostPattern>,
+    /// FastCGI addresses that are for this site alone, whatever host is requested. Set by `howdah-fpm`.
+    pub listen: Vec<ListenAddr>,
     /// The name of the pool that runs its scripts where no route says otherwise.
     pub pool: String,
     /// The application whose rules it has.

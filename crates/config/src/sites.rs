@@ -26,6 +26,7 @@ impl Settings {
         SiteSettings {
             name: ONLY_SITE.to_owned(),
             hosts: vec![HostPattern::Any],
+            listen: Vec::new(),
             pool: DEFAULT_POOL.to_owned(),
             app: self.app.clone(),
             booted: self.booted.clone(),
@@ -43,6 +44,12 @@ impl Settings {
             tls: self.tls.clone(),
             origin: Origin::Default,
         }
+    }
+
+    /// `true` if only web servers connect: they serve files themselves.
+    #[must_use]
+    pub fn only_web_servers(&self) -> bool {
+        !self.listen.is_empty() && self.listen.iter().all(ListenAddr::is_fastcgi)
     }
 
     /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site serves every

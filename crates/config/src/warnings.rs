@@ -80,6 +80,9 @@ impl Loaded {
     /// same directory would, and so would this one with copies of them under other names.
     fn private_files_below_the_root(&self, found: &mut Vec<String>) {
         let settings = &self.settings;
+        if settings.only_web_servers() {
+            return;
+        }
         // The top level's own root is served only where there are no sites.
         let roots: Vec<&Path> = match &settings.sites[..] {
             [] => vec![&settings.root],

@@ -23,6 +23,9 @@ impl Loaded {
     pub(crate) fn silent_sites(&self, found: &mut Vec<String>) {
         self.files_that_nothing_reads(found);
         let sites = self.settings.all_sites();
+        if self.settings.only_web_servers() {
+            return;
+        }
         for site in &sites {
             let of_site = |text: String| match sites.len() {
                 1 => text,

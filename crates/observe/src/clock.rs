@@ -62,6 +62,16 @@ impl fmt::Display for Combined {
     }
 }
 
+/// As in PHP-FPM's slow log: `21-Nov-2026 00:00:00`.
+pub(crate) struct Dashed(pub(crate) Moment);
+
+impl fmt::Display for Dashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moment { year, month, day, hour, minute, second, .. } = self.0;
+        write!(f, "{day:02}-{}-{year:04} {hour:02}:{minute:02}:{second:02}", MONTHS[month])
+    }
+}
+
 /// A time as `combined` lines have it, without the brackets.
 #[must_use]
 pub fn log_time(time: SystemTime) -> String {

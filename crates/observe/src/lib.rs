@@ -23,7 +23,9 @@ mod requests;
 mod sink;
 #[cfg(test)]
 mod sink_tests;
+mod slow_entry;
 pub mod slow_log;
+mod slow_log_fpm;
 mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};

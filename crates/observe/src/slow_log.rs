@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use howdah_config::{LogFormat, LogTarget, PoolSettings, Settings};
 use parking_lot::Mutex;
@@ -15,64 +15,30 @@ use crate::metrics::Metrics;
 use crate::queue::{Manner, Owner, Queue};
 use crate::record::{Priority, Writing};
 use crate::sink::{FileSink, Sink};
+use crate::slow_log_fpm;
+
+pub use crate::slow_entry::{SlowEntry, SlowFrame, SlowStack};
 
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 const FLUSH_AT: usize = 64 * 1024;
 /// With this much waiting, further entries are dropped.
 const MOST: usize = 4 * 1024 * 1024;
 
-/// A function of a stack.
-#[derive(Debug, Clone, Copy)]
-pub struct SlowFrame<'a> {
-    pub function: &'a str,
-    /// Empty for functions of PHP itself.
-    pub file: &'a str,
-    pub line: u32,
-}
-
-/// A line of execution, innermost function first.
-#[derive(Debug, Clone, Default)]
-pub struct SlowStack<'a> {
-    /// The coroutine's number; 0 outside of async mode.
-    pub coroutine: u64,
-    pub waits_for: Option<&'a str>,
-    /// The query that it sends or waits for, without the values in it.
-    pub query: Option<&'a str>,
-    pub frames: Vec<SlowFrame<'a>>,
-}
-
-/// Facts about a slow request. Values are passed as they are; the log escapes them.
-#[derive(Debug, Clone)]
-pub struct SlowEntry<'a> {
-    pub time: SystemTime,
-    pub pool: &'a str,
-    pub pid: u32,
-    pub request_id: &'a str,
-    /// The host that it asked for.
-    pub host: Option<&'a [u8]>,
-    pub method: &'a [u8],
-    pub target: &'a [u8],
-    pub script: &'a [u8],
-    /// Its running time so far.
-    pub elapsed: Duration,
-    /// Processor time that it had had.
-    pub cpu: Option<Duration>,
-    /// Bytes of memory that its worker had in use, shared ones included.
-    pub memory: Option<u64>,
-    /// Why there are no stacks.
-    pub no_stack: Option<&'a str>,
-    pub stacks: Vec<SlowStack<'a>>,
-    /// Slow requests before it that were not noted, as there were too many.
-    pub left_out: u64,
-}
-
 /// A slow log. Dropping it writes what waits.
 #[derive(Debug)]
 pub struct SlowLog {
     queue: Queue,
-    format: LogFormat,
+    format: Format,
     /// The log is a service, which gets fields with the text.
     as_record: bool,
+}
+
+/// The form of entries.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Own(LogFormat),
+    /// PHP-FPM's, with at most so many functions.
+    Fpm(usize),
 }
 
 /// Counts entries that are lost, and says so in the error log.
@@ -100,7 +66,7 @@ impl Owner for Losses {
 }
 
 impl SlowLog {
-    fn open(target: &LogTarget, format: LogFormat, metrics: Arc<Metrics>) -> io::Result<Self> {
+    fn open(target: &LogTarget, format: Format, metrics: Arc<Metrics>) -> io::Result<Self> {
         let sink = match target {
             LogTarget::Stderr => Sink::File(FileSink::stderr()?),
             LogTarget::File(path) => Sink::File(FileSink::file(path)?),
@@ -113,7 +79,10 @@ impl SlowLog {
 
     /// Notes a request.
     pub fn log(&self, entry: &SlowEntry<'_>) {
-        let text = entry.format(self.format);
+        let text = match self.format {
+            Format::Own(format) => entry.format(format),
+            Format::Fpm(depth) => slow_log_fpm::entry(entry, depth).into_bytes(),
+        };
         if self.as_record {
             self.queue.push(&entry.record(&String::from_utf8_lossy(&text)));
         } else {
@@ -160,6 +129,7 @@ impl SlowLogs {
         if let Some((_, log)) = logs.iter().find(|(target, _)| *target == pool.slow_log) {
             return Ok(log.clone());
         }
+        let format = pool.fpm.as_ref().map_or(Format::Own(format), |fpm| Format::Fpm(fpm.trace_depth));
         let log = Arc::new(SlowLog::open(&pool.slow_log, format, metrics.clone())?);
         logs.push((pool.slow_log.clone(), log.clone()));
         Ok(log)
@@ -351,6 +321,7 @@ fn lossy(out: &mut String, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     fn entry() -> SlowEntry<'static> {
         let frame = |function, file, line| SlowFrame { function, file, line };

@@ -152,7 +152,9 @@ impl Exchange {
         };
         let (mut id, mut found) = (None, sites.only().map(Found::Site));
         if let Some(variables) = &variables {
-            found = found.or_else(|| Some(Found::Site(sites.of_web_server(forwarded::named_host(&head), variables))));
+            found = found.or_else(|| {
+                Some(Found::Site(sites.of_web_server(&connection.peer, forwarded::named_host(&head), variables)))
+            });
         } else if connection.peer.trusted {
             found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {

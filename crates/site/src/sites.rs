@@ -6,11 +6,12 @@
 use crate::server::Server;
 use crate::site::Site;
 use howdah_budget::Budgets;
-use howdah_config::{ClientAuth, HostPattern, HostRoom, Settings, normal_host};
+use howdah_config::{ClientAuth, HostPattern, HostRoom, ListenAddr, Settings, SocketPlace, normal_host};
 use howdah_observe::{AccessLogs, Metrics};
-use howdah_protocol::{Connection, Params};
+use howdah_protocol::{Connection, Params, Peer};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// Files that a site may keep open however many sites share them.
@@ -36,6 +37,8 @@ pub struct Sites {
     exact: FxHashMap<Box<[u8]>, usize>,
     /// Sites by the domain after a `*.`.
     below: FxHashMap<Box<[u8]>, usize>,
+    /// FastCGI addresses that are for one site.
+    addresses: Vec<(ListenAddr, usize)>,
     /// The site of all other hosts.
     default: Option<usize>,
     /// Nothing else is there than that one.
@@ -67,7 +70,7 @@ impl Sites {
     ) -> Result<Self, String> {
         let server = Arc::new(Server::new(settings.clone(), metrics, logs.of(&settings.log), budgets));
         let (mut all, mut exact, mut below) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
-        let mut default = None;
+        let (mut default, mut addresses) = (None, Vec::new());
         let sites = settings.all_sites();
         let open_files = (settings.static_files.open_files / sites.len().max(1)).max(FEWEST_OPEN_FILES);
         for (number, mut own) in sites.into_iter().enumerate() {
@@ -78,6 +81,7 @@ impl Sites {
                     HostPattern::Any => default = Some(number),
                 }
             }
+            addresses.extend(own.listen.iter().map(|addr| (addr.clone(), number)));
             // A number that it says itself is its own; that of the top level is for all together.
             if own.static_files.open_files == settings.static_files.open_files {
                 own.static_files.open_files = open_files.min(settings.static_files.open_files);
@@ -89,7 +93,7 @@ impl Sites {
         }
         let only = default == Some(0) && all.len() == 1;
         let asks_clients = settings.tls.client_auth != ClientAuth::Off;
-        Ok(Self { server, all, exact, below, default, only, asks_clients, covers: OnceLock::new() })
+        Ok(Self { server, all, exact, below, addresses, default, only, asks_clients, covers: OnceLock::new() })
     }
 
     /// Every site.
@@ -115,9 +119,12 @@ impl Sites {
         }
     }
 
-    /// The site of a request that a web server in front has judged: that of its host, else the one whose root it names,
-    /// else the first.
-    pub(crate) fn of_web_server(&self, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
+    /// The site of a request that a web server in front has judged: that of the address it came to, else of its host, else
+    /// the one whose root it names, else the first.
+    pub(crate) fn of_web_server(&self, peer: &Peer, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
+        if let Some((_, number)) = self.addresses.iter().find(|(addr, _)| is_at(peer, addr)) {
+            return &self.all[*number];
+        }
         let hosts = [host, variables.get("SERVER_NAME")];
         let mut named = hosts.into_iter().flatten().filter_map(|host| match self.find(Some(host)) {
             Found::Site(site) => Some(site),
@@ -168,6 +175,19 @@ impl Sites {
         }
         let dots = host.iter().enumerate().filter(|(_, byte)| **byte == b'.');
         dots.filter_map(|(at, _)| self.below.get(&host[at + 1..])).next().copied()
+    }
+}
+
+/// `true` if a peer has connected to this address.
+fn is_at(peer: &Peer, addr: &ListenAddr) -> bool {
+    match addr.place() {
+        SocketPlace::Unix(path) => {
+            peer.addr.is_none() && peer.server_addr.strip_prefix("unix:").is_some_and(|own| Path::new(own) == path)
+        }
+        SocketPlace::Tcp(addr) => {
+            let is_port = peer.server_port.parse() == Ok(addr.port());
+            is_port && (addr.ip().is_unspecified() || peer.server_addr.parse() == Ok(addr.ip().to_canonical()))
+        }
     }
 }
 

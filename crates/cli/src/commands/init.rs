@@ -1,7 +1,7 @@
 //! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from, or what a
 //! pool's file of PHP-FPM says.
 
-use super::fpm_pool;
+use super::import;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use howdah_detect::Application;
@@ -46,7 +46,7 @@ fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
     if dir.is_file() {
         let pool = std::fs::read_to_string(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
-        let page = fpm_pool::converted(&pool).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
+        let page = import::converted(&pool).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
         return Ok((std::env::current_dir()?, page));
     }
     if let Some(found) = howdah_detect::look(&dir) {

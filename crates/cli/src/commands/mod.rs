@@ -4,8 +4,9 @@ mod check;
 mod dev;
 mod doctor;
 mod explain;
-mod fpm_pool;
+pub(crate) mod fpm;
 mod frankenphp;
+mod import;
 mod init;
 mod octane;
 mod profile;
@@ -44,6 +45,15 @@ pub(crate) fn asked() -> Result<Command, ExitCode> {
         }
         Some(Err(why)) => Err(wrong(format_args!("howdah: {why}"))),
     }
+}
+
+/// Runs this program as `howdah-fpm`, if that is its name. `passed` are as for `run`.
+pub(crate) fn run_as_fpm(passed: &mut Vec<(OwnedFd, String)>) -> Option<Result<ExitCode>> {
+    let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
+    Some(match fpm::asked(&arguments)? {
+        Ok(asked) => fpm::run(asked, std::mem::take(passed)),
+        Err(why) => Ok(fpm::wrong_usage(&why)),
+    })
 }
 
 /// Runs it. `passed` are the sockets that the service manager gave to this process.

@@ -1,6 +1,7 @@
 //! `howdah serve`: reads the settings and runs the server until it is stopped.
 
 use crate::commands::wrong;
+use crate::server::reload::Reread;
 use crate::server::serve::{self, Handed};
 use crate::server::upgrade::TakeOver;
 use anyhow::Result;
@@ -9,20 +10,33 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serves, replacing a running server if that started this one; it is notified of failures.
+/// Serves with the settings of these flags.
 pub(crate) fn run(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
+    let around = Surroundings::of_process();
+    run_with(
+        Arc::new(move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string())),
+        passed,
+        wrong,
+    )
+}
+
+/// Serves with the settings that this reads, replacing a running server if that started this one; it is notified of
+/// failures. `wrong` reports mistakes in the settings.
+pub(crate) fn run_with(
+    reread: Reread,
+    passed: Vec<(OwnedFd, String)>,
+    wrong: impl FnOnce(String) -> ExitCode,
+) -> Result<ExitCode> {
     let taking_over = TakeOver::begin()?;
     let tell = |why: &str| taking_over.iter().for_each(|old| old.failed(why));
-    let loaded = match howdah_config::load(&flags) {
+    let loaded = match reread() {
         Ok(loaded) => loaded,
         Err(errors) => {
-            tell(&errors.to_string());
+            tell(&errors);
             return Ok(wrong(errors));
         }
     };
-    let around = Surroundings::of_process();
-    let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
-    let served = serve::run(&loaded, Arc::new(reread), Handed { take_over: taking_over.clone(), passed });
+    let served = serve::run(&loaded, reread, Handed { take_over: taking_over.clone(), passed });
     if let Err(why) = &served {
         tell(&format!("{why:#}"));
     }

@@ -1,5 +1,6 @@
 //! The server's user: its work as root at the start, and the switch to that user.
 
+use crate::server::socket_files::file_of;
 use anyhow::{Context, Result, bail};
 use howdah_config::{Account, ListenAddr, ServerUser, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
@@ -65,6 +66,13 @@ pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) ->
         uid: account.map(|account| account.uid),
         gid: group.or(account.map(|account| account.gid)),
     })
+}
+
+/// Permissions of the socket at an address, where a pool of PHP-FPM has its own.
+pub(crate) fn access_at(settings: &Settings, addr: &ListenAddr, access: UnixAccess) -> UnixAccess {
+    let own = settings.fpm.as_ref().zip(file_of(addr)).and_then(|(fpm, path)| fpm.sockets.get(path));
+    let Some(own) = own else { return access };
+    UnixAccess { mode: own.mode.unwrap_or(access.mode), uid: own.owner.or(access.uid), gid: own.group.or(access.gid) }
 }
 
 /// Permissions of the admin endpoint's Unix socket.

@@ -60,7 +60,7 @@ pub(crate) fn open(
     let mut bind = |addr| {
         let listener = match inherited.take(addr) {
             Some(socket) => Listener::inherit(addr, socket)?,
-            None => Listener::bind_for(addr, access)?,
+            None => Listener::bind_for(addr, identity::access_at(settings, addr, access))?,
         };
         Ok(match tls {
             Some(tls) => tls.on(listener, addr),

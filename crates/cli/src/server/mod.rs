@@ -15,6 +15,7 @@ mod memory;
 mod orders;
 pub(crate) mod own_program;
 pub(crate) mod php_hosts;
+mod pid_file;
 pub(crate) mod pools;
 pub(crate) mod reload;
 pub(crate) mod serve;

@@ -12,6 +12,7 @@ use crate::server::identity;
 use crate::server::listening::{self, Listening};
 use crate::server::orders::Order;
 use crate::server::own_program;
+use crate::server::pid_file::PidFile;
 use crate::server::pools::{self, Pools, Surroundings};
 use crate::server::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::server::service::Service;
@@ -87,7 +88,10 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
     certificates::prepare(&settings.acme, account.as_ref())?;
-    let own_files = listening.files.own(settings.listen.iter().chain([&settings.admin]));
+    let mut own_files = listening.files.own(settings.listen.iter().chain([&settings.admin]));
+    let pid_file = settings.fpm.as_ref().and_then(|fpm| fpm.pid_file.clone());
+    let pid_file = pid_file.map(PidFile::write).transpose()?;
+    own_files.extend(pid_file.as_ref().map(|file| file.path.clone()));
     let last_act =
         identity::LastAct { configs: &configs, own_files, program: &program, takes_over: take_over.is_some() };
     let launcher = identity::give_up_root(&settings, account.as_ref(), last_act)?;

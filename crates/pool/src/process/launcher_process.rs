@@ -16,7 +16,7 @@ use rustix::net::SocketType;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -267,7 +267,7 @@ impl Launcher {
         self.end_orphans();
         for socket in self.sockets.iter().filter(|socket| !socket.stays) {
             let found = std::fs::symlink_metadata(&socket.path);
-            if found.is_ok_and(|it| it.file_type().is_socket() && (it.dev(), it.ino()) == socket.identity) {
+            if found.is_ok_and(|it| !it.is_dir() && (it.dev(), it.ino()) == socket.identity) {
                 let _ = std::fs::remove_file(&socket.path);
             }
         }

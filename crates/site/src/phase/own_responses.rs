@@ -145,6 +145,9 @@ impl Responder for PoolPage {
 
 /// The page of a pool at this path, if there is one.
 pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8], query: &[u8]) -> Option<Response> {
+    if let Some(ping) = fpm_ping(context, site, path) {
+        return Some(ping);
+    }
     let found = context.upstream.pool_page(site.pool_page(path)?, query)?;
     let fields = [
         (header::CONTENT_TYPE, found.media_type),
@@ -152,6 +155,23 @@ pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[
         (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
     ];
     Some(page(found.status, Bytes::from(found.body), &fields))
+}
+
+/// PHP-FPM's ping page, where a pool of its configuration has one.
+fn fpm_ping<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8]) -> Option<Response> {
+    let fpm = site.server.settings.pools.get(site.pool)?.fpm.as_ref()?;
+    if fpm.ping_path.as_ref()?.as_bytes() != path {
+        return None;
+    }
+    let fields = [
+        (header::CONTENT_TYPE, "text/plain;charset=UTF-8"),
+        (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
+    ];
+    Some(match context.upstream.ready() {
+        Ok(()) => page(StatusCode::OK, Bytes::from(fpm.ping_response.clone()), &fields),
+        Err(why) => page(StatusCode::SERVICE_UNAVAILABLE, Bytes::from(format!("{why}\n")), &fields),
+    })
 }
 
 fn page(status: StatusCode, text: Bytes, fields: &[(HeaderName, &'static str)]) -> Response {

@@ -2,6 +2,7 @@
 
 use super::Fixed;
 use crate::server::edition::{Edition, Front};
+use crate::server::identity;
 use crate::server::tls::Tls;
 use howdah_config::{ListenAddr, Settings};
 use howdah_protocol::doors::Doors;
@@ -32,7 +33,10 @@ pub(super) fn open(
     let front = Front::new(settings, metrics, logs, fixed.budgets, &old.proxies)?;
     let mut listeners = Vec::new();
     for addr in settings.listen.iter().filter(|addr| at_place_of(addr, &old.settings).is_none()) {
-        let listener = Listener::bind_for(addr, fixed.access).map_err(|error| error.to_string())?;
+        let listener = {
+            let access = identity::access_at(settings, addr, fixed.access);
+            Listener::bind_for(addr, access).map_err(|error| error.to_string())?
+        };
         let listener = match tls {
             Some(tls) => tls.on(listener, addr),
             None => listener,

@@ -35,6 +35,10 @@ async fn run<U: Upstream>(
     mut params: Params,
     body: RequestBody,
 ) -> Result<Response, Refusal> {
+    if !is_allowed(exchange) {
+        exchange.variables = Some(Box::new(params));
+        return Ok(refused());
+    }
     // As in PHP-FPM, its pages are for the script's name.
     let (name, query) = (params.get("SCRIPT_NAME").unwrap_or_default(), params.get("QUERY_STRING").unwrap_or_default());
     if let Some(page) = pool_page(context, &exchange.site, name, query) {
@@ -57,6 +61,25 @@ async fn run<U: Upstream>(
     }
 }
 
+/// `false` if the pool names the machines that may connect, and this is none of them.
+fn is_allowed(exchange: &Exchange) -> bool {
+    let site = &exchange.site;
+    let pool = site.server.settings.pools.get(site.pool).and_then(|pool| pool.fpm.as_ref());
+    match (pool.and_then(|pool| pool.clients.as_ref()), exchange.connection.peer.addr) {
+        (Some(clients), Some(addr)) => clients.contains(&addr),
+        _ => true,
+    }
+}
+
+fn refused() -> Response {
+    let mut response = Response::new(Body::full(Bytes::from_static(b"Access denied.\n")));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    let message = Bytes::from_static(b"connection disallowed: this client is not in listen.allowed_clients");
+    response.extensions_mut().insert(StandardError(message));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 enum Found {
     /// This one; PHP responds that it is missing.
     Script { script: Script, is_missing: bool },
@@ -68,6 +91,7 @@ fn find(exchange: &Exchange, params: &mut Params) -> Found {
     let site = &exchange.site;
     let pool = rules::lookup(site, exchange).pool.unwrap_or(site.pool);
     let settings = site.server.settings.pools.get(pool);
+    let extensions = settings.and_then(|settings| Some(&*settings.fpm.as_ref()?.extensions));
     let asked = params.get("SCRIPT_FILENAME").map(<[u8]>::to_vec).unwrap_or_default();
     let found = match settings.filter(|settings| runs_one_script(settings)) {
         Some(_) => Some(asked.clone()),
@@ -79,14 +103,14 @@ fn find(exchange: &Exchange, params: &mut Params) -> Found {
             });
             let fix = fix.is_none_or(|value| !matches!(value.trim(), "" | "0" | "off" | "Off" | "no" | "false"));
             match script::find(params, fix) {
-                Some(path) if !script::is_allowed(&path) => return Found::Denied(path),
+                Some(path) if !script::is_allowed(&path, extensions) => return Found::Denied(path),
                 found => found,
             }
         }
     };
     let is_missing = found.is_none();
     // PHP names it in the log; but should it be there by now, it must be one that may run.
-    let filename = found.unwrap_or(if script::may_run(&asked) { asked } else { Vec::new() });
+    let filename = found.unwrap_or(if script::may_run(&asked, extensions) { asked } else { Vec::new() });
     let own = |name| params.get(name).map(<[u8]>::to_vec).unwrap_or_default();
     let (name, path_info) = (own("SCRIPT_NAME"), own("PATH_INFO"));
     let script = Script { name, filename, path_info, pool, root: None, real: None };

@@ -155,14 +155,19 @@ fn is_valid(path: &[u8]) -> bool {
 }
 
 /// Returns `true` if a file with this path could be run.
-pub(super) fn may_run(path: &[u8]) -> bool {
-    is_valid(path) && is_allowed(path)
+pub(super) fn may_run(path: &[u8], extensions: Option<&[String]>) -> bool {
+    is_valid(path) && is_allowed(path, extensions)
 }
 
-/// Endings of the scripts that are run (`security.limit_extensions`, as PHP-FPM has it where nothing is set).
-pub(super) fn is_allowed(path: &[u8]) -> bool {
-    let extension = Path::new(OsStr::from_bytes(path)).extension();
-    extension.is_some_and(|extension| extension == "php" || extension == "phar")
+/// Returns `true` if the path ends as scripts do that may run (`security.limit_extensions`): `None` for PHP-FPM's default,
+/// an empty list for any.
+pub(super) fn is_allowed(path: &[u8], extensions: Option<&[String]>) -> bool {
+    let Some(extensions) = extensions else {
+        let extension = Path::new(OsStr::from_bytes(path)).extension();
+        return extension.is_some_and(|extension| extension == "php" || extension == "phar");
+    };
+    let is_ending = |ending: &String| path.len() > ending.len() && path.ends_with(ending.as_bytes());
+    extensions.is_empty() || extensions.iter().any(is_ending)
 }
 
 #[cfg(test)]

@@ -87,6 +87,15 @@ fn only_scripts_are_run() {
     for (path, allowed) in
         [("/a.php", true), ("/a.phar", true), ("/a.PHP", false), ("/a.jpg", false), ("/php", false), ("/.php", false)]
     {
-        assert_eq!(is_allowed(path.as_bytes()), allowed, "{path}");
+        assert_eq!(is_allowed(path.as_bytes(), None), allowed, "{path}");
     }
+}
+
+#[test]
+fn endings_are_those_that_a_pool_names_or_any() {
+    let endings = [".php".to_owned(), ".html".to_owned()];
+    for (path, allowed) in [("/a.php", true), ("/a.html", true), ("/a.phar", false), ("/a.html.txt", false)] {
+        assert_eq!(is_allowed(path.as_bytes(), Some(&endings)), allowed, "{path}");
+    }
+    assert!(is_allowed(b"/a.txt", Some(&[])));
 }

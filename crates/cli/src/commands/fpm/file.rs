@@ -1,0 +1,282 @@
+//! Reads configurations of PHP-FPM: sections, `include` with patterns, `$pool`, `NAME[KEY] = VALUE`.
+
+use howdah_config::Glob;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Files that include one another no deeper than this.
+const MAX_DEPTH: usize = 16;
+
+/// A whole configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) global: Section,
+    pub(crate) pools: Vec<Section>,
+}
+
+/// `[global]`, or a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) name: String,
+    /// In the order of the files; a later one overrides an earlier one of the same name and key.
+    directives: Vec<Directive>,
+}
+
+/// A line `NAME = VALUE` or `NAME[KEY] = VALUE`.
+#[derive(Debug)]
+pub(crate) struct Directive {
+    pub(crate) name: String,
+    /// The key in brackets; empty for `NAME[]`.
+    pub(crate) key: Option<String>,
+    pub(crate) value: String,
+    /// `FILE:LINE`, for messages.
+    pub(crate) place: String,
+}
+
+impl Section {
+    /// Its directives in the order of the files.
+    pub(crate) fn directives(&self) -> &[Directive] {
+        &self.directives
+    }
+
+    /// The value of a directive without a key.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.directives.iter().rev().find(|directive| directive.name == name && directive.key.is_none());
+        found.map(|directive| directive.value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The keys and values of `NAME[KEY]` for these names, each key once. Values of `php_flag` and the like are `1` or `0`.
+    pub(crate) fn table(&self, names: &[&str]) -> Vec<(&str, &str)> {
+        let mut found: Vec<(&str, &str)> = Vec::new();
+        for directive in self.directives.iter().filter(|directive| names.contains(&directive.name.as_str())) {
+            let Some(key) = directive.key.as_deref() else { continue };
+            found.retain(|(other, _)| *other != key);
+            let value = match directive.name.ends_with("_flag") {
+                true if matches!(&*directive.value.to_ascii_lowercase(), "1" | "on" | "yes" | "true") => "1",
+                true => "0",
+                false => &directive.value,
+            };
+            found.push((key, value));
+        }
+        found
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let parse = |text: &str| text.parse().map_err(|_| format!("{name} = {text}: expected a number"));
+        self.get(name).map(parse).transpose()
+    }
+
+    /// A time in seconds: a number, or one with `s`, `m`, `h` or `d`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let (number, unit) = match text.trim_end_matches(['s', 'm', 'h', 'd']) {
+            number if number.len() + 1 >= text.len() => (number, &text[number.len()..]),
+            _ => (text, ""),
+        };
+        let factor = match unit {
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => 1,
+        };
+        let number = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        let wrong = || format!("{name} = {text}: expected a number of seconds, or one with s, m, h or d");
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    /// A switch.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
+        let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "true" | "1" => Ok(true),
+            "no" | "off" | "false" | "0" => Ok(false),
+            _ => Err(format!("{name} = {text}: expected yes or no")),
+        };
+        self.get(name).map(parse).transpose()
+    }
+}
+
+/// Reads a file and those that it includes. `prefix` is the directory that relative patterns start from.
+///
+/// # Errors
+/// A file that cannot be read, a line that is none.
+pub(crate) fn read(path: &Path, prefix: &Path) -> Result<Config, String> {
+    let mut reader = Reader { config: Config::default(), in_pool: false, prefix };
+    reader.file(path, 0)?;
+    Ok(reader.config)
+}
+
+/// Parses the text of one file, which includes no other.
+///
+/// # Errors
+/// A line that is none.
+pub(crate) fn parse(text: &str) -> Result<Config, String> {
+    let mut reader = Reader { config: Config::default(), in_pool: false, prefix: Path::new("/") };
+    reader.text(text, Path::new("the file"), MAX_DEPTH)?;
+    Ok(reader.config)
+}
+
+struct Reader<'a> {
+    config: Config,
+    /// The last section was a pool's.
+    in_pool: bool,
+    prefix: &'a Path,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, path: &Path, depth: usize) -> Result<(), String> {
+        let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        self.text(&String::from_utf8_lossy(&text), path, depth)
+    }
+
+    fn text(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), String> {
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{}:{}", path.display(), number + 1);
+            let line = line.trim();
+            if line.is_empty() || line.starts_with([';', '#']) {
+                continue;
+            }
+            if let Some(name) =
+                line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(name, _)| name.trim())
+            {
+                self.section(name, &place)?;
+                continue;
+            }
+            let (name, value) =
+                line.split_once('=').ok_or_else(|| format!("{place}: {line}: expected NAME = VALUE"))?;
+            let (name, value) = (name.trim(), value_of(value.trim()));
+            if name == "include" {
+                self.include(&value, depth).map_err(|why| format!("{place}: {why}"))?;
+                continue;
+            }
+            self.directive(name, value, place)?;
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, name: &str, place: &str) -> Result<(), String> {
+        self.in_pool = name != "global";
+        if !self.in_pool {
+            return Ok(());
+        }
+        if name.is_empty() {
+            return Err(format!("{place}: a pool needs a name"));
+        }
+        // A pool that is named again goes on.
+        let pools = &mut self.config.pools;
+        match pools.iter().position(|pool| pool.name == name) {
+            Some(at) => {
+                let pool = pools.remove(at);
+                pools.push(pool);
+            }
+            None => pools.push(Section { name: name.to_owned(), directives: Vec::new() }),
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self, name: &str, value: String, place: String) -> Result<(), String> {
+        let section = match self.config.pools.last_mut() {
+            Some(pool) if self.in_pool => pool,
+            _ => &mut self.config.global,
+        };
+        let value = value.replace("$pool", &section.name);
+        let (name, key) = match name.split_once('[') {
+            Some((name, key)) => {
+                let key = key.strip_suffix(']').ok_or_else(|| format!("{place}: {name}[{key}: expected NAME[KEY]"))?;
+                (name.trim(), Some(key.trim().to_owned()))
+            }
+            None => (name, None),
+        };
+        section.directives.push(Directive { name: name.to_owned(), key, value, place });
+        Ok(())
+    }
+
+    fn include(&mut self, pattern: &str, depth: usize) -> Result<(), String> {
+        if depth >= MAX_DEPTH {
+            return Err(format!("include = {pattern}: more than {MAX_DEPTH} files include one another"));
+        }
+        let pattern = self.prefix.join(pattern);
+        let text = pattern.to_string_lossy();
+        if !text.contains(['*', '?', '[', '{']) {
+            return self.file(&pattern, depth + 1);
+        }
+        let glob = Glob::new(&text, Path::new("/")).map_err(|why| format!("include = {text} {why}"))?;
+        let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+        glob.find(&mut files);
+        // The section of the including file goes on after it.
+        let (in_pool, name) = (self.in_pool, self.config.pools.last().map(|pool| pool.name.clone()));
+        for file in files {
+            self.file(&file, depth + 1)?;
+        }
+        if let Some(name) = name.filter(|_| in_pool) {
+            self.section(&name, "")?;
+        }
+        self.in_pool = in_pool;
+        Ok(())
+    }
+}
+
+/// A value without its quotes and the comment after it.
+fn value_of(text: &str) -> String {
+    for quote in ['"', '\''] {
+        if let Some((inside, _)) = text.strip_prefix(quote).and_then(|rest| rest.split_once(quote)) {
+            return inside.to_owned();
+        }
+    }
+    text.split(';').next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_in_the_order_of_their_names_with_what_they_include() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(
+            "main.conf",
+            "; a comment\n[global]\npid = run/pid ; after it\ninclude=pool.d/*.conf\nlog_level = notice\n",
+        );
+        std::fs::create_dir(dir.path().join("pool.d")).unwrap();
+        write("pool.d/b.conf", "[b]\nuser=b\nslowlog = /log/$pool.slow\n[a]\nuser = other\n");
+        write("pool.d/a.conf", "[a]\nuser = a\nenv[X] = \"one; two\"\nphp_value[x] = 1\nphp_flag[x] = on\n");
+        write("pool.d/a.txt", "[c]\n");
+        let config = read(&dir.path().join("main.conf"), dir.path()).unwrap();
+        assert_eq!((config.global.get("pid"), config.global.get("log_level")), (Some("run/pid"), Some("notice")));
+        let names: Vec<_> = config.pools.iter().map(|pool| (&*pool.name, pool.get("user").unwrap())).collect();
+        assert_eq!(names, [("b", "b"), ("a", "other")]);
+        assert_eq!(config.pools[0].get("slowlog"), Some("/log/b.slow"));
+        assert_eq!(config.pools[1].table(&["env"]), [("X", "one; two")]);
+        assert_eq!(config.pools[1].table(&["php_value", "php_flag"]), [("x", "1")]);
+        write("main.conf", "include=main.conf\n");
+        assert!(read(&dir.path().join("main.conf"), dir.path()).unwrap_err().contains("include one another"));
+        write("main.conf", "include=none.conf\n");
+        assert!(read(&dir.path().join("main.conf"), dir.path()).unwrap_err().contains("none.conf"));
+    }
+
+    #[test]
+    fn numbers_times_and_switches_are_read_as_php_fpm_does() {
+        let config = parse("[p]\na = 5\nb = 2m\nc = 1h\nd = 3x\ne = ms\nf = On\ng = maybe\nh = 0\n").unwrap();
+        let pool = &config.pools[0];
+        assert_eq!(
+            (pool.seconds("a"), pool.seconds("b"), pool.seconds("c")),
+            (Ok(Some(5)), Ok(Some(120)), Ok(Some(3600)))
+        );
+        assert!(pool.seconds("d").is_err() && pool.seconds("e").is_err() && pool.number("b").is_err());
+        assert_eq!(
+            (pool.switch("f"), pool.switch("h"), pool.switch("none")),
+            (Ok(Some(true)), Ok(Some(false)), Ok(None))
+        );
+        assert!(pool.switch("g").is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! `howdah-fpm`: this program under a name that ends so, or in a version of PHP after it (`howdah-fpm8.2`). It takes the
+//! command line and the configuration of PHP-FPM, so that a service's unit can be pointed at it unchanged.
+
+mod daemon;
+mod directives;
+mod file;
+pub(crate) mod init;
+mod pool;
+mod settings;
+
+use crate::commands::serve;
+use crate::output::{self, complain};
+use anyhow::{Context, Result, anyhow};
+use howdah_config::{PhpProgram, Surroundings};
+use settings::{Given, Read};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+/// PHP-FPM's exit statuses for a wrong command line and for a wrong configuration.
+const WRONG_USAGE: u8 = 64;
+const WRONG_CONFIG: u8 = 78;
+
+const HELP: &str = "\
+Usage: howdah-fpm [-n] [-h] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <file>] [-d foo[=bar]] [-y <file>] [-D] [-F [-O]] [-R]
+  -c <path>|<file> Look for php.ini file in this directory
+  -n               No php.ini file will be used
+  -d foo[=bar]     Define INI entry foo with value 'bar'
+  -h               This help
+  -v               Version number
+  -p, --prefix <dir>
+                   Directory that relative paths start from (default: /usr).
+  -g, --pid <file>
+                   Specify the PID file location.
+  -y, --fpm-config <file>
+                   Specify the configuration of PHP-FPM.
+  -t, --test       Test the configuration and exit
+  -D, --daemonize  Run in the background, whatever the configuration says
+  -F, --nodaemonize
+                   Stay in the foreground, whatever the configuration says
+  -O, --force-stderr
+                   Log to stderr
+  -R, --allow-to-run-as-root
+                   Allow pools to run as root
+";
+
+/// A parsed command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Help,
+    Version(Given),
+    Test(Given),
+    Serve(Given),
+}
+
+/// Parses the command line, if the program has such a name.
+///
+/// # Errors
+/// The mistake.
+pub(crate) fn asked(arguments: &[String]) -> Option<Result<Asked, String>> {
+    let (program, rest) = arguments.split_first()?;
+    let name = Path::new(program).file_name().and_then(OsStr::to_str)?;
+    let version = name.strip_prefix("howdah-fpm")?.trim_start_matches('-');
+    let version = (!version.is_empty()).then(|| version.to_owned());
+    Some(parse(rest, version))
+}
+
+fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String> {
+    let mut given = Given { version, ..Given::default() };
+    let (mut test, mut version_asked, mut config) = (false, false, None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        for (flag, attached) in flags(argument)? {
+            let mut value = || {
+                let value = attached.clone().or_else(|| rest.next().cloned());
+                value.ok_or_else(|| format!("option {flag} needs a value"))
+            };
+            match flag.as_str() {
+                "-h" | "-?" | "--help" => return Ok(Asked::Help),
+                "-v" | "--version" => version_asked = true,
+                "-t" | "--test" => test = true,
+                "-y" | "--fpm-config" => config = Some(PathBuf::from(value()?)),
+                "-p" | "--prefix" => given.prefix = Some(PathBuf::from(value()?)),
+                "-g" | "--pid" => given.pid = Some(PathBuf::from(value()?)),
+                "-c" | "--php-ini" => given.php_ini = Some(PathBuf::from(value()?)),
+                "-n" | "--no-php-ini" => given.php_ini = Some(PathBuf::from("/dev/null")),
+                "-d" | "--define" => {
+                    let text = value()?;
+                    let (name, value) = text.split_once('=').unwrap_or((&text, "1"));
+                    given.defined.push((name.to_owned(), value.to_owned()));
+                }
+                "-F" | "--nodaemonize" => given.daemonize = Some(false),
+                "-D" | "--daemonize" => given.daemonize = Some(true),
+                "-O" | "--force-stderr" => given.force_stderr = true,
+                "-R" | "--allow-to-run-as-root" => given.allow_root = true,
+                // For debuggers of long ago.
+                "-e" | "--profile-info" => {}
+                _ => return Err(format!("unknown option {flag}")),
+            }
+        }
+    }
+    given.config = config.or_else(|| found(given.version.as_deref())).unwrap_or_default();
+    Ok(match (version_asked, test) {
+        (true, _) => Asked::Version(given),
+        (false, true) => Asked::Test(given),
+        (false, false) => Asked::Serve(given),
+    })
+}
+
+/// The flags of an argument, each with the value that is attached to it: `-tt`, `-d x=1`, `-dx=1`, `--pid=FILE`.
+fn flags(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
+    if argument.starts_with("--") {
+        let (name, value) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
+        return Ok(vec![(name.to_owned(), value.map(str::to_owned))]);
+    }
+    let letters = argument.strip_prefix('-').filter(|letters| !letters.is_empty());
+    let letters = letters.ok_or_else(|| format!("unknown argument {argument}"))?;
+    let mut found = Vec::new();
+    for (at, letter) in letters.char_indices() {
+        let after = &letters[at + letter.len_utf8()..];
+        let takes_value = "cdgpy".contains(letter);
+        found.push((format!("-{letter}"), (takes_value && !after.is_empty()).then(|| after.to_owned())));
+        if takes_value {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The configuration where packages put it: that of the version, else of the newest one.
+fn found(version: Option<&str>) -> Option<PathBuf> {
+    let of = |version: &str| PathBuf::from(format!("/etc/php/{version}/fpm/php-fpm.conf"));
+    let versions = version.map_or_else(|| vec!["8.5", "8.4", "8.3", "8.2"], |version| vec![version]);
+    versions.into_iter().map(of).chain([PathBuf::from("/etc/php-fpm.conf")]).find(|path| path.is_file())
+}
+
+/// Carries it out. `passed` are the sockets that the service manager gave to this process.
+pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
+    let around = Surroundings::of_process();
+    match asked {
+        Asked::Help => output::print(HELP).map(|()| ExitCode::SUCCESS),
+        Asked::Version(given) => version(&given, &around),
+        Asked::Test(given) => Ok(match read(&given, &around) {
+            Ok(_) => {
+                complain(format_args!("NOTICE: configuration file {} test is successful", given.config.display()));
+                ExitCode::SUCCESS
+            }
+            Err(code) => code,
+        }),
+        Asked::Serve(given) => {
+            if !daemon::is_child() {
+                match read(&given, &around) {
+                    Ok(read) if read.daemonize => return daemon::start(),
+                    Ok(_) => {}
+                    Err(code) => return Ok(code),
+                }
+            }
+            daemon::leave_terminal();
+            let reread = move || settings::load(&given, &around).map(|read| read.loaded);
+            serve::run_with(Arc::new(reread), passed, |why| wrong_config(&why))
+        }
+    }
+}
+
+/// Prints the version of PHP in PHP-FPM's form, which scripts look into.
+fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
+    let program = PhpProgram::located(given.version.as_deref(), around).map_err(|why| anyhow!(why))?;
+    let said = Command::new(&program.path).arg("--version").output();
+    let said = said.with_context(|| format!("cannot run {}", program.path.display()))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let php = said.split("(PHP ").nth(1).and_then(|rest| rest.split(')').next()).unwrap_or("unknown");
+    output::print(format!("PHP {php} (fpm-fcgi) (howdah {})\n", env!("CARGO_PKG_VERSION")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the configuration, and prints what is wrong with it and what has no effect.
+fn read(given: &Given, around: &Surroundings) -> Result<Read, ExitCode> {
+    match settings::load(given, around) {
+        Ok(read) => {
+            read.notes.iter().for_each(|note| complain(format_args!("WARNING: {note}")));
+            Ok(read)
+        }
+        Err(why) => Err(wrong_config(&why)),
+    }
+}
+
+fn wrong_config(why: &str) -> ExitCode {
+    complain(format_args!("ERROR: {why}\nERROR: FPM initialization failed"));
+    ExitCode::from(WRONG_CONFIG)
+}
+
+/// The exit status for a wrong command line, which has been printed.
+pub(crate) fn wrong_usage(why: &str) -> ExitCode {
+    complain(format_args!("howdah-fpm: {why}\n{HELP}"));
+    ExitCode::from(WRONG_USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(line: &str) -> Option<Result<Asked, String>> {
+        asked(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn only_such_a_name_is_meant_and_its_end_is_a_version() {
+        assert_eq!(ask("/usr/bin/howdah serve"), None);
+        assert_eq!(ask("howdah-php --version"), None);
+        let Some(Ok(Asked::Serve(given))) = ask("/usr/sbin/howdah-fpm8.2 --nodaemonize --fpm-config /a/b.conf") else {
+            panic!()
+        };
+        assert_eq!((given.version.as_deref(), given.config.as_path()), (Some("8.2"), Path::new("/a/b.conf")));
+        assert_eq!(given.daemonize, Some(false));
+    }
+
+    #[test]
+    fn flags_are_spelled_in_every_way_of_php_fpm() {
+        let Some(Ok(Asked::Test(given))) =
+            ask("howdah-fpm -tt -RFy/a/b.conf -d x=1 -dy --pid=/run/p -g /run/q -p /srv -n -O -D")
+        else {
+            panic!()
+        };
+        assert!(given.allow_root && given.force_stderr && given.daemonize == Some(true));
+        assert_eq!(given.defined, [("x".to_owned(), "1".to_owned()), ("y".to_owned(), "1".to_owned())]);
+        assert_eq!(
+            (given.pid.as_deref(), given.prefix.as_deref()),
+            (Some(Path::new("/run/q")), Some(Path::new("/srv")))
+        );
+        assert_eq!(given.php_ini.as_deref(), Some(Path::new("/dev/null")));
+        assert!(matches!(ask("howdah-fpm -v"), Some(Ok(Asked::Version(_)))));
+        assert_eq!(ask("howdah-fpm -t -h"), Some(Ok(Asked::Help)));
+        for wrong in ["howdah-fpm -x", "howdah-fpm --bogus", "howdah-fpm -y", "howdah-fpm serve", "howdah-fpm -"] {
+            assert!(ask(wrong).unwrap().is_err(), "{wrong}");
+        }
+    }
+}

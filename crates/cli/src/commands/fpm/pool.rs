@@ -1,0 +1,185 @@
+//! A pool of PHP-FPM as settings of a pool here: for `howdah init`, which writes them down, and for `howdah-fpm`.
+
+use super::directives::Fate;
+use super::directives::fate;
+use super::file::Section;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Lines `KEY = VALUE` of a `howdah.toml`.
+pub(crate) type Lines = Vec<(&'static str, String)>;
+
+/// Directives without an effect, each with the reason.
+///
+/// # Errors
+/// A directive that PHP-FPM does not have, or that must have its effect.
+pub(crate) fn dropped(section: &Section, is_pool: bool) -> Result<Vec<(&str, &'static str)>, String> {
+    let mut found: Vec<(&str, &'static str)> = Vec::new();
+    for directive in section.directives() {
+        let (name, place) = (directive.name.as_str(), &directive.place);
+        match fate(name, is_pool) {
+            None => return Err(format!("{place}: unknown entry '{name}'")),
+            Some(Fate::Refused(remedy)) if !directive.value.is_empty() => {
+                return Err(format!("{place}: {name} is not supported: {remedy}"));
+            }
+            Some(Fate::Dropped(why))
+                if !directive.value.is_empty() && !found.iter().any(|(other, _)| *other == name) =>
+            {
+                found.push((name, why));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The number of workers, the limits of requests and the pages.
+///
+/// # Errors
+/// A directive that makes no sense, as PHP-FPM would refuse it.
+pub(crate) fn pool(section: &Section, prefix: &Path) -> Result<Lines, String> {
+    let mut lines = workers(section)?;
+    if let Some(number) = section.number("pm.max_requests")?.filter(|number| *number > 0) {
+        lines.push(("max_requests", number.to_string()));
+    }
+    lines.push(("deadline", section.seconds("request_terminate_timeout")?.unwrap_or(0).to_string()));
+    if let Some(seconds) = section.seconds("request_slowlog_timeout")?.filter(|seconds| *seconds > 0) {
+        let log = section.get("slowlog").ok_or("request_slowlog_timeout needs a slowlog")?;
+        lines.push(("slow_log_after", seconds.to_string()));
+        lines.push(("slow_log", log_target(log, prefix)));
+    }
+    lines.extend(section.get("pm.status_path").map(|path| ("status_path", quoted(path))));
+    Ok(lines)
+}
+
+/// Settings of PHP: its environment, its values, its limits. `scanned`: the directory of further `php.ini` files.
+///
+/// # Errors
+/// A switch that is none.
+pub(crate) fn php(section: &Section, defined: &[(String, String)], scanned: Option<&Path>) -> Result<Lines, String> {
+    let mut lines = vec![("clear_env", section.switch("clear_env")?.unwrap_or(true).to_string())];
+    let scanned = scanned.map(|dir| ("PHP_INI_SCAN_DIR", dir.to_string_lossy().into_owned()));
+    let own = section.table(&["env"]).into_iter().map(|(name, value)| (name, expanded(value)));
+    let variables: Vec<(&str, String)> = scanned.into_iter().chain(own).collect();
+    lines.extend(table("env", variables.iter().map(|(name, value)| (*name, value.as_str()))));
+    let defined = defined.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let values = section.table(&["php_value", "php_flag"]);
+    let given: Vec<(&str, &str)> = defined.filter(|(name, _)| !values.iter().any(|(own, _)| own == name)).collect();
+    lines.extend(table("ini", given.into_iter().chain(values)));
+    lines.extend(table("admin_ini", section.table(&["php_admin_value", "php_admin_flag"])));
+    let limits = [("rlimit_files", "nofile"), ("rlimit_core", "core")];
+    let limits = limits.into_iter().filter_map(|(name, key)| Some((key, section.get(name)?)));
+    lines.extend(table("limits", limits));
+    Ok(lines)
+}
+
+/// A variable's value; `$NAME` is that of the server's environment.
+fn expanded(value: &str) -> String {
+    match value.strip_prefix('$') {
+        Some(name) => std::env::var(name).unwrap_or_default(),
+        None => value.to_owned(),
+    }
+}
+
+fn table<'a>(
+    key: &'static str,
+    entries: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Option<(&'static str, String)> {
+    let mut text = String::new();
+    for (name, value) in entries {
+        let _ = write!(text, "{}{} = {}", if text.is_empty() { "" } else { ", " }, quoted(name), quoted(value));
+    }
+    (!text.is_empty()).then(|| (key, format!("{{ {text} }}")))
+}
+
+/// The address of a pool: a path, a port of all addresses, or an address with its port.
+pub(crate) fn address(listen: &str, prefix: &Path) -> String {
+    if listen.parse::<u16>().is_ok() {
+        format!("fastcgi:[::]:{listen}")
+    } else if listen.contains(':') && !listen.contains('/') {
+        format!("fastcgi:{}", listen.replace('*', "0.0.0.0"))
+    } else {
+        format!("fastcgi:unix:{}", prefix.join(listen).display())
+    }
+}
+
+/// The machines that may connect, if the pool names some.
+pub(crate) fn clients(section: &Section) -> Option<Vec<&str>> {
+    let clients = section.get("listen.allowed_clients")?;
+    Some(clients.split([',', ' ']).map(str::trim).filter(|client| !client.is_empty() && *client != "any").collect())
+        .filter(|clients: &Vec<_>| !clients.is_empty())
+}
+
+/// Workers at the start of a dynamic pool.
+///
+/// # Errors
+/// No number.
+pub(crate) fn start_workers(section: &Section) -> Result<Option<u64>, String> {
+    if section.get("pm") != Some("dynamic") {
+        return Ok(None);
+    }
+    let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
+    let (least, most) = (number("pm.min_spare_servers")?, number("pm.max_spare_servers")?);
+    let start = section.number("pm.start_servers")?.unwrap_or(least + most.saturating_sub(least) / 2);
+    if !(least..=most).contains(&start) {
+        return Err(format!(
+            "pm.start_servers ({start}) must be from pm.min_spare_servers ({least}) to pm.max_spare_servers ({most})"
+        ));
+    }
+    Ok(Some(start))
+}
+
+fn workers(section: &Section) -> Result<Lines, String> {
+    let manager = section.get("pm").ok_or("pm is missing: static, dynamic or ondemand")?;
+    let max = section.number("pm.max_children")?.filter(|max| *max > 0);
+    let max = max.ok_or("pm needs pm.max_children, the largest number of workers")?;
+    start_workers(section)?;
+    match manager {
+        "static" => Ok(vec![("workers", max.to_string())]),
+        "ondemand" => Ok(vec![("workers", quoted(&format!("0-{max}")))]),
+        "dynamic" => {
+            let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
+            let (least, most) = (number("pm.min_spare_servers")?, number("pm.max_spare_servers")?);
+            if least == 0 || least > most || most > max {
+                return Err(format!(
+                    "pm = dynamic needs 1 <= pm.min_spare_servers ({least}) <= pm.max_spare_servers ({most}) <= \
+                     pm.max_children ({max})"
+                ));
+            }
+            let (workers, spare) = (format!("{least}-{max}"), format!("{least}-{most}"));
+            Ok(vec![("workers", quoted(&workers)), ("spare_workers", quoted(&spare))])
+        }
+        other => Err(format!("pm = {other}: expected static, dynamic or ondemand")),
+    }
+}
+
+/// The user that a pool's PHP runs as, with its group.
+pub(crate) fn user(section: &Section) -> Option<String> {
+    let user = section.get("user")?;
+    Some(section.get("group").map_or_else(|| user.to_owned(), |group| format!("{user}:{group}")))
+}
+
+/// Endings of scripts that may run, as `security.limit_extensions` names them.
+pub(crate) fn extensions(section: &Section) -> Vec<String> {
+    let directives = section.directives().iter().rev();
+    let set = directives.into_iter().find(|directive| directive.name == "security.limit_extensions");
+    let list = set.map_or(".php .phar", |directive| directive.value.as_str());
+    list.split([' ', ',']).filter(|ending| !ending.is_empty()).map(str::to_owned).collect()
+}
+
+/// The destination of a log: `syslog`, a stream, or a file.
+pub(crate) fn log_target(text: &str, prefix: &Path) -> String {
+    match text {
+        "syslog" => quoted("syslog"),
+        "/proc/self/fd/2" | "/dev/stderr" => quoted("stderr"),
+        path => quoted(&full(path, prefix).to_string_lossy()),
+    }
+}
+
+pub(crate) fn full(path: &str, prefix: &Path) -> PathBuf {
+    prefix.join(path)
+}
+
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}

@@ -1,0 +1,143 @@
+//! nginx's configuration as directives: words, blocks, quotes, comments.
+
+/// A directive with its words and, if it has one, its block.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Directive {
+    pub(super) name: String,
+    pub(super) words: Vec<String>,
+    pub(super) block: Option<Vec<Directive>>,
+    pub(super) line: usize,
+}
+
+impl Directive {
+    pub(super) fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", String::as_str)
+    }
+
+    /// As it is written, without its block.
+    pub(super) fn shown(&self) -> String {
+        let words: String = self.words.iter().map(|word| format!(" {word}")).collect();
+        format!("{}{words}", self.name).replace(['\n', '\r'], " ")
+    }
+}
+
+enum Token {
+    Word(String),
+    Open,
+    Close,
+    End,
+}
+
+/// Parses a file.
+///
+/// # Errors
+/// The line of a mistake.
+pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
+    let tokens = tokens(text)?;
+    let mut at = 0;
+    let all = block(&tokens, &mut at, 0)?;
+    match tokens.get(at) {
+        Some((_, line)) => Err(format!("line {line}: unexpected }}")),
+        None => Ok(all),
+    }
+}
+
+/// Blocks in blocks no deeper than this.
+const MAX_DEPTH: usize = 32;
+
+fn block(tokens: &[(Token, usize)], at: &mut usize, depth: usize) -> Result<Vec<Directive>, String> {
+    let mut all = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    let mut first = 0;
+    while let Some((token, line)) = tokens.get(*at) {
+        if words.is_empty() {
+            first = *line;
+        }
+        let mut directive = |words: &mut Vec<String>, block| {
+            let name = words.remove(0);
+            all.push(Directive { name, words: std::mem::take(words), block, line: first });
+        };
+        match token {
+            Token::Close if words.is_empty() => return Ok(all),
+            Token::Word(word) => words.push(word.clone()),
+            Token::End if words.is_empty() => {}
+            Token::End => directive(&mut words, None),
+            Token::Open if words.is_empty() || depth == MAX_DEPTH => return Err(format!("line {line}: unexpected {{")),
+            Token::Open => {
+                *at += 1;
+                let inner = block(tokens, at, depth + 1)?;
+                if !matches!(tokens.get(*at), Some((Token::Close, _))) {
+                    return Err(format!("line {line}: this block has no end"));
+                }
+                directive(&mut words, Some(inner));
+            }
+            Token::Close => return Err(format!("line {line}: unexpected }}")),
+        }
+        *at += 1;
+    }
+    if words.is_empty() { Ok(all) } else { Err(format!("line {first}: {} has no end", words.join(" "))) }
+}
+
+fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
+    let mut all = Vec::new();
+    let mut line = 1;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => line += 1,
+            c if c.is_whitespace() => {}
+            '#' => while chars.next_if(|c| *c != '\n').is_some() {},
+            ';' => all.push((Token::End, line)),
+            '{' => all.push((Token::Open, line)),
+            '}' => all.push((Token::Close, line)),
+            quote @ ('"' | '\'') => {
+                let (mut word, start) = (String::new(), line);
+                loop {
+                    match chars.next() {
+                        None => return Err(format!("line {start}: a quote has no end")),
+                        Some('\\') if chars.peek() == Some(&quote) => word.extend(chars.next()),
+                        Some(c) if c == quote => break,
+                        Some(c) => {
+                            line += usize::from(c == '\n');
+                            word.push(c);
+                        }
+                    }
+                }
+                all.push((Token::Word(word), start));
+            }
+            c => {
+                let mut word = String::from(c);
+                // `${name}` is a part of a word.
+                while let Some(next) = chars.peek().copied() {
+                    let opens = next == '{' && word.ends_with('$');
+                    let closes = next == '}' && word.rsplit_once("${").is_some_and(|(_, name)| !name.contains('}'));
+                    if next.is_whitespace() || next == ';' || (matches!(next, '{' | '}') && !opens && !closes) {
+                        break;
+                    }
+                    word.push(next);
+                    chars.next();
+                }
+                all.push((Token::Word(word), line));
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_quotes_comments_and_blocks_are_read() {
+        let text = "a b 'c d' \"e\\\"f\"; # no\nserver {\n  x ${y}z;\n  location ~ \"a{2}\" { }\n}\n";
+        let all = parse(text).unwrap();
+        assert_eq!(all[0].words, ["b", "c d", "e\"f"]);
+        let inner = all[1].block.as_ref().unwrap();
+        assert_eq!((all[1].line, inner[0].line, inner[0].word(0)), (2, 3, "${y}z"));
+        assert_eq!((inner[1].word(1), inner[1].block.as_deref()), ("a{2}", Some(&[][..])));
+        for wrong in ["a", "a {", "}", "a 'b", "{ }", "a b }"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

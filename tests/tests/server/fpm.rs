@@ -1,0 +1,384 @@
+//! `howdah-fpm`: PHP-FPM's command line and configuration, compared with PHP-FPM itself where that is installed.
+
+use howdah_skip::skip;
+use howdah_tests::howdah::program;
+use howdah_tests::nginx::Nginx;
+use howdah_tests::process::{PATIENCE, eventually, signal, wait_for_exit};
+use howdah_tests::service::Manager;
+use howdah_tests::site::replace_file;
+use howdah_tests::{Conn, Request, Response, Target, php};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A process with a configuration of PHP-FPM, in a directory that relative paths start from.
+struct Fpm {
+    process: Child,
+    top: PathBuf,
+}
+
+/// `howdah-fpm`, as packages link it.
+fn howdah_fpm(directory: &Path) -> PathBuf {
+    let link = directory.join("howdah-fpm");
+    if !link.exists() {
+        symlink(program(), &link).unwrap();
+    }
+    link
+}
+
+/// PHP-FPM of the newest version that is installed.
+fn php_fpm() -> Option<(PathBuf, &'static str)> {
+    let versions = ["8.5", "8.4", "8.3", "8.2"];
+    versions.into_iter().map(|v| (PathBuf::from(format!("/usr/sbin/php-fpm{v}")), v)).find(|(path, _)| path.exists())
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        howdah_skip::record("root", "only root has pools of several users");
+    }
+    is_root
+}
+
+/// A directory that every user may enter.
+fn open_directory() -> tempfile::TempDir {
+    let directory = tempfile::Builder::new().prefix("howdah-fpm-").tempdir().unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    directory
+}
+
+impl Fpm {
+    /// Starts a program with the configuration in this directory.
+    fn start(program: &Path, top: &Path) -> Self {
+        let log = fs::File::create(top.join("out.log")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(["-F", "-p"]).arg(top).arg("-y");
+        command.arg(top.join("php-fpm.conf")).env("TMPDIR", top).env("OUTSIDE", "yes");
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let fpm = Self { process, top: top.to_owned() };
+        let sockets = || ["a.sock", "b.sock"].iter().all(|name| top.join(name).exists());
+        assert!(eventually(PATIENCE, sockets), "{}: {}", program.display(), fpm.log());
+        fpm
+    }
+
+    fn log(&self) -> String {
+        let read = |name: &str| fs::read_to_string(self.top.join(name)).unwrap_or_default();
+        read("out.log") + &read("error.log")
+    }
+
+    fn end(mut self) {
+        signal(self.process.id(), Signal::QUIT);
+        assert!(wait_for_exit(&mut self.process, PATIENCE).is_some(), "{}", self.log());
+        for name in ["a.sock", "b.sock", "fpm.pid"] {
+            assert!(!self.top.join(name).exists(), "{name} is left\n{}", self.log());
+        }
+    }
+}
+
+impl Drop for Fpm {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Two pools of two users that differ in whatever a directive can say.
+const POOLS: &str = "\
+[global]
+pid = fpm.pid
+error_log = error.log
+daemonize = no
+include = pool.d/*.conf
+";
+
+const A: &str = "\
+[a]
+user = www-data
+group = www-data
+listen = $pool.sock
+listen.owner = www-data
+listen.group = daemon
+listen.mode = 0640
+pm = static
+pm.max_children = 2
+pm.status_path = /$pool/status
+ping.path = /$pool/ping
+ping.response = \"it is $pool\"
+request_slowlog_timeout = 1s
+slowlog = slow.log
+security.limit_extensions = .php .html
+env[POOL] = $pool
+php_admin_value[memory_limit] = 32M
+php_flag[display_errors] = off
+";
+
+const B: &str = "\
+; the second one
+[b]
+user = daemon
+listen = b.sock
+listen.mode = 0600
+pm = dynamic
+pm.max_children = 4
+pm.start_servers = 2
+pm.min_spare_servers = 1
+pm.max_spare_servers = 3
+pm.status_path = /b/status
+ping.path = /b/ping
+clear_env = no
+php_value[precision] = 5
+";
+
+fn write_pools(top: &Path) {
+    fs::create_dir(top.join("pool.d")).unwrap();
+    fs::write(top.join("php-fpm.conf"), POOLS).unwrap();
+    fs::write(top.join("pool.d/a.conf"), A).unwrap();
+    fs::write(top.join("pool.d/b.conf"), B).unwrap();
+}
+
+/// nginx before both pools of a directory.
+fn front(top: &Path, root: &Path) -> Nginx {
+    Nginx::start(1, |_, ports| {
+        let location = |pool: &str| {
+            format!(
+                "location /{pool}/ {{ include /etc/nginx/fastcgi.conf; fastcgi_pass unix:{}/{pool}.sock; }}",
+                top.display()
+            )
+        };
+        format!(
+            "server {{ listen 127.0.0.1:{}; root {}; {} {} }}",
+            ports[0],
+            root.display(),
+            location("a"),
+            location("b")
+        )
+    })
+}
+
+fn get(nginx: &Nginx, target: &str) -> Response {
+    let mut conn = Conn::open(&Target::Tcp(([127, 0, 0, 1], nginx.port(0)).into()));
+    conn.exchange(&Request::get(target).close())
+}
+
+/// The form of a page: its words without the numbers, dates and addresses in it.
+fn form(text: &str) -> String {
+    let shape = text.replace(|c: char| c.is_ascii_digit(), "0");
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut form = months.iter().fold(shape, |text, month| text.replace(month, "MON"));
+    while form.contains("00") {
+        form = form.replace("00", "0");
+    }
+    form
+}
+
+#[test]
+fn pools_of_several_users_are_served_as_by_php_fpm() {
+    if !is_root() {
+        return;
+    }
+    let Some((php_fpm, version)) = php_fpm() else { skip!("php-fpm", "the server to compare with") };
+    let (mine, truth, root) = (open_directory(), open_directory(), open_directory());
+    for pool in ["a", "b"] {
+        fs::create_dir(root.path().join(pool)).unwrap();
+        for (name, text) in [
+            ("facts.php", format!("<?php\n{}", php!("fpm/facts.php"))),
+            ("page.html", "<?php echo 'a page';".to_owned()),
+            ("slow.php", format!("<?php\n{}", php!("fpm/slow.php"))),
+        ] {
+            fs::write(root.path().join(pool).join(name), text).unwrap();
+        }
+    }
+    let start = |program: &Path, top: &Path| {
+        write_pools(top);
+        // Where PHP-FPM looks on its own.
+        symlink(format!("/etc/php/{version}/fpm/php.ini"), top.join("php.ini")).unwrap();
+        let fpm = Fpm::start(program, top);
+        let nginx = front(top, root.path());
+        (fpm, nginx)
+    };
+    let (ours, our_front) = start(&howdah_fpm(mine.path()), mine.path());
+    let (theirs, their_front) = start(&php_fpm, truth.path());
+    let both = |target: &str| [get(&our_front, target), get(&their_front, target)];
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| both("/a/slow.php").map(|response| response.text()));
+        for (target, field) in [("/a/facts.php", "a"), ("/b/facts.php", "outside")] {
+            let [own, truth] = both(target).map(|response| response.expect(200).json());
+            for name in
+                ["user", "group", "env", "memory", "may_change", "display", "precision", "sapi", "finish", "cwd"]
+            {
+                assert_eq!(own[name], truth[name], "{target} {name} ({field})");
+            }
+            assert_eq!(own["cleared"], truth["cleared"], "{target}");
+        }
+        for (target, status) in
+            [("/a/page.html", 200), ("/b/page.html", 403), ("/a/none.php", 404), ("/a/ping", 200), ("/b/ping", 200)]
+        {
+            let [own, truth] = both(target);
+            assert_eq!((own.status, own.text()), (truth.status, truth.text()), "{target}");
+            assert_eq!(own.status, status, "{target}");
+        }
+        for query in ["", "?json", "?xml", "?html", "?openmetrics", "?full", "?json&full", "?xml&full", "?html&full"] {
+            let [own, truth] = both(&format!("/b/status{query}"));
+            assert_eq!(own.header("content-type"), truth.header("content-type"), "{query}");
+            let names = |text: &str| {
+                let mut names: Vec<String> = text
+                    .lines()
+                    .map(|line| form(line).split_once(": ").map_or(form(line), |(name, _)| name.to_owned()))
+                    .collect();
+                names.dedup();
+                names
+            };
+            if query.is_empty() {
+                assert_eq!(names(&own.text()), names(&truth.text()), "{query}");
+            }
+            for field in ["process manager", "accepted conn", "max children reached", "slow requests"] {
+                let spelled = [field.to_owned(), field.replace(' ', "-"), field.replace(' ', "_")];
+                let has = |text: String| spelled.iter().any(|name| text.contains(name));
+                assert_eq!(has(own.text()), has(truth.text()), "{query} {field}");
+            }
+        }
+        assert_eq!(get(&our_front, "/b/status?json").json()["pool"], "b");
+        assert_eq!(slow.join().unwrap(), ["done", "done"]);
+    });
+    let entry = |top: &Path| {
+        let text = fs::read_to_string(top.join("slow.log")).unwrap_or_default();
+        let text = text.replace(|c: char| c.is_ascii_hexdigit() && !c.is_ascii_uppercase(), "0");
+        form(&text)
+    };
+    assert_eq!(entry(mine.path()), entry(truth.path()), "{}", ours.log());
+    for socket in ["a.sock", "b.sock"] {
+        let access = |top: &Path| {
+            let found = fs::metadata(top.join(socket)).unwrap();
+            (found.mode() & 0o777, found.gid())
+        };
+        let (own, truth) = (access(mine.path()), access(truth.path()));
+        assert_eq!(own.0, truth.0, "{socket}");
+        assert!(socket == "b.sock" || own == truth, "{socket}");
+    }
+    assert_eq!(fs::read_to_string(mine.path().join("fpm.pid")).unwrap(), ours.process.id().to_string());
+    reload_and_reopen(&ours, &our_front);
+    ours.end();
+    theirs.end();
+}
+
+/// PHP-FPM's signals: USR2 reads the configuration again, USR1 opens the logs anew.
+fn reload_and_reopen(fpm: &Fpm, front: &Nginx) {
+    replace_file(&fpm.top.join("pool.d/a.conf"), A.replace("= 32M", "= 48M"));
+    signal(fpm.process.id(), Signal::USR2);
+    let is_new = || get(front, "/a/facts.php").text().contains("\"memory\":\"48M\"");
+    assert!(eventually(PATIENCE, is_new), "{}", fpm.log());
+    // A configuration that makes no sense changes nothing.
+    replace_file(&fpm.top.join("pool.d/a.conf"), A.replace("= static", "= none"));
+    signal(fpm.process.id(), Signal::USR2);
+    assert!(eventually(PATIENCE, || fpm.log().contains("pm = none")), "{}", fpm.log());
+    assert!(is_new());
+    // The directory is root's, so only the file that is there can be opened again.
+    signal(fpm.process.id(), Signal::USR1);
+    assert_eq!(get(front, "/b/ping").text(), "pong");
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn debians_own_configuration_is_tested_and_started_unchanged() {
+    if !is_root() {
+        return;
+    }
+    let Some((_, version)) = php_fpm() else { skip!("php-fpm", "its configuration") };
+    let directory = open_directory();
+    let config = format!("/etc/php/{version}/fpm/php-fpm.conf");
+    let fpm = howdah_fpm(directory.path());
+    let tested = Command::new(&fpm).args(["-t", "--fpm-config", &config]).output().unwrap();
+    let said = text(&tested);
+    assert!(tested.status.success() && said.contains(&format!("{config} test is successful")), "{said}");
+    fs::write(directory.path().join("www.php"), "<?php echo exec('id -un'), ' ', PHP_SAPI;").unwrap();
+    // The directories that the configuration names, as they are after a boot; and the command line of Debian's unit.
+    let mounts = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && mkdir /run/php && exec \"$0\" \"$@\"";
+    let manager = Manager::bind(&directory.path().join("notify.sock"));
+    // As systemd's: the server is another user by then.
+    fs::set_permissions(directory.path().join("notify.sock"), PermissionsExt::from_mode(0o777)).unwrap();
+    let log = fs::File::create(directory.path().join("log")).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", mounts]).arg(&fpm);
+    command.args(["--nodaemonize", "--fpm-config", &config]).stdin(Stdio::null()).stderr(log);
+    let mut process = command.env("NOTIFY_SOCKET", directory.path().join("notify.sock")).spawn().unwrap();
+    let ready = manager.until("READY=1");
+    let own_root = format!("/proc/{}/root", ready.pid);
+    let read = |path: &str| fs::read_to_string(format!("{own_root}{path}")).unwrap_or_default();
+    assert_eq!(read(&format!("/run/php/php{version}-fpm.pid")), ready.pid.to_string());
+    let nginx = Nginx::start(1, |_, ports| {
+        format!(
+            "server {{ listen 127.0.0.1:{}; root {}; location / {{ include /etc/nginx/fastcgi.conf;
+               fastcgi_pass unix:{own_root}/run/php/php{version}-fpm.sock; }} }}",
+            ports[0],
+            directory.path().display()
+        )
+    });
+    assert_eq!(get(&nginx, "/www.php").expect(200).text(), "www-data fpm-fcgi");
+    // As Debian's unit reloads.
+    signal(ready.pid, Signal::USR2);
+    let _ = manager.until("RELOADING=1");
+    let _ = manager.until("READY=1");
+    assert_eq!(get(&nginx, "/www.php").expect(200).text(), "www-data fpm-fcgi");
+    assert!(read(&format!("/var/log/php{version}-fpm.log")).contains("reload"));
+    signal(ready.pid, Signal::TERM);
+    let status = wait_for_exit(&mut process, PATIENCE);
+    assert!(status.is_some_and(|status| status.success()), "{status:?}");
+}
+
+#[test]
+fn a_wrong_configuration_or_command_line_ends_as_php_fpm_does() {
+    let directory = open_directory();
+    let fpm = howdah_fpm(directory.path());
+    let config = directory.path().join("fpm.conf");
+    let run = |text: &str, flags: &[&str]| {
+        fs::write(&config, text).unwrap();
+        Command::new(&fpm).arg("-R").args(flags).arg("-y").arg(&config).output().unwrap()
+    };
+    for (page, message) in [
+        ("[global]\n", "No pool defined"),
+        (
+            "[a]\nlisten = a.sock\npm = static\npm.max_children = 1\nno.such = 1\n",
+            "fpm.conf:5: unknown entry 'no.such'",
+        ),
+        ("[a]\nlisten = a.sock\npm = static\n", "[pool a] pm needs pm.max_children"),
+        ("include = none.conf\n", "none.conf"),
+    ] {
+        let output = run(page, &["-t"]);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(78), "{said}");
+        assert!(said.contains(message) && said.contains("FPM initialization failed"), "{said}");
+        assert_eq!(run(page, &["-F"]).status.code(), Some(78));
+    }
+    let output = run("", &["--no-such-flag"]);
+    assert!(output.status.code() == Some(64) && text(&output).contains("Usage: "), "{}", text(&output));
+    let version = run("", &["-v"]);
+    assert!(version.status.success() && text(&version).starts_with("PHP 8."), "{}", text(&version));
+}
+
+#[test]
+fn in_the_background_it_serves_before_the_command_ends() {
+    let directory = open_directory();
+    let top = directory.path();
+    let config =
+        "[global]\npid = fpm.pid\nerror_log = error.log\n[a]\nlisten = a.sock\npm = static\npm.max_children = 1\n";
+    fs::write(top.join("fpm.conf"), config).unwrap();
+    let fpm = howdah_fpm(top);
+    let start = || {
+        let mut command = Command::new(&fpm);
+        command.args(["-D", "-R", "-p"]).arg(top).arg("-y").arg(top.join("fpm.conf")).env("TMPDIR", top);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
+    };
+    assert!(start().success(), "{}", fs::read_to_string(top.join("error.log")).unwrap_or_default());
+    let pid: u32 = fs::read_to_string(top.join("fpm.pid")).unwrap().parse().unwrap();
+    assert!(std::os::unix::net::UnixStream::connect(top.join("a.sock")).is_ok());
+    // A second one cannot have the socket, and says so by its status.
+    assert!(!start().success());
+    signal(pid, Signal::TERM);
+    let is_gone = || !top.join("a.sock").exists() && !top.join("fpm.pid").exists();
+    assert!(eventually(PATIENCE, is_gone), "{}", fs::read_to_string(top.join("error.log")).unwrap_or_default());
+}

@@ -1,0 +1,5 @@
+<?php
+function waits($seconds) { sleep($seconds); }
+class Report { static function run() { waits(2); } }
+Report::run();
+echo 'done';
