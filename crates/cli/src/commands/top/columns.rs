@@ -1,9 +1,7 @@
 //! Which columns of a table a terminal has room for, how wide they are, and what of a text fits.
 
-use ratatui::layout::Constraint;
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Span;
-use ratatui::widgets::{Block, Row, Table};
+use super::terminal::{Line, style};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// A column of a table.
 pub(super) struct Column {
@@ -39,20 +37,20 @@ impl Columns {
     }
 
     /// A row of the cells of all columns.
-    pub(super) fn row<const N: usize>(&self, cells: [String; N]) -> Row<'static> {
-        Row::new(self.shown.iter().map(|(at, _, width)| cut(&cells[*at], *width)))
+    pub(super) fn row<const N: usize>(&self, cells: [String; N]) -> Line {
+        let cells = self.shown.iter().map(|(at, _, width)| fitted(&cut(&cells[*at], *width), *width));
+        Line::new(cells.collect::<Vec<_>>().join(" "), style::PLAIN)
     }
 
-    pub(super) fn table<'a>(&self, rows: impl Iterator<Item = Row<'a>>, block: Block<'a>) -> Table<'a> {
-        let widths = self.shown.iter().map(|(.., width)| Constraint::Length(*width));
-        let head = Row::new(self.shown.iter().map(|(_, heading, _)| *heading));
-        Table::new(rows, widths).header(head.style(Style::new().add_modifier(Modifier::BOLD))).block(block)
+    pub(super) fn head(&self) -> Line {
+        let headings = self.shown.iter().map(|(_, heading, width)| fitted(heading, *width));
+        Line::new(headings.collect::<Vec<_>>().join(" "), style::BOLD)
     }
 }
 
 /// The columns of a terminal that a text takes.
 pub(super) fn wide(text: &str) -> u16 {
-    u16::try_from(Span::raw(text).width()).unwrap_or(u16::MAX)
+    u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
 /// As much of a text as fits; one that was cut says so.
@@ -71,6 +69,21 @@ pub(super) fn cut(text: &str, width: u16) -> String {
     format!("{}…", &text[..end])
 }
 
+/// A text of exactly this width, without control characters.
+pub(super) fn fitted(text: &str, width: u16) -> String {
+    let mut left = usize::from(width);
+    let mut fitted = String::with_capacity(text.len().max(left));
+    for (character, columns) in text.chars().filter_map(|character| Some((character, character.width()?))) {
+        if columns > left {
+            break;
+        }
+        fitted.push(character);
+        left -= columns;
+    }
+    fitted.extend(std::iter::repeat_n(' ', left));
+    fitted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +96,13 @@ mod tests {
         // Half a character is none.
         assert_eq!((cut("日本語テキスト", 8), cut("日本語テキスト", 7)), ("日本語…".to_owned(), "日本語…".to_owned()));
         assert_eq!((cut("abc", 1), cut("", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_fitted_text_has_its_width_and_no_control_characters() {
+        assert_eq!((fitted("abc", 5), fitted("abc", 2), fitted("", 1)), ("abc  ".into(), "ab".into(), " ".into()));
+        assert_eq!((fitted("日本", 4), fitted("日本", 3)), ("日本".into(), "日 ".into()));
+        assert_eq!(fitted("a\x1b[31m\u{9b}b\n", 6), "a[31mb");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `howdah top`: a live view of a running server over its admin address. `sample` makes numbers of two answers, `text` lines
-//! and `screen` a picture of them; here are the loop and the keys.
+//! and `screen` a picture of them, which `terminal` shows; here are the loop and the keys.
 
 mod columns;
 mod sample;
 mod screen;
+mod terminal;
 mod text;
 
 use crate::commands::profile;
@@ -14,7 +15,6 @@ use crate::output::plain;
 use anyhow::{Context, Result};
 use howdah_config::AdminAddress;
 use howdah_config::cli::{ProfileFlags, ProfileFormat};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use sample::{Sample, between};
 use screen::Screen;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use terminal::{Key, Terminal};
 
 /// Duration of a profile by the key `p`.
 const PROFILE_SECONDS: u64 = 10;
@@ -55,10 +56,8 @@ pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
         output::print(text::render(&watch.next(admin)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut terminal = ratatui::try_init().context("cannot use this terminal; see `howdah top --once`")?;
-    let outcome = live(admin, &mut watch, &mut terminal);
-    ratatui::restore();
-    outcome.map(|()| ExitCode::SUCCESS)
+    let mut terminal = Terminal::take().context("cannot use this terminal; see `howdah top --once`")?;
+    live(admin, &mut watch, &mut terminal).map(|()| ExitCode::SUCCESS)
 }
 
 /// An order that waits for a `y`.
@@ -67,39 +66,35 @@ struct Order {
     what: String,
 }
 
-fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
+fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut Terminal) -> Result<()> {
     let (told, outcomes) = mpsc::channel();
     let mut screen = Screen::default();
     screen.take(between(&Value::Null, &watch.last, f64::MAX));
     let mut asked: Option<Order> = None;
     let mut is_lost = false;
     loop {
-        terminal.draw(|frame| screen.draw(frame))?;
-        if event::poll(INTERVAL.saturating_sub(watch.at.elapsed()))? {
-            let Event::Key(key) = event::read()? else { continue };
-            if key.kind == KeyEventKind::Release {
-                continue;
-            }
+        let (width, height) = Terminal::size();
+        Terminal::show(&screen.draw(width, height), width)?;
+        if let Some(key) = terminal.key(INTERVAL.saturating_sub(watch.at.elapsed()))? {
             if let Some(order) = asked.take() {
                 screen.message = None;
-                if key.code == KeyCode::Char('y') {
+                if key == Key::Char('y') {
                     screen.message = Some(format!("{} …", order.what));
                     send(admin.clone(), order, told.clone());
                 }
                 continue;
             }
-            match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(()),
-                KeyCode::Up | KeyCode::Char('k') => screen.move_by(-1),
-                KeyCode::Down | KeyCode::Char('j') => screen.move_by(1),
-                KeyCode::Char('p') => {
+            match key {
+                Key::Char('q') | Key::Escape | Key::Interrupt => return Ok(()),
+                Key::Up | Key::Char('k') => screen.move_by(-1),
+                Key::Down | Key::Char('j') => screen.move_by(1),
+                Key::Char('p') => {
                     if let Some(pool) = screen.worker().map(|worker| worker.pool.clone()) {
                         screen.message = Some(format!("profiling pool {pool} for {PROFILE_SECONDS} s …"));
                         profile_pool(admin.clone(), pool, told.clone());
                     }
                 }
-                KeyCode::Char(key @ ('d' | 'r')) => {
+                Key::Char(key @ ('d' | 'r')) => {
                     asked = order(&screen, key);
                     screen.message = asked.as_ref().map(|order| format!("{}? y: yes, any other key: no", order.what));
                 }

@@ -1,14 +1,10 @@
-//! `howdah top` on a terminal. Colours are the terminal's own sixteen, so they suit light and dark ones.
+//! The picture of `howdah top`: a line of text for each line of the terminal.
 
 use super::columns::{Column, Columns, cut, wide};
 use super::sample::{Latency, Sample, WorkerRow};
+use super::terminal::{Line, style};
 use super::text::{lasted, memory, ms, percent, route_name};
 use crate::commands::status::text::duration;
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Modifier, Style, Stylize as _};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Sparkline, Table, TableState};
 
 /// The keys, for terminals of every width.
 const KEYS: [&str; 2] = [
@@ -22,7 +18,10 @@ pub(crate) struct Screen {
     pub(crate) sample: Sample,
     /// Requests per second, the newest last.
     pub(crate) history: Vec<u64>,
-    pub(crate) selected: TableState,
+    /// The position of a worker in its table.
+    pub(crate) selected: usize,
+    /// Workers above the first that is shown.
+    scrolled: usize,
     /// The last word of the server, or a question.
     pub(crate) message: Option<String>,
 }
@@ -43,37 +42,60 @@ impl Screen {
         self.history.drain(..excess);
         self.sample = sample;
         let last = self.sample.workers.len().saturating_sub(1);
-        self.selected.select(Some(self.selected.selected().unwrap_or(0).min(last)));
+        self.selected = self.selected.min(last);
     }
 
     pub(crate) fn move_by(&mut self, by: isize) {
         let last = self.sample.workers.len().saturating_sub(1);
-        let at = self.selected.selected().unwrap_or(0).saturating_add_signed(by).min(last);
-        self.selected.select(Some(at));
+        self.selected = self.selected.saturating_add_signed(by).min(last);
     }
 
     pub(crate) fn worker(&self) -> Option<&WorkerRow> {
-        self.sample.workers.get(self.selected.selected()?)
+        self.sample.workers.get(self.selected)
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>) {
-        let area = frame.area();
-        let parts = Layout::vertical(heights(&self.sample, area.height).map(Constraint::Length));
-        let [top, curve, pools, workers, demoted, routes, keys] = area.layout(&parts);
+    pub(crate) fn draw(&mut self, width: u16, height: u16) -> Vec<Line> {
+        let [curve, pools, workers, demoted, routes] = heights(&self.sample, height);
+        let visible = usize::from(workers.saturating_sub(2)).max(1);
+        self.scrolled = self.scrolled.clamp((self.selected + 1).saturating_sub(visible), self.selected);
         let sample = &self.sample;
-        frame.render_widget(Line::from(title(sample, area.width)).bold(), top);
-        let width = usize::from(curve.width);
-        let shown = &self.history[self.history.len().saturating_sub(width)..];
-        frame.render_widget(Sparkline::default().data(shown).cyan().block(titled("requests/s")), curve);
-        frame.render_widget(pool_table(sample, area.width), pools);
-        frame.render_stateful_widget(worker_table(sample, area.width), workers, &mut self.selected);
-        frame.render_widget(demoted_table(sample, area.width), demoted);
-        frame.render_widget(route_table(sample, area.width), routes);
-        let line = match self.message.as_deref() {
-            Some(text) => Line::from(cut(&format!(" {text}"), area.width)).reversed(),
-            None => Line::from(*KEYS.iter().find(|keys| wide(keys) <= area.width).unwrap_or(&KEYS[1])).dim(),
-        };
-        frame.render_widget(line, keys);
+        let shown = &self.history[self.history.len().saturating_sub(width.into())..];
+        let mut lines = vec![Line::new(title(sample, width), style::BOLD)];
+        lines.extend(part("requests/s", bars(shown, curve.saturating_sub(1)), width, curve));
+        lines.extend(part("pools", pool_table(sample, width), width, pools));
+        lines.extend(part("workers", self.worker_table(width), width, workers));
+        lines.extend(part("demoted: in classic mode", demoted_table(sample, width), width, demoted));
+        lines.extend(part("slowest routes", route_table(sample, width), width, routes));
+        lines.resize_with(height.saturating_sub(1).into(), Line::empty);
+        lines.push(match self.message.as_deref() {
+            Some(text) => Line::new(cut(&format!(" {text}"), width), style::REVERSED),
+            None => {
+                let keys = KEYS.iter().find(|keys| wide(keys) <= width).unwrap_or(&KEYS[1]);
+                Line::new((*keys).to_owned(), style::DIM)
+            }
+        });
+        lines
+    }
+
+    fn worker_table(&self, width: u16) -> Vec<Line> {
+        let columns = Columns::fit(&WORKERS, width, WORKERS.len() - 1, width);
+        let rows = self.sample.workers.iter().enumerate().skip(self.scrolled).map(|(at, worker)| {
+            let row = columns.row([
+                worker.pool.clone(),
+                worker.worker.to_string(),
+                worker.pid.to_string(),
+                worker.phase.clone(),
+                worker.age_s.to_string(),
+                worker.requests.to_string(),
+                memory(worker.memory),
+                percent(worker.cpu),
+                worker.running_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
+                worker.request.clone(),
+            ]);
+            let row = if worker.phase == "busy" { row.styled(style::GREEN) } else { row };
+            if at == self.selected { row.selected() } else { row }
+        });
+        std::iter::once(columns.head()).chain(rows).collect()
     }
 }
 
@@ -96,7 +118,7 @@ fn title(sample: &Sample, width: u16) -> String {
 
 /// The lines of each part. Workers, for whose sake one looks, have two at least; where there is no room for all parts, those
 /// that say least leave: first the curve, then the routes.
-fn heights(sample: &Sample, height: u16) -> [u16; 7] {
+fn heights(sample: &Sample, height: u16) -> [u16; 5] {
     let mut left = height.saturating_sub(2 + LEAST + 1);
     let mut take = |rows: usize, most: usize| {
         let wanted = rows.min(most) as u16 + 2;
@@ -109,11 +131,28 @@ fn heights(sample: &Sample, height: u16) -> [u16; 7] {
     let routes = take(sample.routes.len().max(1), 6);
     let curve = take(2, 2);
     let workers = height.saturating_sub(2 + pools + demoted + routes + curve);
-    [1, curve, pools, workers, demoted, routes, 1]
+    [curve, pools, workers, demoted, routes]
 }
 
-fn titled(title: &str) -> Block<'_> {
-    Block::new().borders(Borders::TOP).title(format!(" {title} ")).dim()
+/// A part of the picture, as high as this: a line with its title, and what there is room for.
+fn part(title: &str, lines: Vec<Line>, width: u16, height: u16) -> Vec<Line> {
+    let rule = "─".repeat(usize::from(width).saturating_sub(title.len() + 2));
+    let mut part = vec![Line::new(format!(" {title} {rule}"), style::DIM)];
+    part.extend(lines);
+    part.resize_with(height.into(), Line::empty);
+    part
+}
+
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A bar for each figure, over this many lines.
+fn bars(figures: &[u64], lines: u16) -> Vec<Line> {
+    let (lines, most) = (u64::from(lines), figures.iter().copied().max().unwrap_or(0).max(1));
+    let line = |below: u64| {
+        let eighths = |figure: &u64| (figure.saturating_mul(8 * lines) / most).saturating_sub(8 * below).min(8);
+        figures.iter().map(|figure| BARS[eighths(figure) as usize]).collect()
+    };
+    (0..lines).rev().map(|below| Line::new(line(below), style::CYAN)).collect()
 }
 
 fn latency_cells(of: Latency) -> [String; 4] {
@@ -133,7 +172,7 @@ const POOLS: [Column; 10] = [
     Column::new("FAILED", 7, 70),
 ];
 
-fn pool_table(sample: &Sample, width: u16) -> Table<'_> {
+fn pool_table(sample: &Sample, width: u16) -> Vec<Line> {
     let longest = sample.pools.iter().map(|pool| wide(&pool.name)).max();
     let columns = Columns::fit(&POOLS, width, 0, longest.unwrap_or(0));
     let rows = sample.pools.iter().map(|pool| {
@@ -153,12 +192,12 @@ fn pool_table(sample: &Sample, width: u16) -> Table<'_> {
             faults.to_string(),
         ]);
         match (pool.down || faults > 0, queued > 0) {
-            (true, _) => row.red(),
-            (false, true) => row.yellow(),
+            (true, _) => row.styled(style::RED),
+            (false, true) => row.styled(style::YELLOW),
             _ => row,
         }
     });
-    columns.table(rows, titled("pools"))
+    std::iter::once(columns.head()).chain(rows).collect()
 }
 
 const WORKERS: [Column; 10] = [
@@ -174,26 +213,6 @@ const WORKERS: [Column; 10] = [
     Column::new("REQUEST", 10, 0),
 ];
 
-fn worker_table(sample: &Sample, width: u16) -> Table<'_> {
-    let columns = Columns::fit(&WORKERS, width, WORKERS.len() - 1, width);
-    let rows = sample.workers.iter().map(|worker| {
-        let row = columns.row([
-            worker.pool.clone(),
-            worker.worker.to_string(),
-            worker.pid.to_string(),
-            worker.phase.clone(),
-            worker.age_s.to_string(),
-            worker.requests.to_string(),
-            memory(worker.memory),
-            percent(worker.cpu),
-            worker.running_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
-            worker.request.clone(),
-        ]);
-        if worker.phase == "busy" { row.green() } else { row }
-    });
-    columns.table(rows, titled("workers")).row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-}
-
 const ROUTES: [Column; 6] = [
     Column::new("ROUTE", 15, 0),
     Column::new("PER s", 9, 0),
@@ -203,19 +222,19 @@ const ROUTES: [Column; 6] = [
     Column::new("5xx", 6, 50),
 ];
 
-fn route_table(sample: &Sample, width: u16) -> Table<'_> {
+fn route_table(sample: &Sample, width: u16) -> Vec<Line> {
     let names: Vec<_> = sample.routes.iter().map(|route| route_name(&route.site, &route.route)).collect();
     let longest = names.iter().map(|name| wide(name)).max();
     let columns = Columns::fit(&ROUTES, width, 0, longest.unwrap_or(0).max(40));
     let rows = sample.routes.iter().zip(names).map(|(route, name)| {
         let [rate, p50, p95, p99] = latency_cells(route.requests);
         let row = columns.row([name, rate, p50, p95, p99, route.errors.to_string()]);
-        if route.errors > 0 { row.red() } else { row }
+        if route.errors > 0 { row.styled(style::RED) } else { row }
     });
-    columns.table(rows.collect::<Vec<_>>().into_iter(), titled("slowest routes"))
+    std::iter::once(columns.head()).chain(rows).collect()
 }
 
-fn demoted_table(sample: &Sample, width: u16) -> Table<'_> {
+fn demoted_table(sample: &Sample, width: u16) -> Vec<Line> {
     let all = [
         Column::new("POOL", 14, 70),
         Column::new("ROUTE", (width / 4).clamp(14, 40), 0),
@@ -225,9 +244,9 @@ fn demoted_table(sample: &Sample, width: u16) -> Table<'_> {
     let columns = Columns::fit(&all, width, all.len() - 1, width);
     let rows = sample.demoted.iter().take(MOST_DEMOTED).map(|route| {
         let (name, reason) = (route.route.clone(), route.reason.clone());
-        columns.row([route.pool.clone(), name, lasted(route.since), reason]).yellow()
+        columns.row([route.pool.clone(), name, lasted(route.since), reason]).styled(style::YELLOW)
     });
-    columns.table(rows, titled("demoted: in classic mode"))
+    std::iter::once(columns.head()).chain(rows).collect()
 }
 
 #[cfg(test)]

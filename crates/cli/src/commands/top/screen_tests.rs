@@ -1,7 +1,5 @@
 use super::*;
 use crate::commands::top::sample::{DemotedRow, PoolRow, RouteRow};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 const REQUEST: &str = "GET /shop/searched?q=日本語テキスト&sort=price&page=17&of=everything&and=more";
 
@@ -47,11 +45,7 @@ fn sample() -> Sample {
 fn lines(width: u16, height: u16, sample: Sample) -> Vec<String> {
     let mut screen = Screen::default();
     screen.take(sample);
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| screen.draw(frame)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-    (0..height).map(line).collect()
+    screen.draw(width, height).into_iter().map(|line| line.text).collect()
 }
 
 fn assert_shows(lines: &[String], words: &[&str]) {
@@ -80,8 +74,7 @@ fn a_wide_terminal_shows_everything() {
     let lines = lines(160, 40, sample());
     assert_shows(&lines, &["howdah 0.1.0  up 1 d 2 h  12 connections  13 requests/s", "everything-else-of-the-shop"]);
     assert_shows(&lines, &["PID", "4194303", "AGE s", "REQUESTS", "CPU%", "3 of 3 responses differed, at last body"]);
-    // A wide character has two columns, of which the second is empty.
-    assert_shows(&lines, &["日", "sort=price&page=17", "p50 ms", "p99 ms"]);
+    assert_shows(&lines, &["日本語", "sort=price&page=17", "p50 ms", "p99 ms"]);
 }
 
 #[test]
@@ -98,4 +91,23 @@ fn no_size_is_too_small_and_no_line_is_longer_than_the_terminal() {
         assert_eq!(lines(width, height, sample()).len(), usize::from(height));
         let _ = lines(width, height, Sample::default());
     }
+}
+
+#[test]
+fn the_selected_worker_is_shown_and_the_curve_is_as_high_as_the_most() {
+    let mut screen = Screen::default();
+    let worker = |worker| WorkerRow { worker, phase: format!("phase-{worker}"), ..WorkerRow::default() };
+    screen.take(Sample { workers: (0..50).map(worker).collect(), ..sample() });
+    let shown =
+        |screen: &mut Screen| screen.draw(100, 24).into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
+    assert!(shown(&mut screen).contains("phase-0"));
+    screen.move_by(49);
+    let last = shown(&mut screen);
+    assert!(last.contains("phase-49") && !last.contains("phase-0"), "{last}");
+    screen.move_by(-1);
+    assert!(shown(&mut screen).contains("phase-49"));
+    screen.move_by(-60);
+    assert!(shown(&mut screen).contains("phase-0"));
+    let curve: Vec<_> = bars(&[0, 1, 8, 16], 2).into_iter().map(|line| line.text).collect();
+    assert_eq!(curve, ["   █", " ▁██"]);
 }
