@@ -356,10 +356,9 @@ impl Import {
             },
             "return" => return self.returned(directive, rule),
             "rewrite" => return self.rewritten(directive, rule),
-            "expires" if !matches!(value, "off" | "epoch" | "modified") && !value.starts_with(['@', '-', '$']) => {
-                let time = if value == "max" { "3650d" } else { value };
-                lines.push(format!("expires = {{ \"*/*\" = {} }}", quoted(time)));
-                "expires"
+            "expires" if seconds(value).is_some() => {
+                lines.push(format!("cache_control = \"max-age={}\"", seconds(value).unwrap_or_default()));
+                "cache_control"
             }
             "add_header" if !directive.word(1).contains('$') => {
                 lines.push(format!("headers.{} = {}", quoted(value), quoted(directive.word(1))));
@@ -453,6 +452,23 @@ fn variables(text: &str) -> String {
 /// `64m` as `64M`; 0 is no limit in both.
 fn size(text: &str) -> String {
     text.to_ascii_uppercase()
+}
+
+/// The seconds of a time as `expires` has it.
+fn seconds(time: &str) -> Option<u64> {
+    let time = if time == "max" { "3650d" } else { time };
+    let unit_at = time.find(|c: char| !c.is_ascii_digit()).unwrap_or(time.len());
+    let factor = match &time[unit_at..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        "M" => 2_592_000,
+        "y" => 31_536_000,
+        _ => return None,
+    };
+    time[..unit_at].parse::<u64>().ok()?.checked_mul(factor)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn each_directive_has_its_counterpart() {
         ("add_header X-A \"b c\" always;", "headers.\"X-A\" = \"b c\""),
         (
             "location /s/ { alias /usr/share/s/; autoindex on; expires 30d; }",
-            "alias = \"/usr/share/s/\" listing = true expires = { \"*/*\" = \"30d\" }",
+            "alias = \"/usr/share/s/\" listing = true cache_control = \"max-age=2592000\"",
         ),
         (
             "location ~ ^/index\\.php(/|$) { fastcgi_pass x; }",
