@@ -1,7 +1,7 @@
 //! Which columns of a table a terminal has room for, how wide they are, and what of a text fits.
 
-use super::terminal::{Line, style};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use super::terminal::{Line, fitted, style};
+use unicode_width::UnicodeWidthStr as _;
 
 /// A column of a table.
 pub(super) struct Column {
@@ -69,21 +69,6 @@ pub(super) fn cut(text: &str, width: u16) -> String {
     format!("{}…", &text[..end])
 }
 
-/// A text of exactly this width, without control characters.
-pub(super) fn fitted(text: &str, width: u16) -> String {
-    let mut left = usize::from(width);
-    let mut fitted = String::with_capacity(text.len().max(left));
-    for (character, columns) in text.chars().filter_map(|character| Some((character, character.width()?))) {
-        if columns > left {
-            break;
-        }
-        fitted.push(character);
-        left -= columns;
-    }
-    fitted.extend(std::iter::repeat_n(' ', left));
-    fitted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,13 +81,6 @@ mod tests {
         // Half a character is none.
         assert_eq!((cut("日本語テキスト", 8), cut("日本語テキスト", 7)), ("日本語…".to_owned(), "日本語…".to_owned()));
         assert_eq!((cut("abc", 1), cut("", 0)), ("…".to_owned(), String::new()));
-    }
-
-    #[test]
-    fn a_fitted_text_has_its_width_and_no_control_characters() {
-        assert_eq!((fitted("abc", 5), fitted("abc", 2), fitted("", 1)), ("abc  ".into(), "ab".into(), " ".into()));
-        assert_eq!((fitted("日本", 4), fitted("日本", 3)), ("日本".into(), "日 ".into()));
-        assert_eq!(fitted("a\x1b[31m\u{9b}b\n", 6), "a[31mb");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The terminal of `howdah top`: its keys one by one, and a whole picture at a time.
 
-use super::columns::fitted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
+use unicode_width::UnicodeWidthChar as _;
 
 /// The alternate screen, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -163,6 +163,21 @@ fn next_key(pressed: &mut VecDeque<u8>) -> Option<Key> {
     })
 }
 
+/// A text of exactly this width, without control characters.
+pub(super) fn fitted(text: &str, width: u16) -> String {
+    let mut left = usize::from(width);
+    let mut fitted = String::with_capacity(text.len().max(left));
+    for (character, columns) in text.chars().filter_map(|character| Some((character, character.width()?))) {
+        if columns > left {
+            break;
+        }
+        fitted.push(character);
+        left -= columns;
+    }
+    fitted.extend(std::iter::repeat_n(' ', left));
+    fitted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,5 +194,12 @@ mod tests {
         assert_eq!(keys(b"\x1b[1;5Ay\x1b[3~\x1bq"), [Key::Up, Key::Char('y'), Key::Other, Key::Other]);
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
         assert_eq!(keys("é\r".as_bytes()), [Key::Other; 3]);
+    }
+
+    #[test]
+    fn a_fitted_text_has_its_width_and_no_control_characters() {
+        assert_eq!((fitted("abc", 5), fitted("abc", 2), fitted("", 1)), ("abc  ".into(), "ab".into(), " ".into()));
+        assert_eq!((fitted("日本", 4), fitted("日本", 3)), ("日本".into(), "日 ".into()));
+        assert_eq!(fitted("a\x1b[31m\u{9b}b\n", 6), "a[31mb");
     }
 }

@@ -13,6 +13,7 @@
 #include "modes/request_start.h"
 #include "modes/reset.h"
 #include "modes/script_loop.h"
+#include "sapi/current_request.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
 #include "sapi/server_array.h"
