@@ -134,11 +134,14 @@ fn cached_settings_of_laravel_count_until_their_cache_is_gone() {
 
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
+    // A boot within the second of the cache's own change is made again.
+    let boots = |log: &str| log.matches("the configuration has changed").count();
+    let before = boots(&served.log());
     project.write("config/app.php", &second);
     for _ in 0..3 {
         assert_eq!(served.get("/name"), (200, "first".to_owned()), "{}", served.log());
     }
-    assert!(!served.log().contains("the configuration has changed"), "{}", served.log());
+    assert_eq!(boots(&served.log()), before, "{}", served.log());
     std::fs::remove_file(project.dir.join("bootstrap/cache/config.php")).unwrap();
     for _ in 0..3 {
         assert_eq!(served.get("/name"), (200, "second".to_owned()), "{}", served.log());
