@@ -94,13 +94,13 @@ impl Authority {
         format!("https://localhost:{}/dir", self.listen.number)
     }
 
-    /// The authority of its own server.
+    /// Its server's authority.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.own.cert.clone()
     }
 
-    /// The same as settings of `[acme]`, which want `Setup::time("acme.retry", "5s")`.
+    /// These as settings of `[acme]`; they need `Setup::time("acme.retry", "5s")`.
     #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         let text = |text: &str| format!("{text:?}");

@@ -77,7 +77,7 @@ scenario!(
     },
 );
 
-/// True if a process has these bytes in memory of its own.
+/// True if a process has these bytes in its private memory.
 fn has_in_memory(pid: u32, needle: &[u8]) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let Ok(mut memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { panic!("only root reads memory") };

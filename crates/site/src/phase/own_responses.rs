@@ -149,12 +149,7 @@ pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[
         return Some(ping);
     }
     let found = context.upstream.pool_page(site.pool_page(path)?, query)?;
-    let fields = [
-        (header::CONTENT_TYPE, found.media_type),
-        (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
-        (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
-    ];
-    Some(page(found.status, Bytes::from(found.body), &fields))
+    Some(page_of_now(found.status, Bytes::from(found.body), found.media_type))
 }
 
 /// PHP-FPM's ping page, where a pool of its configuration has one.
@@ -163,15 +158,21 @@ fn fpm_ping<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8]) -> Opti
     if fpm.ping_path.as_ref()?.as_bytes() != path {
         return None;
     }
+    let (status, text) = match context.upstream.ready() {
+        Ok(()) => (StatusCode::OK, fpm.ping_response.clone()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    };
+    Some(page_of_now(status, Bytes::from(text), "text/plain;charset=UTF-8"))
+}
+
+/// A page that no cache keeps, with PHP-FPM's fields.
+fn page_of_now(status: StatusCode, text: Bytes, media_type: &'static str) -> Response {
     let fields = [
-        (header::CONTENT_TYPE, "text/plain;charset=UTF-8"),
+        (header::CONTENT_TYPE, media_type),
         (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
         (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
     ];
-    Some(match context.upstream.ready() {
-        Ok(()) => page(StatusCode::OK, Bytes::from(fpm.ping_response.clone()), &fields),
-        Err(why) => page(StatusCode::SERVICE_UNAVAILABLE, Bytes::from(format!("{why}\n")), &fields),
-    })
+    page(status, text, &fields)
 }
 
 fn page(status: StatusCode, text: Bytes, fields: &[(HeaderName, &'static str)]) -> Response {

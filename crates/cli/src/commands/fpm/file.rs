@@ -52,7 +52,7 @@ impl Section {
             let Some(key) = directive.key.as_deref() else { continue };
             found.retain(|(other, _)| *other != key);
             let value = match directive.name.ends_with("_flag") {
-                true if matches!(&*directive.value.to_ascii_lowercase(), "1" | "on" | "yes" | "true") => "1",
+                true if is_on(&directive.value) == Some(true) => "1",
                 true => "0",
                 false => &directive.value,
             };
@@ -96,12 +96,17 @@ impl Section {
     /// # Errors
     /// It is none.
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
-        let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "yes" | "on" | "true" | "1" => Ok(true),
-            "no" | "off" | "false" | "0" => Ok(false),
-            _ => Err(format!("{name} = {text}: expected yes or no")),
-        };
+        let parse = |text: &str| is_on(text).ok_or_else(|| format!("{name} = {text}: expected yes or no"));
         self.get(name).map(parse).transpose()
+    }
+}
+
+/// The state that a word gives to a switch; `None` for any other word.
+fn is_on(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "true" | "1" => Some(true),
+        "no" | "off" | "false" | "0" => Some(false),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Converts a pool's file of PHP-FPM into a `howdah.toml`: `howdah init /etc/php/8.2/fpm/pool.d/www.conf`.
 
 use super::file::parse;
-use super::pool::{self, Lines, quoted};
+use super::pool::{self, quoted, write};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,9 +16,7 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     let dropped = pool::dropped(section, true)?;
     let mut page = format!("# From PHP-FPM's pool {}.\n", section.name);
     page.push_str("\n# The directory that clients may see: nginx's `root`.\nroot = \"public\"\n\n");
-    let addresses = [section.get("listen"), section.get("pm.status_listen")];
-    let addresses = addresses.into_iter().flatten().map(|addr| quoted(&pool::address(addr, prefix)));
-    let addresses: Vec<String> = addresses.collect();
+    let addresses: Vec<String> = pool::addresses(section, prefix).map(|addr| quoted(&addr)).collect();
     if !addresses.is_empty() {
         let _ = writeln!(page, "listen = [{}]", addresses.join(", "));
     }
@@ -47,12 +45,6 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
         let _ = write!(page, "\n# Without a counterpart here:\n{}", left.concat());
     }
     Ok(page)
-}
-
-fn write(page: &mut String, lines: Lines) {
-    for (key, value) in lines {
-        let _ = writeln!(page, "{key} = {value}");
-    }
 }
 
 #[cfg(test)]

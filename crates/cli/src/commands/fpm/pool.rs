@@ -9,6 +9,13 @@ use std::path::{Path, PathBuf};
 /// Lines `KEY = VALUE` of a `howdah.toml`.
 pub(crate) type Lines = Vec<(&'static str, String)>;
 
+/// Appends lines to the text of a `howdah.toml`.
+pub(crate) fn write(text: &mut String, lines: Lines) {
+    for (key, value) in lines {
+        let _ = writeln!(text, "{key} = {value}");
+    }
+}
+
 /// Directives without an effect, each with the reason.
 ///
 /// # Errors
@@ -103,6 +110,12 @@ pub(crate) fn address(listen: &str, prefix: &Path) -> String {
     }
 }
 
+/// The addresses of a pool and of its status page.
+pub(crate) fn addresses(section: &Section, prefix: &Path) -> impl Iterator<Item = String> {
+    let all = [section.get("listen"), section.get("pm.status_listen")];
+    all.into_iter().flatten().map(move |listen| address(listen, prefix))
+}
+
 /// The machines that may connect, if the pool names some.
 pub(crate) fn clients(section: &Section) -> Option<Vec<&str>> {
     let clients = section.get("listen.allowed_clients")?;
@@ -118,8 +131,7 @@ pub(crate) fn start_workers(section: &Section) -> Result<Option<u64>, String> {
     if section.get("pm") != Some("dynamic") {
         return Ok(None);
     }
-    let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
-    let (least, most) = (number("pm.min_spare_servers")?, number("pm.max_spare_servers")?);
+    let (least, most) = spare_workers(section)?;
     let start = section.number("pm.start_servers")?.unwrap_or(least + most.saturating_sub(least) / 2);
     if !(least..=most).contains(&start) {
         return Err(format!(
@@ -127,6 +139,12 @@ pub(crate) fn start_workers(section: &Section) -> Result<Option<u64>, String> {
         ));
     }
     Ok(Some(start))
+}
+
+/// The least and the most workers without a request; 0 where the pool names none.
+fn spare_workers(section: &Section) -> Result<(u64, u64), String> {
+    let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
+    Ok((number("pm.min_spare_servers")?, number("pm.max_spare_servers")?))
 }
 
 fn workers(section: &Section) -> Result<Lines, String> {
@@ -138,8 +156,7 @@ fn workers(section: &Section) -> Result<Lines, String> {
         "static" => Ok(vec![("workers", max.to_string())]),
         "ondemand" => Ok(vec![("workers", quoted(&format!("0-{max}")))]),
         "dynamic" => {
-            let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
-            let (least, most) = (number("pm.min_spare_servers")?, number("pm.max_spare_servers")?);
+            let (least, most) = spare_workers(section)?;
             if least == 0 || least > most || most > max {
                 return Err(format!(
                     "pm = dynamic needs 1 <= pm.min_spare_servers ({least}) <= pm.max_spare_servers ({most}) <= \

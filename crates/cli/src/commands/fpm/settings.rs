@@ -2,7 +2,7 @@
 //! a request comes to. What a `howdah.toml` can say goes through its text, so that it is checked like one.
 
 use super::file::{self, Config, Section};
-use super::pool::{self, Lines, quoted};
+use super::pool::{self, quoted, write};
 use howdah_config::{
     Account, DEFAULT_POOL, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, Surroundings, find_group,
     load_text,
@@ -177,20 +177,12 @@ fn site(
 
 /// Its address, and that of its status page.
 fn addresses(section: &Section, given: &Given) -> Vec<String> {
-    let prefix = prefix_of(section, given);
-    let all = [section.get("listen"), section.get("pm.status_listen")];
-    all.into_iter().flatten().map(|addr| pool::address(addr, &prefix)).collect()
+    pool::addresses(section, &prefix_of(section, given)).collect()
 }
 
 fn prefix_of(section: &Section, given: &Given) -> PathBuf {
     let own = section.get("prefix").map(PathBuf::from);
     own.or_else(|| given.prefix.clone()).unwrap_or_else(|| PathBuf::from(PREFIX))
-}
-
-fn write(text: &mut String, lines: Lines) {
-    for (key, value) in lines {
-        let _ = writeln!(text, "{key} = {value}");
-    }
 }
 
 /// Puts in what a `howdah.toml` cannot say.
