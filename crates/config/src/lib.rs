@@ -89,6 +89,7 @@ pub use glob::Glob;
 pub use host::HostPattern;
 pub use howdah_rules::host::{HostRoom, normal_host};
 pub use howdah_rules::limit::client_number;
+pub use howdah_rules::tree::quoted;
 pub use kind::Kind;
 pub use link_policy::LinkPolicy;
 pub use load::{Loaded, find_acme, load, load_as_far_as_possible, load_in, load_text};

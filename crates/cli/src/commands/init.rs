@@ -4,6 +4,7 @@
 use super::import;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
+use howdah_config::quoted;
 use howdah_detect::Application;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -141,8 +142,3 @@ const BOOTED: &str = "\n# The application boots once and is put back to that sta
      # One of so many GETs without a cookie is run again in classic mode and compared. A route that differs runs\n\
      # there from then on: `howdah routes`.\n\
      compare_one_in = 1000\n";
-
-/// As a string of TOML.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}

@@ -4,7 +4,7 @@
 use crate::server::pools;
 use howdah_budget::Budgets;
 use howdah_config::{
-    DEFAULT_POOL, Mode, PoolSettings, SandboxProfile, Settings, SiteSettings, SpareWorkers, WorkerRange,
+    DEFAULT_POOL, Mode, PoolSettings, SandboxProfile, Settings, SiteSettings, SpareWorkers, WorkerRange, quoted,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -191,11 +191,6 @@ fn frees() -> String {
 
 fn rules(actions: &str) -> String {
     CONDITIONS.iter().map(|condition| format!("[[rule]]\nname = \"{NAME}\"\n{condition}\n{actions}\n")).collect()
-}
-
-/// As a string of TOML.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 #[cfg(test)]

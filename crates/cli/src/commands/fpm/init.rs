@@ -1,7 +1,8 @@
 //! Converts a pool's file of PHP-FPM into a `howdah.toml`: `howdah init /etc/php/8.2/fpm/pool.d/www.conf`.
 
 use super::file::parse;
-use super::pool::{self, quoted, write};
+use super::pool::{self, write};
+use howdah_config::quoted;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 use super::directives::Fate;
 use super::directives::fate;
 use super::file::Section;
+use howdah_config::quoted;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -195,8 +196,4 @@ pub(crate) fn log_target(text: &str, prefix: &Path) -> String {
 
 pub(crate) fn full(path: &str, prefix: &Path) -> PathBuf {
     prefix.join(path)
-}
-
-pub(crate) fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }

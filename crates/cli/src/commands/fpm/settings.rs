@@ -2,10 +2,10 @@
 //! a request comes to. What a `howdah.toml` can say goes through its text, so that it is checked like one.
 
 use super::file::{self, Config, Section};
-use super::pool::{self, quoted, write};
+use super::pool::{self, write};
 use howdah_config::{
     Account, DEFAULT_POOL, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, Surroundings, find_group,
-    load_text,
+    load_text, quoted,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

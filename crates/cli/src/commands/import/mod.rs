@@ -6,6 +6,7 @@ mod nginx_file;
 mod nginx_location;
 
 use super::fpm;
+use howdah_config::quoted;
 
 /// The `howdah.toml` for the text of such a configuration.
 ///
@@ -35,10 +36,6 @@ impl Report {
         let lines = self.0.into_iter().map(|(line, what, became)| format!("# {line}: {what}: {became}\n"));
         format!("\n# The lines of the configuration:\n{}", lines.collect::<String>())
     }
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 /// A list, or its one element.

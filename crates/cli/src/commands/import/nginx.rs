@@ -5,7 +5,8 @@
 
 use super::nginx_file::{Directive, parse};
 use super::nginx_location::{Location, excepted, location, resolved};
-use super::{Report, list, quoted};
+use super::{Report, list};
+use howdah_config::quoted;
 use std::fmt::Write as _;
 
 /// Directives that have nothing to do here: what they set is built in.
