@@ -70,7 +70,9 @@ impl Server {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the server has ended with {status}:\n{}", self.last_words());
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            // A client whose port the system chose to be the same one is connected to itself.
+            let is_server = |client: TcpStream| client.local_addr().ok() != client.peer_addr().ok();
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok_and(is_server) {
                 return Ok(());
             }
             std::thread::sleep(PAUSE);
