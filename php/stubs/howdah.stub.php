@@ -140,6 +140,86 @@ namespace Howdah {
     function request_id(): string {}
 
     /**
+     * WebSocket connections that the server holds. A rule (`websocket`) names the script that gets their events; these functions
+     * work in every request of the same site.
+     */
+    final class WebSocket
+    {
+        /** The event that this request is; null in other requests. */
+        public static function event(): ?WebSocketEvent {}
+
+        /**
+         * Sends a message to a connection. Without effect if it is closed.
+         *
+         * @throws \ValueError for a message of more than 1 MiB
+         */
+        public static function send(string $connection, string $data, bool $binary = false): void {}
+
+        /**
+         * Closes a connection after the messages that were sent before.
+         *
+         * @throws \ValueError for a code other than 1000 and 3000 to 4999, and for a reason of more than 123 bytes
+         */
+        public static function close(string $connection, int $code = 1000, string $reason = ''): void {}
+
+        /** Sends the connection all messages that are published to the channel from now on. */
+        public static function subscribe(string $connection, string $channel): void {}
+
+        public static function unsubscribe(string $connection, string $channel): void {}
+    }
+
+    /**
+     * Something happened to a WebSocket connection.
+     *
+     * @strict-properties
+     * @not-serializable
+     */
+    final class WebSocketEvent
+    {
+        /** @var string "open", "message" or "close". A response to "open" with a status of 400 or more refuses the connection. */
+        public string $type;
+
+        /** @var string the connection's id */
+        public string $connection;
+
+        /** @var string the message; of "close" the reason */
+        public string $data;
+
+        /** @var bool the message is binary */
+        public bool $binary;
+
+        /** @var int of "close" the code; 1006 if the connection broke off */
+        public int $code;
+
+        /** @var string the value of the last setState(), "" before */
+        public string $state;
+
+        /** Sends a message to the connection. */
+        public function send(string $data, bool $binary = false): void {}
+
+        /** Closes the connection. */
+        public function close(int $code = 1000, string $reason = ''): void {}
+
+        /** Sends the connection all messages that are published to the channel from now on. */
+        public function subscribe(string $channel): void {}
+
+        public function unsubscribe(string $channel): void {}
+
+        /**
+         * Keeps a text of up to 4096 bytes with the connection, for its next events.
+         *
+         * @throws \ValueError for a longer one
+         */
+        public function setState(string $state): void {}
+    }
+
+    /** Channels: every WebSocket connection of the site that subscribes to one gets its messages. */
+    final class Channel
+    {
+        public static function publish(string $channel, string $data, bool $binary = false): void {}
+    }
+
+    /**
      * What the library of async mode (async.stub.php) is made of. Applications use that; this is for drivers of other
      * event loops. Switches happen in park(), join() and in calls of PHP that would block, nowhere else.
      *

@@ -28,6 +28,48 @@
 // Number of them.
 #define HOWDAH_RESPONSES 4
 
+// The effect of an order.
+enum howdah_live_kind {
+    // Sends `Data` to a WebSocket connection, as text unless there is a field `Binary`.
+    HOWDAH_LIVE_KIND_SEND = 1,
+    // Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
+    HOWDAH_LIVE_KIND_CLOSE = 2,
+    // Adds a WebSocket connection to the subscribers of each `Topic`.
+    HOWDAH_LIVE_KIND_SUBSCRIBE = 3,
+    // Removes a WebSocket connection from the subscribers of each `Topic`.
+    HOWDAH_LIVE_KIND_UNSUBSCRIBE = 4,
+    // Replaces the state that a WebSocket connection's events carry with `Data`.
+    HOWDAH_LIVE_KIND_STATE = 5,
+    // Sends `Data` to the WebSocket connections that subscribe to a `Topic`, as text unless there is a field `Binary`.
+    HOWDAH_LIVE_KIND_PUBLISH = 6,
+    // Publishes a Mercure update: each `Topic`, `Data`, `Id`, `Type`, `Retry` (decimal), `Private`.
+    HOWDAH_LIVE_KIND_UPDATE = 7,
+};
+typedef uint16_t howdah_live_kind;
+
+// The name of a field.
+enum howdah_live_field {
+    // The id of a WebSocket connection.
+    HOWDAH_LIVE_FIELD_CONNECTION = 1,
+    // A channel or a topic; there may be several.
+    HOWDAH_LIVE_FIELD_TOPIC = 2,
+    // The message, the reason or the state.
+    HOWDAH_LIVE_FIELD_DATA = 3,
+    // Present if the message is binary; empty.
+    HOWDAH_LIVE_FIELD_BINARY = 4,
+    // The close code.
+    HOWDAH_LIVE_FIELD_CODE = 5,
+    // The id of an update.
+    HOWDAH_LIVE_FIELD_ID = 6,
+    // The type of an update.
+    HOWDAH_LIVE_FIELD_TYPE = 7,
+    // The reconnection time of an update, in milliseconds.
+    HOWDAH_LIVE_FIELD_RETRY = 8,
+    // Present if the update is private; empty.
+    HOWDAH_LIVE_FIELD_PRIVATE = 9,
+};
+typedef uint16_t howdah_live_field;
+
 // An event from the server.
 typedef enum {
     HOWDAH_EVENT_NONE,
@@ -222,6 +264,15 @@ void howdah_rs_head_line(const char *line, size_t length);
 
 // Finishes the head.
 void howdah_rs_head_end(void);
+
+// Begins an order for connections and channels.
+void howdah_rs_live_begin(howdah_live_kind kind);
+
+// Adds a field to the order. Returns false if the order would be too large; it must not be sent then.
+bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t length);
+
+// Gives the order to the server, if a request runs here. May wait for room.
+void howdah_rs_live_send(void);
 
 // Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
 // (php_handle_aborted_connection).

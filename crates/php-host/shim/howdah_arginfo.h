@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 010a5823d775d10f831575555b992909786fc01f */
+ * Stub hash: 6b8582ce7951c191eff948e7c6dd2e313c085402 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -70,6 +70,54 @@ ZEND_END_ARG_INFO()
 
 #define arginfo_Howdah_request_id arginfo_Howdah_mode
 
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_WebSocket_event, 0, 0, Howdah\\WebSocketEvent, 1)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_send, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_close, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_subscribe, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_WebSocket_unsubscribe arginfo_class_Howdah_WebSocket_subscribe
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_send, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_close, 0, 0, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_subscribe, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_WebSocketEvent_unsubscribe arginfo_class_Howdah_WebSocketEvent_subscribe
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_setState, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, state, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Channel_publish, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_Coroutine_start, 0, 1, Howdah\\Coroutine, 0)
 	ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, detached, _IS_BOOL, 0, "false")
@@ -130,6 +178,17 @@ ZEND_FUNCTION(Howdah_redefine);
 ZEND_FUNCTION(Howdah_mode);
 ZEND_FUNCTION(Howdah_route);
 ZEND_FUNCTION(Howdah_request_id);
+ZEND_METHOD(Howdah_WebSocket, event);
+ZEND_METHOD(Howdah_WebSocket, send);
+ZEND_METHOD(Howdah_WebSocket, close);
+ZEND_METHOD(Howdah_WebSocket, subscribe);
+ZEND_METHOD(Howdah_WebSocket, unsubscribe);
+ZEND_METHOD(Howdah_WebSocketEvent, send);
+ZEND_METHOD(Howdah_WebSocketEvent, close);
+ZEND_METHOD(Howdah_WebSocketEvent, subscribe);
+ZEND_METHOD(Howdah_WebSocketEvent, unsubscribe);
+ZEND_METHOD(Howdah_WebSocketEvent, setState);
+ZEND_METHOD(Howdah_Channel, publish);
 ZEND_METHOD(Howdah_Coroutine, start);
 ZEND_METHOD(Howdah_Coroutine, current);
 ZEND_METHOD(Howdah_Coroutine, main);
@@ -174,6 +233,32 @@ static const zend_function_entry ext_functions[] = {
 };
 
 
+static const zend_function_entry class_Howdah_WebSocket_methods[] = {
+	ZEND_ME(Howdah_WebSocket, event, arginfo_class_Howdah_WebSocket_event, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, send, arginfo_class_Howdah_WebSocket_send, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, close, arginfo_class_Howdah_WebSocket_close, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, subscribe, arginfo_class_Howdah_WebSocket_subscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, unsubscribe, arginfo_class_Howdah_WebSocket_unsubscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_FE_END
+};
+
+
+static const zend_function_entry class_Howdah_WebSocketEvent_methods[] = {
+	ZEND_ME(Howdah_WebSocketEvent, send, arginfo_class_Howdah_WebSocketEvent_send, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketEvent, close, arginfo_class_Howdah_WebSocketEvent_close, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketEvent, subscribe, arginfo_class_Howdah_WebSocketEvent_subscribe, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketEvent, unsubscribe, arginfo_class_Howdah_WebSocketEvent_unsubscribe, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketEvent, setState, arginfo_class_Howdah_WebSocketEvent_setState, ZEND_ACC_PUBLIC)
+	ZEND_FE_END
+};
+
+
+static const zend_function_entry class_Howdah_Channel_methods[] = {
+	ZEND_ME(Howdah_Channel, publish, arginfo_class_Howdah_Channel_publish, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_FE_END
+};
+
+
 static const zend_function_entry class_Howdah_Coroutine_methods[] = {
 	ZEND_ME(Howdah_Coroutine, start, arginfo_class_Howdah_Coroutine_start, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_Coroutine, current, arginfo_class_Howdah_Coroutine_current, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
@@ -199,6 +284,75 @@ static void register_howdah_symbols(int module_number)
 	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", 0, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", 4, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_ERROR", 8, CONST_PERSISTENT);
+}
+
+static zend_class_entry *register_class_Howdah_WebSocket(void)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Howdah", "WebSocket", class_Howdah_WebSocket_methods);
+	class_entry = zend_register_internal_class_ex(&ce, NULL);
+	class_entry->ce_flags |= ZEND_ACC_FINAL;
+
+	return class_entry;
+}
+
+static zend_class_entry *register_class_Howdah_WebSocketEvent(void)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Howdah", "WebSocketEvent", class_Howdah_WebSocketEvent_methods);
+	class_entry = zend_register_internal_class_ex(&ce, NULL);
+	class_entry->ce_flags |= ZEND_ACC_FINAL|ZEND_ACC_NO_DYNAMIC_PROPERTIES|ZEND_ACC_NOT_SERIALIZABLE;
+
+	zval property_type_default_value;
+	ZVAL_UNDEF(&property_type_default_value);
+	zend_string *property_type_name = zend_string_init("type", sizeof("type") - 1, 1);
+	zend_declare_typed_property(class_entry, property_type_name, &property_type_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_type_name);
+
+	zval property_connection_default_value;
+	ZVAL_UNDEF(&property_connection_default_value);
+	zend_string *property_connection_name = zend_string_init("connection", sizeof("connection") - 1, 1);
+	zend_declare_typed_property(class_entry, property_connection_name, &property_connection_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_connection_name);
+
+	zval property_data_default_value;
+	ZVAL_UNDEF(&property_data_default_value);
+	zend_string *property_data_name = zend_string_init("data", sizeof("data") - 1, 1);
+	zend_declare_typed_property(class_entry, property_data_name, &property_data_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_data_name);
+
+	zval property_binary_default_value;
+	ZVAL_UNDEF(&property_binary_default_value);
+	zend_string *property_binary_name = zend_string_init("binary", sizeof("binary") - 1, 1);
+	zend_declare_typed_property(class_entry, property_binary_name, &property_binary_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_BOOL));
+	zend_string_release(property_binary_name);
+
+	zval property_code_default_value;
+	ZVAL_UNDEF(&property_code_default_value);
+	zend_string *property_code_name = zend_string_init("code", sizeof("code") - 1, 1);
+	zend_declare_typed_property(class_entry, property_code_name, &property_code_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_LONG));
+	zend_string_release(property_code_name);
+
+	zval property_state_default_value;
+	ZVAL_UNDEF(&property_state_default_value);
+	zend_string *property_state_name = zend_string_init("state", sizeof("state") - 1, 1);
+	zend_declare_typed_property(class_entry, property_state_name, &property_state_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_state_name);
+
+	return class_entry;
+}
+
+static zend_class_entry *register_class_Howdah_Channel(void)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Howdah", "Channel", class_Howdah_Channel_methods);
+	class_entry = zend_register_internal_class_ex(&ce, NULL);
+	class_entry->ce_flags |= ZEND_ACC_FINAL;
+
+	return class_entry;
 }
 
 static zend_class_entry *register_class_Howdah_Coroutine(void)

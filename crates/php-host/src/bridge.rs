@@ -4,6 +4,7 @@
 
 use crate::open_request::OpenRequest;
 use crate::{memory, priority, stack_signal};
+use howdah_transport::live_order::{LiveField, LiveKind, LiveOrderBuilder};
 use howdah_transport::wire::{
     DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireDone, WireRequest,
 };
@@ -60,6 +61,8 @@ struct Host {
     /// A head under construction; complete before another request is selected.
     head: Vec<u8>,
     interim: bool,
+    /// An order under construction; complete before another request is selected.
+    live: LiveOrderBuilder,
     /// Snapshot mode's numbers for the end of the request.
     snapshot: SnapshotNumbers,
 }
@@ -83,6 +86,7 @@ pub(crate) fn install(lane: WorkerEnd) {
         spare: Vec::new(),
         head: Vec::with_capacity(1024),
         interim: false,
+        live: LiveOrderBuilder::default(),
         snapshot: SnapshotNumbers::default(),
     };
     // SAFETY: one thread, and no reference to the cell is alive.
@@ -313,6 +317,32 @@ extern "C" fn howdah_rs_head_end() {
     }
     host.lane.head(host.interim, &host.head);
     current.head_sent = !host.interim;
+}
+
+/// Begins an order for connections and channels.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_live_begin(kind: LiveKind) {
+    if let Some(host) = host() {
+        host.live.begin(kind as u16);
+    }
+}
+
+/// Adds a field to the order. Returns false if the order would be too large; it must not be sent then.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_live_field(name: LiveField, value: *const c_char, length: usize) -> bool {
+    let Some(host) = host() else { return true };
+    // SAFETY: C's promise in bridge.h.
+    host.live.field(name as u16, unsafe { bytes(value, length) })
+}
+
+/// Gives the order to the server, if a request runs here. May wait for room.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_live_send() {
+    let Some(host) = host() else { return };
+    let payload = host.live.finish();
+    if host.current.is_some() && host.lane.number() != 0 {
+        host.lane.live(&payload);
+    }
 }
 
 /// Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP

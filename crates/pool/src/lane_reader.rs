@@ -62,6 +62,8 @@ pub(crate) struct LaneReader {
     ready: bool,
     log: WorkerLog,
     waste: Waste,
+    /// Collected parts of an order for connections and channels.
+    live_parts: Vec<u8>,
 }
 
 /// End of a batch.
@@ -88,6 +90,7 @@ impl LaneReader {
             ready: false,
             log: WorkerLog::new(now),
             waste: Waste::default(),
+            live_parts: Vec::new(),
         }
     }
 

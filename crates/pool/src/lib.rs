@@ -29,6 +29,7 @@ mod watch;
 
 pub use config::{PoolConfig, RouteShare, SpareWorkers};
 pub use fault::{Fault, FaultKind, Level};
+pub use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use learning::demotions::{DemotedRoute, Demotions, SuspectedRoute, Verdict, Way};
@@ -42,7 +43,7 @@ pub use process::profile::Profile;
 pub use process::sandbox_report::sandbox_report;
 pub use request::last_request::RequestReport;
 pub use request::time_limits::{TimeLimits, processor_time};
-pub use request::{Request, RequestBody, RequestId, TakesInterim};
+pub use request::{Request, RequestBody, RequestId, TakesInterim, TakesLive};
 pub use response::body_copy::BodyCopy;
 pub use response::parts::{Chunk, WholeBody};
 pub use response::sink::{Response, ResponseBody};

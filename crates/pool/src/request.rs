@@ -8,6 +8,7 @@ pub(crate) mod time_limits;
 use crate::request::time_limits::TimeLimits;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
+use howdah_transport::live_order::LiveOrder;
 use howdah_transport::wire::EncodedRequest;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct Request {
     pub limits: TimeLimits,
     /// The receiver of informational responses, if there is one.
     pub interim: Option<Arc<dyn TakesInterim>>,
+    /// The receiver of its script's orders for connections and channels, where the site has any.
+    pub live: Option<Arc<dyn TakesLive>>,
     /// The client connection's share of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
     /// The receiver of the time that the request kept its worker, including a snapshot's restore.
@@ -66,6 +69,7 @@ impl Request {
             route: None,
             limits: TimeLimits::default(),
             interim: None,
+            live: None,
             share: None,
             busy: None,
         }
@@ -113,6 +117,13 @@ pub trait TakesInterim: std::fmt::Debug + Send + Sync {
     fn may_have_left(&self) -> bool {
         false
     }
+}
+
+/// A site's connections and channels, which scripts of its requests give orders to. Called on a thread of the pool's choice;
+/// must not wait.
+pub trait TakesLive: std::fmt::Debug + Send + Sync {
+    /// Follows an order. Its lengths and numbers make sense, its texts are unchecked.
+    fn take(&self, order: LiveOrder);
 }
 
 /// A request's identity in logs (16 hexadecimal digits when printed).

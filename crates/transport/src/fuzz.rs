@@ -34,6 +34,7 @@ pub const WORDS: &[&[u8]] = &[
     b"\ndone 1\n",
     b"\ninterim 1 0 103 A: b\n",
     b"\nlog 0 0 1 x\n",
+    b"\nlive 1 0 x\n",
     b"\nback 1\n",
     b"\nready\n",
     b" 4294967295 ",
@@ -42,7 +43,7 @@ pub const WORDS: &[&[u8]] = &[
 ];
 
 /// Names of frame kinds in scripts, with their numbers on the wire.
-const KINDS: [(&str, u16); 13] = [
+const KINDS: [(&str, u16); 14] = [
     ("pad", crate::wire::FrameKind::Pad as u16),
     ("call", crate::wire::FrameKind::Request as u16),
     ("stop", crate::wire::FrameKind::Stop as u16),
@@ -54,6 +55,7 @@ const KINDS: [(&str, u16); 13] = [
     ("end", crate::wire::FrameKind::End as u16),
     ("done", crate::wire::FrameKind::Done as u16),
     ("log", crate::wire::FrameKind::Log as u16),
+    ("live", crate::wire::FrameKind::Live as u16),
     ("back", crate::wire::FrameKind::GiveBack as u16),
     ("need", crate::wire::FrameKind::NeedBody as u16),
 ];

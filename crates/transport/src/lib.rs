@@ -33,6 +33,7 @@ pub mod descendants;
 pub mod fuzz;
 pub mod held;
 pub mod listen_fds;
+pub mod live_order;
 #[cfg(test)]
 mod model_tests;
 pub mod php_stack;

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 9;
+pub const WIRE_VERSION: u32 = 10;
 
 /// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -118,6 +118,9 @@ pub enum FrameKind {
     GiveBack = 23,
     /// The worker has begun a request with `REQUEST_BODY_FD` and waits for the descriptor.
     NeedBody = 24,
+    /// Part of an order of a request's script for connections and channels, laid out as in `live_order`; `FLAG_MORE` on all
+    /// but the last part.
+    Live = 25,
 }
 
 impl FrameKind {
@@ -135,7 +138,7 @@ pub const CANCEL_DEADLINE: u32 = 2;
 
 /// In `Head`: begins a line that is no header. PHP sends no header with this byte.
 pub const ROUTE_LINE: u8 = 0;
-/// On `Head`: another part follows.
+/// On `Head` and `Live`: another part follows.
 pub const FLAG_MORE: u16 = 1;
 /// On `Body`: PHP asked that everything up to here reach the client now.
 pub const FLAG_FLUSH: u16 = 2;
@@ -498,6 +501,6 @@ mod tests {
     #[test]
     fn only_numbers_of_frames_are_frames() {
         let known = (0..=u16::MAX).filter_map(FrameKind::from_u16).map(|kind| kind as u16);
-        assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
+        assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]);
     }
 }

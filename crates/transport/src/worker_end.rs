@@ -235,6 +235,22 @@ impl WorkerEnd {
         }
     }
 
+    /// Gives the server an order for connections and channels (`live_order`). It is on its way at once, unless a part of
+    /// a response waits: that would become a stream.
+    pub fn live(&mut self, mut payload: &[u8]) {
+        let alone = self.open.is_none() && self.unpublished() == 0;
+        let max = self.responses.max_payload();
+        while payload.len() > max {
+            let (part, rest) = payload.split_at(max);
+            self.put(FrameKind::Live, FLAG_MORE, part);
+            payload = rest;
+        }
+        self.put(FrameKind::Live, 0, payload);
+        if alone {
+            self.publish();
+        }
+    }
+
     /// Adds to the response's body.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Files that define C's side of the border, in addition to the wire.
 const OF_THE_BRIDGE: &[&str] = &[
     "transport/src/c_text.rs",
+    "transport/src/live_order.rs",
     "transport/src/worker_spec.rs",
     "php-host/src/bridge.rs",
     "php-host/src/template.rs",
@@ -32,6 +33,8 @@ const NAMES: &[(&str, &str)] = &[
     ("Frame", "howdah_frame"),
     ("FunctionName", "howdah_function_name"),
     ("Line", "howdah_line"),
+    ("LiveField", "howdah_live_field"),
+    ("LiveKind", "howdah_live_kind"),
     ("Mode", "howdah_mode"),
     ("Recorded", "howdah_warmup_response"),
     ("RecordedPath", "howdah_warmup_path"),

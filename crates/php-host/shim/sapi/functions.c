@@ -14,6 +14,7 @@
 #include "sapi/input.h"
 #include "sapi/log.h"
 #include "sapi/request_variables.h"
+#include "sapi/websocket.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,6 +174,9 @@ static PHP_MINIT_FUNCTION(howdah) {
     REGISTER_INI_ENTRIES();
     shim_request_variables_startup();
     register_howdah_symbols(module_number);
+    register_class_Howdah_WebSocket();
+    websocket_class_startup(register_class_Howdah_WebSocketEvent());
+    register_class_Howdah_Channel();
     coroutine_class_startup(register_class_Howdah_Coroutine());
     async_stacks_class_startup();
     async_pools_class_startup();

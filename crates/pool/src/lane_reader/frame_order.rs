@@ -2,13 +2,15 @@
 //! how much may come of those that cost the worker nothing. A worker that breaks the order loses its lane; so nothing
 //! it sends after a response's head can reach the client as anything but a part of that response's body.
 //!
-//! | at | interim | head | body | end | done |
-//! |---|---|---|---|---|---|
-//! | waiting | waiting, or in its parts | body, or in its parts | - | - | over, unanswered |
-//! | in parts of an informational response | as above | - | - | - | - |
-//! | in parts of the head | - | as above | - | - | - |
-//! | body | - | - | body | ended | - |
-//! | ended | - | - | - | - | over |
+//! | at | interim | head | body | end | done | live |
+//! |---|---|---|---|---|---|---|
+//! | waiting | waiting, or in its parts | body, or in its parts | - | - | over, unanswered | waiting |
+//! | in parts of an informational response | as above | - | - | - | - | - |
+//! | in parts of the head | - | as above | - | - | - | - |
+//! | body | - | - | body | ended | - | body |
+//! | ended | - | - | - | - | over | ended |
+//!
+//! An order for connections and channels (live) may come in parts too; until its last one nothing else may come.
 
 use howdah_transport::wire::FrameKind;
 
@@ -43,6 +45,7 @@ impl Stage {
             (Self::Waiting | Self::HeadParts, FrameKind::Head) if more => Self::HeadParts,
             (Self::Waiting | Self::HeadParts, FrameKind::Head) => Self::Body,
             (Self::Body, FrameKind::Body) => Self::Body,
+            (Self::Waiting | Self::Body | Self::Ended, FrameKind::Live) => self,
             (Self::Body, FrameKind::End) => Self::Ended,
             // Unanswered: the client gets an error.
             (Self::Waiting | Self::Ended, FrameKind::Done) => Self::Over,
@@ -57,6 +60,8 @@ pub(crate) struct FrameOrder {
     stage: Stage,
     interim: u32,
     interim_bytes: usize,
+    /// A part of an order has come.
+    live_parts: bool,
     /// The last frame asked for a flush, and nothing has come since.
     flushed: bool,
 }
@@ -64,7 +69,11 @@ pub(crate) struct FrameOrder {
 impl FrameOrder {
     /// Takes note of a frame. An error means that the worker broke the rules.
     pub(crate) fn note(&mut self, kind: FrameKind, more: bool) -> Result<(), &'static str> {
+        if self.live_parts && kind != FrameKind::Live {
+            return Err("an order for connections that another frame interrupts");
+        }
         let next = self.stage.after(kind, more).ok_or(match kind {
+            FrameKind::Live => "an order for connections in the middle of a head",
             FrameKind::Interim => "an informational response behind the head",
             FrameKind::Head => "a second head",
             FrameKind::Body => "a body without a head, or behind its end",
@@ -72,12 +81,13 @@ impl FrameOrder {
             _ => "a request that is done in the middle of its response",
         })?;
         self.stage = next;
+        self.live_parts = more && kind == FrameKind::Live;
         Ok(())
     }
 
-    /// True in the middle of a head or an informational response.
-    pub(crate) fn within_head(&self) -> bool {
-        matches!(self.stage, Stage::InterimParts | Stage::HeadParts)
+    /// True in the middle of a head, an informational response or an order.
+    pub(crate) fn within_parts(&self) -> bool {
+        self.live_parts || matches!(self.stage, Stage::InterimParts | Stage::HeadParts)
     }
 
     /// Counts a frame of an informational response; false if it is one too many.
@@ -98,7 +108,7 @@ impl FrameOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FrameKind::{Body, Done, End, Head, Interim};
+    use FrameKind::{Body, Done, End, Head, Interim, Live};
 
     fn follow(frames: &[(FrameKind, bool)]) -> Result<FrameOrder, usize> {
         let mut order = FrameOrder::default();
@@ -116,6 +126,8 @@ mod tests {
             &[(Interim, part), (Interim, last), (Interim, last), (Head, part), (Head, part), (Head, last)],
             &[(Head, last), (Body, last), (Body, last), (End, last), (Done, last)],
             &[(Done, last)],
+            &[(Live, part), (Live, last), (Interim, last), (Live, last), (Head, last), (Live, last), (Body, last)],
+            &[(Head, last), (End, last), (Live, part), (Live, part), (Live, last), (Done, last)],
         ] {
             assert!(follow(frames).is_ok(), "{frames:?}");
         }
@@ -124,16 +136,20 @@ mod tests {
     #[test]
     fn every_other_order_is_refused_where_it_breaks() {
         let last = false;
-        let all = [Interim, Head, Body, End, Done];
+        let all = [Interim, Head, Body, End, Done, Live];
         // (what came before, what may follow)
         for (before, legal) in [
-            (&[][..], &[Interim, Head, Done][..]),
-            (&[(Interim, last)], &[Interim, Head, Done]),
+            (&[][..], &[Interim, Head, Done, Live][..]),
+            (&[(Interim, last)], &[Interim, Head, Done, Live]),
             (&[(Interim, true)], &[Interim]),
             (&[(Head, true)], &[Head]),
-            (&[(Head, last)], &[Body, End]),
-            (&[(Head, last), (Body, last)], &[Body, End]),
-            (&[(Head, last), (End, last)], &[Done]),
+            (&[(Head, last)], &[Body, End, Live]),
+            (&[(Head, last), (Body, last)], &[Body, End, Live]),
+            (&[(Head, last), (End, last)], &[Done, Live]),
+            (&[(Live, last)], &[Interim, Head, Done, Live]),
+            (&[(Live, true)], &[Live]),
+            (&[(Head, last), (Live, true)], &[Live]),
+            (&[(Head, last), (End, last), (Live, true)], &[Live]),
             (&[(Head, last), (End, last), (Done, last)], &[]),
             (&[(Done, last)], &[]),
         ] {

@@ -10,6 +10,7 @@ use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
 use crate::response::sink::After;
 use bytes::Bytes;
 use howdah_transport::Frame;
+use howdah_transport::live_order::{LiveOrder, MAX_LIVE_ORDER};
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -63,6 +64,7 @@ impl LaneReader {
             }
             FrameKind::Done => self.done(&frame.payload)?,
             FrameKind::Interim => self.take_interim(frame)?,
+            FrameKind::Live => self.take_live(frame)?,
             _ => {}
         }
         Ok(())
@@ -147,6 +149,28 @@ impl LaneReader {
             None | Some(ResponseHead::TooLong) => {}
             Some(ResponseHead::Good(status, headers, _)) => self.pass_interim(number, status, &headers),
             Some(ResponseHead::Malformed) => return Err("a malformed informational response".into()),
+        }
+        Ok(())
+    }
+
+    /// Adds a frame of an order for connections and channels. The last one hands it to the site of the request.
+    fn take_live(&mut self, Frame { payload, number, flags, .. }: Frame) -> Result<(), String> {
+        if self.live_parts.len() + payload.len() > MAX_LIVE_ORDER {
+            return Err("an order for connections that is too long".into());
+        }
+        self.live_parts.extend_from_slice(&payload);
+        if flags & FLAG_MORE != 0 {
+            return Ok(());
+        }
+        let order = LiveOrder::parse(std::mem::take(&mut self.live_parts).into());
+        let order = order.ok_or("a malformed order for connections")?;
+        match self.lane.live_front(number) {
+            Some(front) => front.take(order),
+            None => {
+                self.waste.note(false);
+                let what = "the site has neither WebSocket connections nor a Mercure hub: message dropped";
+                worker_log::note(&self.lane, number, what);
+            }
         }
         Ok(())
     }

@@ -7,9 +7,9 @@ use crate::lane_reader::rescue::Part;
 use crate::process::end::Death;
 use crate::process::event::Event;
 use crate::process::worker_state::KillReason;
-use crate::request::TakesInterim;
 use crate::request::estimate::Took;
 use crate::request::pending::Pending;
+use crate::request::{TakesInterim, TakesLive};
 use crate::response::sink::Sink;
 use crate::shared::Shared;
 use howdah_observe::PoolMetrics;
@@ -230,6 +230,13 @@ impl LaneHandle {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.interim.clone()
+    }
+
+    /// The receiver of a running request's orders for connections and channels; `None` also if it has none.
+    pub(crate) fn live_front(&self, number: u64) -> Option<Arc<dyn TakesLive>> {
+        let scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get(self.index)?.as_ref()?;
+        lane.in_flight.get(number)?.pending.request.live.clone()
     }
 
     /// True if a lane holds requests.

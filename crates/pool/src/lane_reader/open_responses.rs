@@ -98,9 +98,9 @@ impl OpenResponses {
 
 impl Others {
     fn put(&mut self, last: OpenResponse) -> Result<(), String> {
-        // Heads are written in one go; else an evil worker could have a long one collected for each of its requests.
-        if last.order.within_head() {
-            return Err("a head that another request interrupts".into());
+        // Heads and orders are written in one go; else an evil worker could have a long one collected for each of its requests.
+        if last.order.within_parts() {
+            return Err("a head or an order that another request interrupts".into());
         }
         if last.unseen {
             self.unseen.push(last.number);

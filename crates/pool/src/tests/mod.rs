@@ -2,5 +2,6 @@
 
 mod fuzz;
 mod hostile;
+mod live_orders;
 mod multiplexed;
 pub(crate) mod stage;

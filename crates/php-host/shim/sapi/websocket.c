@@ -1,0 +1,250 @@
+/* Howdah\WebSocket, Howdah\WebSocketEvent and Howdah\Channel: events of connections that the server holds, and orders
+ * to it. An event is a request with the variables below; its body is the message. No client can set them, as those of
+ * its headers begin with HTTP_. */
+#include "sapi/websocket.h"
+
+#include "shim.h"
+#include "sapi/input.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MESSAGE (1 << 20)
+#define MAX_STATE 4096
+/* RFC 6455 5.5: a control frame's 125 bytes, two of which are the code. */
+#define MAX_REASON 123
+
+static zend_class_entry *event_class;
+
+/* --- orders --- */
+
+static bool order_begin(howdah_live_kind kind) {
+    if (shim.request == NULL || shim.script_child) {
+        zend_throw_error(NULL, "There is no request whose site has connections or channels");
+        return false;
+    }
+    howdah_rs_live_begin(kind);
+    return true;
+}
+
+/* The arguments are limited before, but for names: an order with an overlong one is not sent. */
+static bool order_field(howdah_live_field name, const char *value, size_t length) {
+    if (howdah_rs_live_field(name, value, length)) {
+        return true;
+    }
+    zend_value_error("The name is too long");
+    return false;
+}
+
+static bool order_text(howdah_live_field name, const zend_string *value) {
+    return order_field(name, ZSTR_VAL(value), ZSTR_LEN(value));
+}
+
+static void order_message(howdah_live_kind kind, howdah_live_field to_field, const zend_string *to,
+                          const zend_string *data, bool binary, uint32_t argument) {
+    if (ZSTR_LEN(data) > MAX_MESSAGE) {
+        zend_argument_value_error(argument, "must be at most 1 MiB long");
+        return;
+    }
+    if (order_begin(kind) && order_text(to_field, to) && order_text(HOWDAH_LIVE_FIELD_DATA, data) &&
+        (!binary || order_field(HOWDAH_LIVE_FIELD_BINARY, "", 0))) {
+        howdah_rs_live_send();
+    }
+}
+
+static void order_close(const zend_string *connection, zend_long code, const zend_string *reason, uint32_t argument) {
+    if (code != 1000 && (code < 3000 || code > 4999)) {
+        zend_argument_value_error(argument, "must be 1000 or from 3000 to 4999");
+        return;
+    }
+    if (ZSTR_LEN(reason) > MAX_REASON) {
+        zend_argument_value_error(argument + 1, "must be at most %d bytes long", MAX_REASON);
+        return;
+    }
+    char digits[8];
+    int length = snprintf(digits, sizeof digits, "%d", (int)code);
+    if (order_begin(HOWDAH_LIVE_KIND_CLOSE) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
+        order_field(HOWDAH_LIVE_FIELD_CODE, digits, (size_t)length) && order_text(HOWDAH_LIVE_FIELD_DATA, reason)) {
+        howdah_rs_live_send();
+    }
+}
+
+static void order_channel(howdah_live_kind kind, const zend_string *connection, const zend_string *channel) {
+    if (order_begin(kind) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
+        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) {
+        howdah_rs_live_send();
+    }
+}
+
+/* --- events --- */
+
+static void set_text(zend_object *event, const char *name, const char *value, size_t length) {
+    zval text;
+    ZVAL_STRINGL(&text, value, length);
+    zend_update_property(event_class, event, name, strlen(name), &text);
+    zval_ptr_dtor(&text);
+}
+
+static zend_string *connection_of(zval *event) {
+    zval room;
+    const zval *value = zend_read_property(event_class, Z_OBJ_P(event), ZEND_STRL("connection"), true, &room);
+    return Z_TYPE_P(value) == IS_STRING ? Z_STR_P(value) : zend_empty_string;
+}
+
+/* A variable that the server has sent by its text. */
+static const char *variable(const char *name, size_t *length) {
+    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
+        const WireVar *var = &shim.vars[i];
+        if (var->name_id == 0 && strcmp(shim_text(var->name), name) == 0) {
+            *length = var->value.len;
+            return shim_text(var->value);
+        }
+    }
+    *length = 0;
+    return NULL;
+}
+
+static zend_string *whole_body(void) {
+    php_stream *input = php_stream_open_wrapper("php://input", "rb", 0, NULL);
+    zend_string *body = input != NULL ? php_stream_copy_to_mem(input, PHP_STREAM_COPY_ALL, 0) : NULL;
+    if (input != NULL) {
+        php_stream_close(input);
+    }
+    return body != NULL ? body : ZSTR_EMPTY_ALLOC();
+}
+
+PHP_METHOD(Howdah_WebSocket, event) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    size_t length, id_length, state_length, code_length;
+    const char *type = shim.request != NULL ? variable("HOWDAH_WEBSOCKET_EVENT", &length) : NULL;
+    if (type == NULL) {
+        RETURN_NULL();
+    }
+    const char *id = variable("HOWDAH_WEBSOCKET_ID", &id_length);
+    const char *state = variable("HOWDAH_WEBSOCKET_STATE", &state_length);
+    const char *code = variable("HOWDAH_WEBSOCKET_CODE", &code_length);
+    bool binary = variable("HOWDAH_WEBSOCKET_BINARY", &code_length) != NULL;
+    zend_string *data = whole_body();
+    object_init_ex(return_value, event_class);
+    zend_object *event = Z_OBJ_P(return_value);
+    set_text(event, "type", type, length);
+    set_text(event, "connection", id != NULL ? id : "", id_length);
+    set_text(event, "data", ZSTR_VAL(data), ZSTR_LEN(data));
+    set_text(event, "state", state != NULL ? state : "", state_length);
+    zend_update_property_bool(event_class, event, ZEND_STRL("binary"), binary);
+    zend_update_property_long(event_class, event, ZEND_STRL("code"), code != NULL ? atol(code) : 0);
+    zend_string_release(data);
+}
+
+PHP_METHOD(Howdah_WebSocket, send) {
+    zend_string *connection, *data;
+    bool binary = false;
+    ZEND_PARSE_PARAMETERS_START(2, 3)
+    Z_PARAM_STR(connection)
+    Z_PARAM_STR(data)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_BOOL(binary)
+    ZEND_PARSE_PARAMETERS_END();
+    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection, data, binary, 2);
+}
+
+PHP_METHOD(Howdah_WebSocket, close) {
+    zend_string *connection, *reason = zend_empty_string;
+    zend_long code = 1000;
+    ZEND_PARSE_PARAMETERS_START(1, 3)
+    Z_PARAM_STR(connection)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(code)
+    Z_PARAM_STR(reason)
+    ZEND_PARSE_PARAMETERS_END();
+    order_close(connection, code, reason, 2);
+}
+
+static void static_channel(INTERNAL_FUNCTION_PARAMETERS, howdah_live_kind kind) {
+    zend_string *connection, *channel;
+    (void)return_value;
+    ZEND_PARSE_PARAMETERS_START(2, 2)
+    Z_PARAM_STR(connection)
+    Z_PARAM_STR(channel)
+    ZEND_PARSE_PARAMETERS_END();
+    order_channel(kind, connection, channel);
+}
+
+PHP_METHOD(Howdah_WebSocket, subscribe) {
+    static_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, HOWDAH_LIVE_KIND_SUBSCRIBE);
+}
+
+PHP_METHOD(Howdah_WebSocket, unsubscribe) {
+    static_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, HOWDAH_LIVE_KIND_UNSUBSCRIBE);
+}
+
+PHP_METHOD(Howdah_WebSocketEvent, send) {
+    zend_string *data;
+    bool binary = false;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
+    Z_PARAM_STR(data)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_BOOL(binary)
+    ZEND_PARSE_PARAMETERS_END();
+    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection_of(ZEND_THIS), data, binary, 1);
+}
+
+PHP_METHOD(Howdah_WebSocketEvent, close) {
+    zend_string *reason = zend_empty_string;
+    zend_long code = 1000;
+    ZEND_PARSE_PARAMETERS_START(0, 2)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(code)
+    Z_PARAM_STR(reason)
+    ZEND_PARSE_PARAMETERS_END();
+    order_close(connection_of(ZEND_THIS), code, reason, 1);
+}
+
+PHP_METHOD(Howdah_WebSocketEvent, subscribe) {
+    zend_string *channel;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(channel)
+    ZEND_PARSE_PARAMETERS_END();
+    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection_of(ZEND_THIS), channel);
+}
+
+PHP_METHOD(Howdah_WebSocketEvent, unsubscribe) {
+    zend_string *channel;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(channel)
+    ZEND_PARSE_PARAMETERS_END();
+    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection_of(ZEND_THIS), channel);
+}
+
+PHP_METHOD(Howdah_WebSocketEvent, setState) {
+    zend_string *state;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(state)
+    ZEND_PARSE_PARAMETERS_END();
+    if (ZSTR_LEN(state) > MAX_STATE) {
+        zend_argument_value_error(1, "must be at most %d bytes long", MAX_STATE);
+        RETURN_THROWS();
+    }
+    if (order_begin(HOWDAH_LIVE_KIND_STATE) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection_of(ZEND_THIS)) &&
+        order_text(HOWDAH_LIVE_FIELD_DATA, state)) {
+        howdah_rs_live_send();
+        zend_update_property_str(event_class, Z_OBJ_P(ZEND_THIS), ZEND_STRL("state"), state);
+    }
+}
+
+PHP_METHOD(Howdah_Channel, publish) {
+    zend_string *channel, *data;
+    bool binary = false;
+    ZEND_PARSE_PARAMETERS_START(2, 3)
+    Z_PARAM_STR(channel)
+    Z_PARAM_STR(data)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_BOOL(binary)
+    ZEND_PARSE_PARAMETERS_END();
+    order_message(HOWDAH_LIVE_KIND_PUBLISH, HOWDAH_LIVE_FIELD_TOPIC, channel, data, binary, 2);
+}
+
+void websocket_class_startup(zend_class_entry *event) {
+    event_class = event;
+}

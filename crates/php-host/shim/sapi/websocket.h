@@ -1,0 +1,10 @@
+/* Howdah\WebSocket, Howdah\WebSocketEvent and Howdah\Channel: events of connections that the server holds, and orders
+ * to it. */
+#ifndef HOWDAH_SAPI_WEBSOCKET_H
+#define HOWDAH_SAPI_WEBSOCKET_H
+
+#include "shim.h"
+
+void websocket_class_startup(zend_class_entry *event);
+
+#endif

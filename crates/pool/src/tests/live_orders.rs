@@ -1,0 +1,75 @@
+//! Orders of scripts for connections and channels: they reach the site of their request, and a worker that sends others
+//! loses its lane.
+
+use crate::request::{Request, RequestBody, TakesLive};
+use crate::tests::stage::{Stage, finish, request};
+use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder, LiveOrderBuilder, MAX_LIVE_ORDER};
+use howdah_transport::wire::WireDone;
+use std::sync::{Arc, Mutex};
+
+/// A site's connections and channels, which notes its orders.
+#[derive(Debug, Default)]
+struct Orders(Mutex<Vec<LiveOrder>>);
+
+impl TakesLive for Orders {
+    fn take(&self, order: LiveOrder) {
+        self.0.lock().unwrap().push(order);
+    }
+}
+
+fn order(data: &[u8]) -> Vec<u8> {
+    let mut builder = LiveOrderBuilder::default();
+    builder.begin(LiveKind::Send as u16);
+    assert!(builder.field(LiveField::Connection as u16, b"id") && builder.field(LiveField::Data as u16, data));
+    builder.finish()
+}
+
+#[tokio::test]
+async fn orders_reach_the_site_of_their_request_whatever_their_size_and_before_and_behind_the_response() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let orders = Arc::new(Orders::default());
+    let with = stage.submit(Request { live: Some(orders.clone()), ..request(true, RequestBody::Empty) }).await;
+    let without = stage.get().await;
+    assert_eq!(worker.take(), [1, 2]);
+    let long = vec![b'x'; 1 << 20];
+    let (first, second) = (order(b"first"), order(&long));
+    let writer = tokio::task::spawn_blocking(move || {
+        worker.end.select(1);
+        worker.end.live(&first);
+        worker.end.live(&second);
+        worker.end.head(false, &200u16.to_ne_bytes());
+        worker.end.end_response(true);
+        worker.end.live(&order(b"last"));
+        worker.end.done(WireDone::default());
+        worker.end.select(2);
+        worker.end.live(&order(b"to no site"));
+        worker.respond(2);
+        worker
+    });
+    assert_eq!(finish(with).await.unwrap(), "");
+    assert_eq!(finish(without).await.unwrap(), "2");
+    let seen: Vec<_> = orders.0.lock().unwrap().iter().map(|order| order.field(LiveField::Data).unwrap()).collect();
+    assert_eq!(seen, [&b"first"[..], &long, b"last"]);
+    drop(writer.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_worker_that_sends_an_order_that_makes_no_sense_is_killed() {
+    let mut cut = order(b"text");
+    cut.pop();
+    for payload in [b"".to_vec(), b"\xff\xff".to_vec(), cut, vec![0; MAX_LIVE_ORDER + 1]] {
+        let mut stage = Stage::new(10);
+        let mut evil = stage.puppet().await;
+        let response = stage.get().await;
+        assert_eq!(evil.take(), [1]);
+        let crime = tokio::task::spawn_blocking(move || {
+            evil.end.select(1);
+            evil.end.live(&payload);
+            evil
+        });
+        assert_eq!(stage.funeral().await, Some("broken"));
+        drop(response);
+        drop(crime);
+    }
+}
