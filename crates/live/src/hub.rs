@@ -1,0 +1,238 @@
+//! The hub: publishers and subscribers meet here, on whatever threads they are.
+
+use crate::history::{History, Preceding};
+use crate::index::Index;
+use crate::subscriber::{Bounds, Event, Interest, SlowPolicy, Subscriber};
+use crate::update::Update;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// Bounds of a hub.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Updates of the history.
+    pub history: usize,
+    /// Bytes of the history.
+    pub history_bytes: usize,
+    /// Updates that wait for one subscriber.
+    pub queue: usize,
+    /// Bytes that wait for one subscriber. They are shared with the other subscribers that have not taken them.
+    pub queue_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { history: 1024, history_bytes: 8 << 20, queue: 256, queue_bytes: 1 << 20 }
+    }
+}
+
+/// A place for updates and their subscribers. A clone is the same place.
+#[derive(Debug, Clone)]
+pub struct Hub(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    bounds: Bounds,
+    state: Mutex<State>,
+    published: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The number of the last update.
+    updates: u64,
+    /// The number of the last subscriber.
+    last: u64,
+    all: FxHashMap<u64, Arc<Subscriber>>,
+    index: Index,
+    history: History,
+    is_closing: bool,
+}
+
+/// A subscription, and where in the history it begins.
+#[derive(Debug)]
+pub struct Joined {
+    pub subscription: Subscription,
+    /// The update before the first one that it gets; `Earliest` if the client asked for one that is not known.
+    pub preceding: Preceding,
+}
+
+impl Hub {
+    /// An empty hub.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let state = State {
+            updates: 0,
+            last: 0,
+            all: FxHashMap::default(),
+            index: Index::default(),
+            history: History::new(limits.history, limits.history_bytes),
+            is_closing: false,
+        };
+        let bounds = Bounds { updates: limits.queue.max(1), bytes: limits.queue_bytes };
+        Self(Arc::new(Shared { bounds, state: Mutex::new(state), published: AtomicU64::new(0) }))
+    }
+
+    /// Publishes an update, and keeps it in the history. Returns the number of subscribers that get it.
+    pub fn publish(&self, update: Update) -> usize {
+        self.0.publish(&Arc::new(update), true)
+    }
+
+    /// Publishes an update that the history does not get, and that does not count as one.
+    pub fn notify(&self, update: Update) -> usize {
+        self.0.publish(&Arc::new(update), false)
+    }
+
+    /// Subscribes; after the update with the id `after`, if it is given, else from now on.
+    #[must_use]
+    pub fn subscribe(&self, interest: Interest, after: Option<&str>, slow: SlowPolicy) -> Joined {
+        let mut state = self.0.state.lock();
+        // Updates up to here are in the history or missed, those after it go to the queue.
+        let (preceding, mut updates) = match after {
+            Some(id) => state.history.after(id),
+            None => (state.history.last(), Vec::new()),
+        };
+        state.last += 1;
+        let subscriber = Arc::new(Subscriber::new(state.last, interest, slow, state.updates));
+        state.index.insert(&subscriber);
+        state.all.insert(subscriber.number, subscriber.clone());
+        if state.is_closing {
+            subscriber.close(Instant::now());
+        }
+        drop(state);
+        updates.retain(|update| subscriber.interest.wants(update));
+        let subscription = Subscription { subscriber, backlog: updates.into(), hub: Arc::downgrade(&self.0) };
+        Joined { subscription, preceding }
+    }
+
+    /// Asks every subscriber to end, each at another moment of this time, so that they do not all come back at once.
+    pub fn close(&self, spread: Duration) {
+        let mut wakers = Vec::new();
+        let mut state = self.0.state.lock();
+        state.is_closing = true;
+        let (begin, count) = (Instant::now(), state.all.len().max(1));
+        for (at, subscriber) in state.all.values().enumerate() {
+            let share = spread.mul_f64(at as f64 / count as f64);
+            wakers.extend(subscriber.close(begin + share));
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Every subscriber, in the order in which they came.
+    #[must_use]
+    pub fn subscribers(&self) -> Vec<Arc<Subscriber>> {
+        let mut all: Vec<_> = self.0.state.lock().all.values().cloned().collect();
+        all.sort_unstable_by_key(|subscriber| subscriber.number);
+        all
+    }
+
+    /// Number of subscribers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.state.lock().all.len()
+    }
+
+    /// `true` without subscribers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of subscribers that name exactly this topic.
+    #[must_use]
+    pub fn subscribers_of(&self, topic: &str) -> usize {
+        self.0.state.lock().index.count(topic)
+    }
+
+    /// Number of updates that were published.
+    #[must_use]
+    pub fn published(&self) -> u64 {
+        self.0.published.load(Relaxed)
+    }
+
+    /// The last update that was published.
+    #[must_use]
+    pub fn last(&self) -> Preceding {
+        self.0.state.lock().history.last()
+    }
+}
+
+impl Shared {
+    fn publish(&self, update: &Arc<Update>, is_kept: bool) -> usize {
+        let (mut wakers, mut count) = (Vec::new(), 0);
+        let mut state = self.state.lock();
+        state.updates += 1;
+        let number = state.updates;
+        if is_kept {
+            self.published.fetch_add(1, Relaxed);
+            state.history.push(update);
+        }
+        // Under the lock, so that all subscribers get updates in the same order as the history.
+        for subscriber in state.index.of(&update.topics) {
+            let (is_queued, waker) = subscriber.offer(number, update, self.bounds);
+            count += usize::from(is_queued);
+            wakers.extend(waker);
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        count
+    }
+
+    fn remove(&self, subscriber: &Subscriber) {
+        let mut state = self.state.lock();
+        state.index.remove(subscriber);
+        let removed = state.all.remove(&subscriber.number);
+        drop(state);
+        drop(removed);
+    }
+}
+
+/// The reader's end of a subscription, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Subscription {
+    subscriber: Arc<Subscriber>,
+    /// Updates from the history, which come first.
+    backlog: VecDeque<Arc<Update>>,
+    hub: Weak<Shared>,
+}
+
+impl Subscription {
+    /// Its subscriber.
+    #[must_use]
+    pub fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.subscriber
+    }
+
+    /// Number of updates that were lost because the subscriber was slow.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.subscriber.dropped()
+    }
+
+    /// The next event, or pending with the waker registered.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        let Some(update) = self.backlog.pop_front() else { return self.subscriber.poll_next(cx) };
+        if self.backlog.is_empty() {
+            self.backlog = VecDeque::new();
+        }
+        Poll::Ready(Event::Update(update))
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.remove(&self.subscriber);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "hub_tests.rs"]
+mod tests;

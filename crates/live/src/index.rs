@@ -1,0 +1,87 @@
+//! Finds the subscribers of a topic: exact names by a map, templates by a list in which equal ones stand once.
+
+use crate::selector::Selector;
+use crate::subscriber::Subscriber;
+use crate::template::Template;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Subscribers by their numbers, so that each is removed without a search.
+type Numbered = FxHashMap<u64, Arc<Subscriber>>;
+
+/// Subscribers of one template.
+#[derive(Debug)]
+struct OfTemplate {
+    template: Arc<Template>,
+    subscribers: Numbered,
+}
+
+/// Subscribers by what they want. One with several selectors stands at each.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    everything: Numbered,
+    exact: FxHashMap<Arc<str>, Numbered>,
+    templates: FxHashMap<Box<str>, OfTemplate>,
+}
+
+impl Index {
+    pub(crate) fn insert(&mut self, subscriber: &Arc<Subscriber>) {
+        for selector in &subscriber.interest.selectors {
+            let subscribers = match selector {
+                Selector::All => &mut self.everything,
+                Selector::Exact(topic) => self.exact.entry(topic.clone()).or_default(),
+                Selector::Template(template) => {
+                    let of_template = self
+                        .templates
+                        .entry(template.text().into())
+                        .or_insert_with(|| OfTemplate { template: template.clone(), subscribers: Numbered::default() });
+                    &mut of_template.subscribers
+                }
+            };
+            subscribers.insert(subscriber.number, subscriber.clone());
+        }
+    }
+
+    pub(crate) fn remove(&mut self, subscriber: &Subscriber) {
+        for selector in &subscriber.interest.selectors {
+            match selector {
+                Selector::All => _ = self.everything.remove(&subscriber.number),
+                Selector::Exact(topic) => {
+                    if let Some(subscribers) = self.exact.get_mut(topic) {
+                        subscribers.remove(&subscriber.number);
+                        if subscribers.is_empty() {
+                            self.exact.remove(topic);
+                        }
+                    }
+                }
+                Selector::Template(template) => {
+                    if let Some(of_template) = self.templates.get_mut(template.text()) {
+                        of_template.subscribers.remove(&subscriber.number);
+                        if of_template.subscribers.is_empty() {
+                            self.templates.remove(template.text());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The subscribers of any of these topics. One may come several times.
+    pub(crate) fn of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
+        let exact = topics.iter().filter_map(|topic| self.exact.get(topic));
+        let matching = |found: &&OfTemplate| topics.iter().any(|topic| found.template.matches(topic));
+        let templates = self.templates.values().filter(matching).map(|found| &found.subscribers);
+        exact.chain(templates).chain([&self.everything]).flat_map(Numbered::values)
+    }
+
+    /// Number of subscribers that name exactly this topic.
+    pub(crate) fn count(&self, topic: &str) -> usize {
+        self.exact.get(topic).map_or(0, Numbered::len)
+    }
+
+    /// `true` if nothing is left of any subscriber.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.everything.is_empty() && self.exact.is_empty() && self.templates.is_empty()
+    }
+}

@@ -1,0 +1,80 @@
+//! Topic selectors: which topics a subscriber wants, or a token allows.
+
+use crate::template::Template;
+use std::sync::Arc;
+
+/// An expression that matches topics.
+#[derive(Debug, Clone)]
+pub enum Selector {
+    /// `*`: every topic.
+    All,
+    /// One topic.
+    Exact(Arc<str>),
+    /// A URI template (RFC 6570): every topic that it can expand to, and its own text.
+    Template(Arc<Template>),
+}
+
+impl Selector {
+    /// Reads a selector. A text that is no URI template, or one with more expressions than are supported, matches the
+    /// topic with just that name.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        if text == "*" {
+            return Self::All;
+        }
+        match Template::new(text) {
+            Some(template) => Self::Template(Arc::new(template)),
+            None => Self::Exact(text.into()),
+        }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::All => "*",
+            Self::Exact(topic) => topic,
+            Self::Template(template) => template.text(),
+        }
+    }
+
+    /// `true` if it matches this topic.
+    #[must_use]
+    pub fn matches(&self, topic: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Exact(own) => **own == *topic,
+            Self::Template(template) => template.matches(topic),
+        }
+    }
+}
+
+/// `true` if one of the selectors matches one of the topics.
+#[must_use]
+pub fn any_matches(selectors: &[Selector], topics: &[Arc<str>]) -> bool {
+    topics.iter().any(|topic| selectors.iter().any(|selector| selector.matches(topic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_everything_a_template_or_a_name() {
+        for (selector, topic, matches) in [
+            ("*", "anything", true),
+            ("a", "a", true),
+            ("a", "A", false),
+            ("", "", true),
+            ("/books/{id}", "/books/1", true),
+            ("/books/{id}", "/books/{id}", true),
+            ("/books/{id}", "/books/1/reviews", false),
+            ("/books/{", "/books/{", true),
+            ("/books/{", "/books/", false),
+            ("a*", "ab", false),
+        ] {
+            let found = Selector::new(selector);
+            assert_eq!((found.matches(topic), found.text()), (matches, selector), "{selector} and {topic}");
+        }
+    }
+}
