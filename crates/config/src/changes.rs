@@ -5,6 +5,7 @@ use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_site::SiteSettings;
 use crate::value::Value;
@@ -70,7 +71,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let with_http3 = old.tls.http3 && old.listen.iter().any(|addr| matches!(addr, crate::ListenAddr::Https(_)));
     let waits = |name: &str| {
         OF_THE_PROCESS.contains(&name)
-            || name.starts_with("acme.")
+            || (name.starts_with("acme.") && name != "acme.names" && old.acme.is_used())
             || name.starts_with("telemetry.")
             || (with_http3 && OF_HTTP3.contains(&name))
     };
@@ -122,7 +123,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
         let rows: Vec<&Row> = Settings::ROWS
             .iter()
             .chain(crate::HttpSettings::ROWS)
-            .chain(crate::AcmeSettings::ROWS)
+            .chain(AcmeSettings::ROWS)
             .filter(|row| row.computed)
             .collect();
         found.retain(|differs| {
@@ -297,7 +298,11 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
             _ => settings.tls.client_ca.clone_from(&old.tls.client_ca),
         }
     }
-    settings.acme.clone_from(&old.acme);
+    // A server that has begun to get certificates goes on with its authority and directory.
+    if old.acme.is_used() {
+        let names = std::mem::take(&mut settings.acme.names);
+        settings.acme = AcmeSettings { names, ..old.acme.clone() };
+    }
     settings.telemetry.clone_from(&old.telemetry);
     for site in &mut settings.sites {
         (site.http.memory, site.http.spool) = (settings.http.memory, settings.http.spool);

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
+use tokio::task::AbortHandle;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -218,8 +219,8 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     }
 }
 
-/// Serves a certificate for these names, and with `is_default` to clients with unknown names, and renews it in time.
-/// Within a runtime, with which it ends.
+/// Serves a certificate for these names, and with `is_default` to clients with unknown names, and renews it in time until
+/// the task is ended. Within a runtime.
 ///
 /// # Errors
 /// The first certificate cannot be created.
@@ -229,10 +230,10 @@ pub fn serve(
     is_default: bool,
     store: Arc<Store>,
     report: Arc<Report>,
-) -> Result<(), LocalCaError> {
+) -> Result<AbortHandle, LocalCaError> {
     let renew = move || renew(&ca, &names, is_default, &store, &report);
     let mut until = renew()?;
-    tokio::spawn(async move {
+    let renewing = tokio::spawn(async move {
         loop {
             let left = until.duration_since(SystemTime::now()).unwrap_or_default();
             // In small steps, since a machine that sleeps does not count.
@@ -249,7 +250,7 @@ pub fn serve(
             }
         }
     });
-    Ok(())
+    Ok(renewing.abort_handle())
 }
 
 fn renew(

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The ports that the authority comes to; a server that gets certificates listens there.
-struct Ports {
+pub(super) struct Ports {
     http: Port,
     tls: Port,
 }
 
 impl Ports {
-    fn hold() -> Self {
+    pub(super) fn hold() -> Self {
         Self { http: Port::hold(), tls: Port::hold() }
     }
 
@@ -28,19 +28,19 @@ impl Ports {
     }
 
     /// Response to a client that trusts this authority alone; `None` if there is no way to it.
-    fn fetch(&self, name: &str, root: &Path) -> Option<String> {
+    pub(super) fn fetch(&self, name: &str, root: &Path) -> Option<String> {
         let port = self.tls.number;
         let resolve = format!("{name}:{port}:127.0.0.1");
         let root = root.display().to_string();
         pebble::curl(&["--cacert", &root, "--resolve", &resolve, &format!("https://{name}:{port}/ready.txt")])
     }
 
-    fn authority(&self, pebble: Pebble) -> Authority {
+    pub(super) fn authority(&self, pebble: Pebble) -> Authority {
         pebble.start(self.http.number, self.tls.number)
     }
 
     /// A server that listens on them, and orders there.
-    fn server(&self, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
+    pub(super) fn server(&self, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
         self.server_in("\"@TOP@/state\"", setup, authority, names)
     }
 
@@ -63,14 +63,15 @@ macro_rules! needs_pebble {
         }
     };
 }
+pub(super) use needs_pebble;
 
-fn status(site: &Site) -> Value {
+pub(super) fn status(site: &Site) -> Value {
     let output = site.howdah().command(&["status", "--json"]);
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
 /// A name's state once this holds of it.
-fn once(site: &Site, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+pub(super) fn once(site: &Site, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
     let mut seen = Value::Null;
     let reached = eventually(PATIENCE, || {
         seen = certificate_of(&status(site), name);
@@ -80,7 +81,7 @@ fn once(site: &Site, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value
     seen
 }
 
-fn has_certificate(one: &Value) -> bool {
+pub(super) fn has_certificate(one: &Value) -> bool {
     one["until"].is_u64()
 }
 
@@ -205,7 +206,7 @@ fn a_stored_certificate_is_there_at_once_although_the_authority_is_down() {
 }
 
 /// The root of the authority's certificates, in a file.
-fn root_file(authority: &Authority, dir: &Path) -> PathBuf {
+pub(super) fn root_file(authority: &Authority, dir: &Path) -> PathBuf {
     let path = dir.join("root.pem");
     std::fs::write(&path, authority.root()).unwrap();
     path

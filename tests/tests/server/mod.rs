@@ -1,6 +1,7 @@
 //! The server's own behaviour, and requests and responses of scripts in every mode.
 
 mod acme;
+mod acme_reload;
 mod admin;
 mod body_limits;
 mod boot_messages;

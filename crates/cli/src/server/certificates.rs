@@ -9,16 +9,31 @@ use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, RedisA
 use howdah_tls::local_ca::{self, LocalCa};
 use howdah_tls::names::{self, Reach};
 use howdah_tls::state_dir::StateDir;
+use parking_lot::Mutex;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// The running certificate management.
 pub(crate) struct Certificates {
+    store: Arc<Store>,
     report: Arc<Report>,
+    /// Replaced by a reload.
+    sources: Mutex<Sources>,
+}
+
+/// Where certificates come from.
+#[derive(Default)]
+struct Sources {
     manager: Option<Manager>,
+    /// The names of the local CA, and the task that renews their certificate.
+    private: Vec<String>,
+    renewing: Option<AbortHandle>,
+    /// The name whose certificate is for clients that send none.
+    default: Option<String>,
 }
 
 /// Problems with the state directory, as far as they can be found without creating it. `account` is the server's future
@@ -79,24 +94,9 @@ fn hand_over(path: &Path, account: &Account) -> std::io::Result<()> {
 
 /// Starts what keeps certificates fresh. Nothing is waited for.
 pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certificates> {
-    let report = Arc::new(Report::default());
-    if !settings.is_used() {
-        return Ok(Certificates { report, manager: None });
-    }
-    let state = StateDir::open(&settings.state).context("cannot use the state directory (`acme.state`)")?;
-    let (public, private) = split(settings);
-    let is_local_default = !private.is_empty() && public.is_empty();
-    if !private.is_empty() {
-        let ca = LocalCa::open(&state)?;
-        local_ca::serve(ca, private, is_local_default, store.clone(), report.clone())?;
-    }
-    let manager = if public.is_empty() && settings.on_demand.is_none() {
-        None
-    } else {
-        let started = Manager::start(options(settings, public, redis(settings)?), &state, store, report.clone());
-        Some(started.context("cannot use the state directory (`acme.state`)")?)
-    };
-    Ok(Certificates { report, manager })
+    let certificates = Certificates { store, report: Arc::default(), sources: Mutex::default() };
+    certificates.follow(settings)?;
+    Ok(certificates)
 }
 
 /// The names that public authorities vouch for, and the others. The settings were checked.
@@ -120,7 +120,7 @@ const ON_DEMAND_LIMIT: u32 = 10;
 /// The pause after a first failure.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
 
-fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddress>) -> acme::Options {
+fn options(settings: &AcmeSettings, redis: Option<RedisAddress>) -> acme::Options {
     let kind = |proof: &Proof| match proof {
         Proof::Http01 => Kind::Http01,
         Proof::TlsAlpn01 => Kind::TlsAlpn01,
@@ -136,8 +136,6 @@ fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddre
         }),
         profile: settings.profile.clone(),
         kinds: settings.challenges.iter().map(kind).collect(),
-        first_is_default: !names.is_empty(),
-        names,
         on_demand: settings.on_demand.as_ref().map(on_demand),
         redis,
         retry: FIRST_RETRY.min(settings.retry / 5),
@@ -146,15 +144,59 @@ fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddre
 }
 
 impl Certificates {
+    /// Keeps the certificates of these names fresh from now on, and no others. Once the manager runs, it keeps its other
+    /// settings. Within a runtime.
+    ///
+    /// # Errors
+    /// The state directory cannot be used.
+    pub(crate) fn follow(&self, settings: &AcmeSettings) -> Result<()> {
+        let unusable = "cannot use the state directory (`acme.state`)";
+        let mut sources = self.sources.lock();
+        let (public, private) = split(settings);
+        let default = public.first().or(private.first()).cloned();
+        let is_local_default = public.is_empty();
+        let begins = sources.manager.is_none() && (!public.is_empty() || settings.on_demand.is_some());
+        let signs = private != sources.private || default != sources.default;
+        let state = (begins || signs).then(|| StateDir::open(&settings.state)).transpose().context(unusable)?;
+        if default != sources.default {
+            self.store.set_default(None);
+            sources.default = default;
+        }
+        let (store, report) = (&self.store, &self.report);
+        if let Some(state) = state.as_ref().filter(|_| signs) {
+            sources.renewing.take().inspect(AbortHandle::abort);
+            for name in sources.private.drain(..).filter(|name| !private.contains(name)) {
+                store.remove([name.as_str()]);
+                report.remove(&name);
+            }
+            if !private.is_empty() {
+                let ca = LocalCa::open(state)?;
+                let renewing = local_ca::serve(ca, private.clone(), is_local_default, store.clone(), report.clone())?;
+                (sources.renewing, sources.private) = (Some(renewing), private);
+            }
+        }
+        match (&sources.manager, &state) {
+            (Some(manager), _) => manager.set_names(public),
+            (None, Some(state)) if begins => {
+                let options = options(settings, redis(settings)?);
+                let manager = Manager::start(options, public, state, store.clone(), report.clone());
+                sources.manager = Some(manager.context(unusable)?);
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
     /// Challenge responses for plain ports.
     pub(crate) fn challenges(&self) -> Option<Arc<dyn howdah_site::challenges::Challenges>> {
-        let manager = self.manager.as_ref()?;
+        let sources = self.sources.lock();
+        let manager = sources.manager.as_ref()?;
         Some(Arc::new(Tokens(manager.challenges())))
     }
 
     /// For handshakes with names that there is no certificate for.
     pub(crate) fn demand(&self) -> Option<Demand> {
-        self.manager.as_ref().map(Manager::demand)
+        self.sources.lock().manager.as_ref().map(Manager::demand)
     }
 
     pub(crate) fn report(&self) -> Arc<Report> {

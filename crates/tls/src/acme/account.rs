@@ -2,7 +2,7 @@
 
 use crate::acme::Options;
 use crate::acme::blocking::blocking;
-use crate::acme::failure::Failure;
+use crate::acme::failure::{Failure, patiently};
 use crate::acme::http_client::Client;
 use crate::acme::storage::Storage;
 use base64::Engine;
@@ -34,8 +34,8 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
     let external = options.external_account.as_ref().map(|(id, key)| external(id, key)).transpose()?;
-    let builder = Account::builder_with_http(Box::new(client.clone()));
-    let made = builder.create(&new, options.directory.clone(), external.as_ref()).await;
+    let builder = || Account::builder_with_http(Box::new(client.clone()));
+    let made = patiently!(builder().create(&new, options.directory.clone(), external.as_ref()));
     let (account, credentials) = made.map_err(|error| {
         let failure = Failure::of("cannot make an account", &error, client.take_retry_after());
         Failure { whose: crate::acme::failure::Whose::Authority, ..failure }

@@ -9,6 +9,23 @@ const PREFIX: &str = "urn:ietf:params:acme:error:";
 const RATE_LIMITED: Duration = Duration::from_secs(15 * 60);
 /// The longest pause that the authority is granted.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 86400);
+/// Maximum number of repetitions of a step whose nonce was refused, besides the library's.
+pub(super) const NONCES: usize = 8;
+
+/// Repeats a step whose nonce was refused: clients that share a nonce server with many others are refused now and then
+/// (RFC 8555 section 6.5).
+macro_rules! patiently {
+    ($step:expr) => {{
+        let mut left = $crate::acme::failure::NONCES;
+        loop {
+            match $step.await {
+                Err(error) if left > 0 && $crate::acme::failure::kind(&error) == "badNonce" => left -= 1,
+                result => break result,
+            }
+        }
+    }};
+}
+pub(super) use patiently;
 
 /// An attempt that failed.
 #[derive(Debug, Clone)]

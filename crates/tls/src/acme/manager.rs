@@ -5,6 +5,7 @@
 use crate::acme::allow::{Bounds, Verdict};
 use crate::acme::challenges::Challenges;
 use crate::acme::demand::{Demand, Wanted};
+use crate::acme::entry::{Entry, Served};
 use crate::acme::failure::{Failure, Whose};
 use crate::acme::kept::{Attempts, Found, Kept};
 use crate::acme::report::{NameReport, Report, seconds};
@@ -14,11 +15,10 @@ use crate::acme::{Options, plan};
 use crate::names::{self, Reach};
 use crate::state_dir::StateDir;
 use crate::store::Store;
-use rustls_pki_types::CertificateDer;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet, spawn_blocking};
 
 /// Names that are worked on at once.
@@ -44,7 +44,7 @@ const ASK_WITHIN: Duration = Duration::from_secs(6 * 3600);
 pub struct Manager {
     demand: Demand,
     challenges: Arc<Challenges>,
-    report: Arc<Report>,
+    names: watch::Sender<Vec<String>>,
 }
 
 /// Stored data of a name.
@@ -55,11 +55,18 @@ struct Loaded {
 }
 
 impl Manager {
-    /// Starts the task; within a runtime. It does not wait: names are loaded and ordered in the background.
+    /// Starts the task; within a runtime. It does not wait: names are loaded and ordered in the background. The first
+    /// one's certificate is for clients that send no name, too.
     ///
     /// # Errors
     /// The directory cannot be used.
-    pub fn start(options: Options, state: &StateDir, store: Arc<Store>, report: Arc<Report>) -> std::io::Result<Self> {
+    pub fn start(
+        options: Options,
+        names: Vec<String>,
+        state: &StateDir,
+        store: Arc<Store>,
+        report: Arc<Report>,
+    ) -> std::io::Result<Self> {
         let place = format!("acme/{}", directory_name(&options.directory));
         let storage = Storage::new(state.below(&place)?, options.redis.clone(), &place.replace('/', ":"));
         let challenges = Challenges::new(storage.below("challenges")?);
@@ -70,13 +77,25 @@ impl Manager {
             store,
             kept,
             challenges: challenges.clone(),
-            report: report.clone(),
+            report,
             storage,
             access: tokio::sync::Mutex::default(),
             client: tokio::sync::Mutex::default(),
         };
-        tokio::spawn(Keeper::new(Arc::new(shared)).run(wanted));
-        Ok(Self { demand, challenges, report })
+        let (names, listed) = watch::channel(names);
+        tokio::spawn(Keeper::new(Arc::new(shared)).run(listed, wanted));
+        Ok(Self { demand, challenges, names })
+    }
+
+    /// Replaces the names. Certificates of those that are kept stay; those of others are no longer served, and stay in the
+    /// directory.
+    pub fn set_names(&self, names: Vec<String>) {
+        self.names.send_if_modified(|before| {
+            *before != names && {
+                *before = names;
+                true
+            }
+        });
     }
 
     /// The tokens of HTTP-01.
@@ -90,12 +109,6 @@ impl Manager {
     pub fn demand(&self) -> Demand {
         self.demand.clone()
     }
-
-    /// State of each name.
-    #[must_use]
-    pub fn report(&self) -> &Arc<Report> {
-        &self.report
-    }
 }
 
 /// The name of an authority's directory on disk, from its address.
@@ -104,45 +117,10 @@ fn directory_name(url: &str) -> String {
     name.map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' }).take(120).collect()
 }
 
-/// A name.
-struct Entry {
-    certificate: Option<Served>,
-    /// When something is to be done; it stands in `due` then.
-    next: Option<SystemTime>,
-    working: bool,
-    failures: u32,
-    error: Option<String>,
-    on_demand: bool,
-    /// The client whose handshake has it asked about.
-    asker: Option<u128>,
-    waiting: Vec<oneshot::Sender<bool>>,
-}
-
-/// A certificate in the store.
-struct Served {
-    leaf: CertificateDer<'static>,
-    from: SystemTime,
-    until: SystemTime,
-    version: Option<Version>,
-    renew_at: SystemTime,
-    /// When to ask the authority about that.
-    ask_at: Option<SystemTime>,
-}
-
-impl Entry {
-    fn new(on_demand: bool) -> Self {
-        let (certificate, next, error, asker) = (None, None, None, None);
-        Self { certificate, next, working: false, failures: 0, error, on_demand, asker, waiting: Vec::new() }
-    }
-
-    /// `true` if a handshake has requested it. Names whose orders fail wait for their next attempt and count no more.
-    const fn is_demanded(&self) -> bool {
-        self.on_demand && self.working && self.certificate.is_none()
-    }
-}
-
 struct Keeper {
     shared: Arc<Shared>,
+    /// The name whose certificate is for clients that send none.
+    default: Option<String>,
     names: HashMap<String, Entry>,
     due: BTreeSet<(SystemTime, String)>,
     jobs: JoinSet<Outcome>,
@@ -164,6 +142,7 @@ impl Keeper {
         let (loading, loaded) = mpsc::channel(2);
         Self {
             shared,
+            default: None,
             names: HashMap::new(),
             due: BTreeSet::new(),
             jobs: JoinSet::new(),
@@ -178,13 +157,9 @@ impl Keeper {
         }
     }
 
-    async fn run(mut self, mut wanted: mpsc::Receiver<Wanted>) {
-        let names = self.shared.options.names.clone();
-        for name in &names {
-            self.names.insert(name.clone(), Entry { working: true, ..Entry::new(false) });
-            self.tell(name);
-        }
-        self.load(names);
+    async fn run(mut self, mut listed: watch::Receiver<Vec<String>>, mut wanted: mpsc::Receiver<Wanted>) {
+        let names = listed.borrow_and_update().clone();
+        self.list(names);
         let challenges = self.shared.challenges.clone();
         spawn_blocking(move || challenges.sweep());
         let mut look = tokio::time::interval(LOOK);
@@ -197,6 +172,11 @@ impl Keeper {
                     Some(asked) => self.want(asked),
                     None => return,
                 },
+                // The sender ends with that of `wanted`.
+                Ok(()) = listed.changed() => {
+                    let names = listed.borrow_and_update().clone();
+                    self.list(names);
+                }
                 Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => match ended {
                     Ok((id, outcome)) => self.end(id, outcome),
@@ -207,6 +187,32 @@ impl Keeper {
                 () = tokio::time::sleep(until_due) => {}
             }
         }
+    }
+
+    /// Takes over the names of the settings: new ones are loaded, or ordered; those that are gone are let go.
+    fn list(&mut self, names: Vec<String>) {
+        let listed: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let gone = |(name, entry): (&String, &Entry)| {
+            (!entry.on_demand && !listed.contains(name.as_str())).then(|| name.clone())
+        };
+        let gone: Vec<String> = self.names.iter().filter_map(gone).collect();
+        self.shared.store.remove(gone.iter().map(String::as_str));
+        gone.iter().for_each(|name| self.forget(name));
+        let default = names.first().cloned();
+        let mut new = Vec::new();
+        // The default's certificate is loaded once more, to be served to clients without a name.
+        for name in names {
+            let is_known = self.names.get_mut(&name).map(|entry| entry.on_demand = false).is_some();
+            if !is_known {
+                self.names.insert(name.clone(), Entry { working: true, ..Entry::new(false) });
+                self.tell(&name);
+            }
+            if !is_known || (default.as_ref() == Some(&name) && self.default != default) {
+                new.push(name);
+            }
+        }
+        self.default = default;
+        self.load(new);
     }
 
     /// Time until there is something to do. Bounded, because clocks are set and machines sleep.
@@ -297,8 +303,7 @@ impl Keeper {
         let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
         let Some(entry) = self.names.get_mut(name) else { return };
         let Some(leaf) = found.certificate.key.cert.first() else { return };
-        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name)
-        {
+        if self.default.as_deref() == Some(name) {
             self.shared.store.set_default(Some(&found.certificate));
         }
         let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -313,7 +318,7 @@ impl Keeper {
             ask_at: Some(plan::within(now, now + spread)),
         };
         (entry.failures, entry.error) = (0, None);
-        let next = next_of(&served);
+        let next = served.next();
         entry.certificate = Some(served);
         self.schedule(name, next);
     }
@@ -409,6 +414,11 @@ impl Keeper {
             }
             Outcome::Busy => self.schedule(&name, plan::within(now + BUSY / 2, now + BUSY)),
             Outcome::Failed(failure) => self.failed(&name, &failure),
+            // It has been listed since.
+            Outcome::Allowed | Outcome::Refused(_) if !entry.on_demand => {
+                self.asked(&name);
+                self.begin_order(&name);
+            }
             Outcome::Allowed => self.allowed(&name),
             Outcome::Refused(verdict) => self.refused(&name, &verdict),
             Outcome::Window { renew_at, ask_at } => self.set_window(&name, Some(renew_at), Some(ask_at)),
@@ -423,7 +433,7 @@ impl Keeper {
             served.renew_at = plan::in_time(renew_at, served.from, served.until);
         }
         served.ask_at = ask_at;
-        let next = next_of(served);
+        let next = served.next();
         self.schedule(name, next);
     }
 
@@ -563,9 +573,4 @@ impl Keeper {
             last_error: entry.error.clone(),
         });
     }
-}
-
-/// When something is to be done about a certificate.
-fn next_of(served: &Served) -> SystemTime {
-    served.ask_at.map_or(served.renew_at, |ask_at| ask_at.min(served.renew_at))
 }

@@ -1,6 +1,6 @@
 //! Certificates from an authority that speaks ACME (RFC 8555): ordered, kept in a directory, renewed in time.
 //!
-//! Reading order: `manager` (the one task that knows every name and when it is due), `order` (one order from its
+//! Reading order: `manager` (the one task that knows every name, an `entry`, and when it is due), `order` (one order from its
 //! beginning to a certificate), `challenges` (proofs that a name is ours), `account`, `kept` (stored data of a name),
 //! `storage` (a directory, or a Redis by `redis`), `work` (work on one name), `plan` (its time), `allow` (checks of
 //! unlisted names), `http_client`, `report` (status for people).
@@ -12,6 +12,7 @@ mod allow;
 mod blocking;
 mod challenges;
 mod demand;
+mod entry;
 mod failure;
 mod http_client;
 mod kept;
@@ -48,10 +49,6 @@ pub struct Options {
     pub profile: Option<String>,
     /// Challenges, in order of preference.
     pub kinds: Vec<Kind>,
-    /// The names.
-    pub names: Vec<String>,
-    /// The first one's certificate is for clients that send no name, too.
-    pub first_is_default: bool,
     /// Certificates for other names that clients ask for.
     pub on_demand: Option<OnDemand>,
     /// Where servers share all that, instead of a directory.

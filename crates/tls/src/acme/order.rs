@@ -2,7 +2,7 @@
 
 use crate::acme::Options;
 use crate::acme::challenges::{self, Challenges, Published};
-use crate::acme::failure::{CHECKING, Failure, kind};
+use crate::acme::failure::{CHECKING, Failure, NONCES, kind, patiently};
 use crate::acme::http_client::Client;
 use crate::store::Store;
 use instant_acme::{
@@ -19,8 +19,6 @@ const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
 /// For all of an order.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Maximum number of repetitions of a step whose nonce was refused, besides the library's.
-const NONCES: usize = 8;
 
 /// Kind of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,20 +52,6 @@ pub(super) struct Needs<'a> {
     pub(super) options: &'a Options,
     pub(super) store: &'a Arc<Store>,
     pub(super) challenges: &'a Arc<Challenges>,
-}
-
-/// Repeats a step whose nonce was refused: clients that share a nonce server with many others are refused now and then
-/// (RFC 8555 section 6.5).
-macro_rules! patiently {
-    ($step:expr) => {{
-        let mut left = NONCES;
-        loop {
-            match $step.await {
-                Err(error) if left > 0 && kind(&error) == "badNonce" => left -= 1,
-                result => break result,
-            }
-        }
-    }};
 }
 
 impl Needs<'_> {

@@ -54,7 +54,8 @@ impl Report {
         self.names.lock().insert(report.name.clone(), report);
     }
 
-    pub(crate) fn remove(&self, name: &str) {
+    /// Forgets a name.
+    pub fn remove(&self, name: &str) {
         self.names.lock().remove(name);
     }
 

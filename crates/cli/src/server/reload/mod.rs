@@ -216,6 +216,10 @@ impl Server {
         let pools = self.boot(&old, &settings).await?;
         let Opened { front, listeners } = opened;
         let (edition, unused) = Edition::new(settings.clone(), front, pools, settings.threads);
+        if let Err(why) = self.fixed.certificates.follow(&settings.acme) {
+            self.give_up(&old, edition, unused);
+            return Err(format!("{why:#}"));
+        }
         self.introduce(&edition);
         edition.sites.server.go_on_from(&old.sites.server);
         match self.prove(&old, &edition, flags).await {
@@ -250,6 +254,9 @@ impl Server {
     /// Lets an edition go that has not proved itself; requests that it has begun may finish.
     fn give_up(self: &Arc<Self>, old: &Edition, new: Arc<Edition>, unused: Unused) {
         self.keep_counts_of(&old.settings);
+        if let Err(why) = self.fixed.certificates.follow(&old.settings.acme) {
+            tracing::error!("{why:#}");
+        }
         tokio::spawn(self.clone().retire(new, unused));
     }
 

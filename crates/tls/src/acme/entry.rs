@@ -1,0 +1,50 @@
+//! What is known of a name: its certificate, its next task, its waiting clients.
+
+use crate::acme::storage::Version;
+use rustls_pki_types::CertificateDer;
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+
+/// A name.
+pub(super) struct Entry {
+    pub(super) certificate: Option<Served>,
+    /// When something is to be done; it stands in `due` then.
+    pub(super) next: Option<SystemTime>,
+    pub(super) working: bool,
+    pub(super) failures: u32,
+    pub(super) error: Option<String>,
+    pub(super) on_demand: bool,
+    /// The client whose handshake has it asked about.
+    pub(super) asker: Option<u128>,
+    pub(super) waiting: Vec<oneshot::Sender<bool>>,
+}
+
+/// A certificate in the store.
+pub(super) struct Served {
+    pub(super) leaf: CertificateDer<'static>,
+    pub(super) from: SystemTime,
+    pub(super) until: SystemTime,
+    pub(super) version: Option<Version>,
+    pub(super) renew_at: SystemTime,
+    /// When to ask the authority about that.
+    pub(super) ask_at: Option<SystemTime>,
+}
+
+impl Entry {
+    pub(super) fn new(on_demand: bool) -> Self {
+        let (certificate, next, error, asker) = (None, None, None, None);
+        Self { certificate, next, working: false, failures: 0, error, on_demand, asker, waiting: Vec::new() }
+    }
+
+    /// `true` if a handshake has requested it. Names whose orders fail wait for their next attempt and count no more.
+    pub(super) const fn is_demanded(&self) -> bool {
+        self.on_demand && self.working && self.certificate.is_none()
+    }
+}
+
+impl Served {
+    /// When something is to be done about it.
+    pub(super) fn next(&self) -> SystemTime {
+        self.ask_at.map_or(self.renew_at, |ask_at| ask_at.min(self.renew_at))
+    }
+}
