@@ -2,7 +2,7 @@
 
 use crate::server::users::{number, two_users};
 use howdah_tests::process::{self, PATIENCE, eventually};
-use howdah_tests::{Part, Request, multipart, scenario, script_scenario};
+use howdah_tests::{Conn, Part, Request, multipart, scenario, script_scenario};
 use rustix::process::Signal;
 use std::fs;
 
@@ -104,5 +104,49 @@ scenario!(
         assert_eq!(launcher.len(), 1, "{launcher:?}");
         process::signal(launcher[0], Signal::KILL);
         assert_eq!(site.howdah_mut().wait(), Some(1));
+    },
+);
+
+const ADDED: &str = r#"
+hosts = "new.example"
+root = "../../new"
+
+[pool]
+user = "daemon"
+workers = 1
+env = { POOL = "added" }
+"#;
+
+scenario!(
+    a_site_with_a_pool_of_another_user_comes_in_by_a_reload,
+    howdah_only = "users are Howdah's settings",
+    |s| two_users(s)
+        .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
+        .file("../new/who.php", "<?php echo posix_getuid(), ' ', getenv('POOL');")
+        .expect_log("reload failed")
+        .expect_log("nobody-at-all")
+        .allow_log("no site has this host"),
+    |site| {
+        let file = site.place().run.join("conf.d/40-new.toml");
+        let who = || {
+            let mut conn = Conn::open(site.target());
+            conn.send("GET /who.php HTTP/1.1\r\nHost: new.example\r\nConnection: close\r\n\r\n");
+            conn.response("GET").text()
+        };
+        let reload = |settings: &str| {
+            fs::write(&file, settings).unwrap();
+            site.howdah().command(&["reload"])
+        };
+        let daemon = number("daemon");
+        for pool in ["added", "changed"] {
+            let reloaded = reload(&ADDED.replace("added", pool));
+            assert!(reloaded.status.success(), "{reloaded:?}{}", site.log());
+            assert_eq!(who(), format!("{daemon} {pool}"));
+        }
+        let refused = reload(&ADDED.replace("daemon", "nobody-at-all"));
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert_eq!(who(), format!("{daemon} changed"));
+        fs::remove_file(&file).unwrap();
+        assert!(site.howdah().command(&["reload"]).status.success(), "{}", site.log());
     },
 );

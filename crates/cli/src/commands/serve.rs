@@ -1,6 +1,7 @@
 //! `howdah serve`: reads the settings and runs the server until it is stopped.
 
 use crate::commands::wrong;
+use crate::server::programs;
 use crate::server::reload::Reread;
 use crate::server::serve::{self, Handed};
 use crate::server::upgrade::TakeOver;
@@ -27,6 +28,9 @@ pub(crate) fn run_with(
     passed: Vec<(OwnedFd, String)>,
     wrong: impl FnOnce(String) -> ExitCode,
 ) -> Result<ExitCode> {
+    if let Some(printed) = programs::print_for_launcher(&reread) {
+        return Ok(printed);
+    }
     let taking_over = TakeOver::begin()?;
     let tell = |why: &str| taking_over.iter().for_each(|old| old.failed(why));
     let loaded = match reread() {

@@ -17,6 +17,7 @@ pub(crate) mod own_program;
 pub(crate) mod php_hosts;
 mod pid_file;
 pub(crate) mod pools;
+pub(crate) mod programs;
 pub(crate) mod reload;
 pub(crate) mod serve;
 pub(crate) mod service;

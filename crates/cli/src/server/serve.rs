@@ -14,6 +14,7 @@ use crate::server::orders::Order;
 use crate::server::own_program;
 use crate::server::pid_file::PidFile;
 use crate::server::pools::{self, Pools, Surroundings};
+use crate::server::programs::Settled;
 use crate::server::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::server::service::Service;
 use crate::server::signals::{Event, Signals};
@@ -29,7 +30,6 @@ use howdah_config::{Loaded, ReloadFlags, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::process::launcher::{Launcher, LauncherEnd, LauncherProcess};
-use howdah_pool::process::program::Program;
 use howdah_pool::process::root_program::RootProgram;
 use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
@@ -329,7 +329,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let shared = Arc::new(shared.with_extended_connect(!settings.proxies.is_empty()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
-    let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());
+    let programs = launcher.is_some().then(|| Settled::new(&configs));
     let (launcher, launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),

@@ -34,8 +34,9 @@ pub struct LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Starts the launcher, with all that it will ever start (as root only `root_program`) and the socket files to remove at its end (or not yet, where
-    /// this server takes another's place). To be called as root, and before the server becomes somebody else.
+    /// Starts the launcher, with the programs that it may start (as root only `root_program`) and the socket files to
+    /// remove at its end (or not yet, where this server takes another's place). To be called as root, and before the
+    /// server becomes somebody else.
     ///
     /// # Errors
     /// The system's error.
@@ -133,11 +134,22 @@ pub struct Remotely {
 
 impl Launcher {
     /// Orders the start of a pool's program. The descriptors come back where there is no launcher: the caller starts it.
-    pub(crate) fn start(&self, pool: &str, fds: [OwnedFd; 3]) -> Result<Remotely, [OwnedFd; 3]> {
+    pub(crate) fn start(&self, config: &PoolConfig, fds: [OwnedFd; 3]) -> Result<Remotely, [OwnedFd; 3]> {
         let Some(remote) = &self.0 else { return Err(fds) };
         let (id, ended) = remote.number();
-        remote.order(ToLauncher::Start { id, pool: pool.to_owned() }, fds.map(Arc::new).to_vec());
+        let program = Box::new(Program::of(config));
+        remote.order(ToLauncher::Start { id, program }, fds.map(Arc::new).to_vec());
         Ok(Remotely { id, ended })
+    }
+
+    /// Orders the settings to be read with root's rights, so that their programs may be started; `None` if there is no
+    /// launcher. Ends with status 0 if they may.
+    #[must_use]
+    pub fn settle(&self) -> Option<Remotely> {
+        let remote = self.0.as_ref()?;
+        let (id, ended) = remote.number();
+        remote.order(ToLauncher::Settle { id }, Vec::new());
+        Some(Remotely { id, ended })
     }
 
     /// Orders the start of the program that may run as root, with this as its standard input. That comes back where there

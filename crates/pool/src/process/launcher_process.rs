@@ -1,13 +1,14 @@
 //! The launcher: a process that stays root when the server switches its user, and starts the pools' PHP for it.
 //!
 //! It is started as a separate program, so it shares none of the server's memory, and it has one thread. It does three
-//! things: start a program that was settled before the server gave up its rights, kill what it has started, and signal
-//! children of that. A server in wrong hands can have the pools' PHP started and killed, and nothing else.
+//! things: start a program that root's settings name, kill what it has started, and signal children of that. A server in
+//! wrong hands can have the pools' PHP started and killed, and nothing else.
 
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process::program::Program;
 use crate::process::root_program::RootProgram;
+use crate::process::settling::Settling;
 use howdah_transport::descendants::Ending;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,6 +50,8 @@ struct Launcher {
     started: Vec<Started>,
     /// The server's successor. It outlives this process.
     successor: Option<Started>,
+    /// The process that reads the settings again.
+    settling: Option<(Started, Settling)>,
 }
 
 /// Runs the launcher; returns when the server has ended. Standard input is the socket to it.
@@ -78,6 +81,7 @@ fn serve(server: OwnedFd) -> io::Result<()> {
         settled: false,
         started: Vec::new(),
         successor: None,
+        settling: None,
     };
     let ended = launcher.serve();
     launcher.end();
@@ -88,9 +92,10 @@ impl Launcher {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             let (order, ended) = self.wait()?;
-            for index in ended.into_iter().rev() {
-                let ended = self.bury(index);
-                self.tell(&ended)?;
+            for id in ended {
+                if let Some(ended) = self.bury(id) {
+                    self.tell(&ended)?;
+                }
             }
             if !order {
                 continue;
@@ -113,23 +118,24 @@ impl Launcher {
             ToLauncher::RootProgram(program) if !self.settled => self.root_program = Some(*program),
             ToLauncher::Settled => self.settled = true,
             ToLauncher::StartRootProgram { id } if self.settled => {
-                if let Err(status) = self.start_root_program(id, fds) {
-                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
-                }
+                let started = self.start_root_program(id, fds);
+                self.tell_failure(id, started)?;
+            }
+            ToLauncher::Settle { id } if self.settled => {
+                let started = self.settle(id);
+                self.tell_failure(id, started)?;
             }
             ToLauncher::KeepSockets { paths, keep } => {
                 for socket in self.sockets.iter_mut().filter(|socket| paths.contains(&socket.path)) {
                     socket.stays = keep;
                 }
             }
-            ToLauncher::Start { id, pool } if self.settled => {
-                if let Err(status) = self.start(id, pool, fds) {
-                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
-                }
+            ToLauncher::Start { id, program } if self.settled => {
+                let started = self.start(id, &program, fds);
+                self.tell_failure(id, started)?;
             }
             ToLauncher::Kill { id } => {
-                let all = self.started.iter().chain(&self.successor);
-                if let Some(started) = all.into_iter().find(|started| started.id == id) {
+                if let Some(started) = self.all().find(|started| started.id == id) {
                     // It may have ended just now; then it is about to be buried.
                     let _ = pidfd_send_signal(&started.pidfd, Signal::KILL);
                 }
@@ -148,16 +154,15 @@ impl Launcher {
         Ok(())
     }
 
-    fn start(&mut self, id: u64, pool: String, fds: Vec<OwnedFd>) -> Result<(), String> {
-        let Some(program) = self.programs.iter().find(|program| program.pool == pool) else {
-            return Err(format!("the launcher knows no pool {pool:?}"));
-        };
-        if self.started.iter().filter(|started| started.pool == pool).count() >= MAX_OF_POOL {
+    fn start(&mut self, id: u64, program: &Program, fds: Vec<OwnedFd>) -> Result<(), String> {
+        let pool = &program.pool;
+        if !self.programs.contains(program) {
+            return Err(format!("the launcher knows no such program of the pool {pool:?}"));
+        }
+        if self.started.iter().filter(|started| started.pool == *pool).count() >= MAX_OF_POOL {
             return Err(format!("the launcher has started {MAX_OF_POOL} processes of this pool, which all still run"));
         }
-        if self.started.iter().any(|started| started.id == id) {
-            return Err(format!("the launcher was given the number {id} twice"));
-        }
+        self.is_new(id)?;
         let [control, output, errors] = <[OwnedFd; 3]>::try_from(fds)
             .ok()
             .filter(|[control, output, errors]| is_socket(control) && is_pipe(output) && is_pipe(errors))
@@ -166,12 +171,32 @@ impl Launcher {
             command.stdin(Stdio::from(control)).stdout(Stdio::from(output)).stderr(Stdio::from(errors)).spawn()
         });
         let child = spawned.map_err(|error| program.explain(&error))?;
-        self.started.push(watched(id, pool, child)?);
+        self.started.push(watched(id, pool.clone(), child)?);
+        Ok(())
+    }
+
+    fn is_new(&self, id: u64) -> Result<(), String> {
+        match self.all().any(|started| started.id == id) {
+            true => Err(format!("the launcher was given the number {id} twice")),
+            false => Ok(()),
+        }
+    }
+
+    /// Has the server's program read the settings again.
+    fn settle(&mut self, id: u64) -> Result<(), String> {
+        self.is_new(id)?;
+        let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
+        if self.settling.is_some() {
+            return Err("the launcher has the settings read already".to_owned());
+        }
+        let (settling, child) = Settling::start(program)?;
+        self.settling = Some((watched(id, String::new(), child)?, settling));
         Ok(())
     }
 
     /// Starts the program that was settled for that as root: the server says when, and nothing else.
     fn start_root_program(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
+        self.is_new(id)?;
         let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
         if self.successor.is_some() {
             return Err("the launcher has started a process for an upgrade, which still runs".to_owned());
@@ -194,33 +219,50 @@ impl Launcher {
         parent.is_some_and(|parent| self.started.iter().any(|started| started.child.id() == parent))
     }
 
-    /// Waits for an order or for processes to end; returns whether there is an order, and the positions of the ended
-    /// ones.
-    fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
+    /// Waits for an order or for processes to end; returns whether there is an order, and the numbers of the ended ones.
+    fn wait(&self) -> io::Result<(bool, Vec<u64>)> {
         let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
         waited.extend(self.all().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
         match poll(&mut waited, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ended = (0..waited.len() - 1).filter(|&i| !waited[i + 1].revents().is_empty()).collect();
-        Ok((!waited[0].revents().is_empty(), ended))
+        let ended = self.all().zip(&waited[1..]).filter(|(_, polled)| !polled.revents().is_empty());
+        Ok((!waited[0].revents().is_empty(), ended.map(|(started, _)| started.id).collect()))
     }
 
-    /// All started processes, the server's successor last.
+    /// All started processes.
     fn all(&self) -> impl Iterator<Item = &Started> {
-        self.started.iter().chain(&self.successor)
+        let settling = self.settling.as_ref().map(|(started, _)| started);
+        self.started.iter().chain(&self.successor).chain(settling)
     }
 
-    /// Reaps a process. The successor's position is the one behind all others.
-    fn bury(&mut self, index: usize) -> FromLauncher {
-        let mut started = match self.successor.take_if(|_| index == self.started.len()) {
-            Some(successor) => successor,
-            None => self.started.swap_remove(index),
+    /// Reaps a process that has ended; `None` if it has been already.
+    fn bury(&mut self, id: u64) -> Option<FromLauncher> {
+        let mut settling = None;
+        let mut started = if let Some(index) = self.started.iter().position(|started| started.id == id) {
+            self.started.swap_remove(index)
+        } else if let Some(successor) = self.successor.take_if(|successor| successor.id == id) {
+            successor
+        } else {
+            let (started, output) = self.settling.take_if(|(started, _)| started.id == id)?;
+            settling = Some(output);
+            started
         };
-        let end = End::from(started.child.wait());
+        let mut end = End::from(started.child.wait());
+        if let Some(settling) = settling {
+            match settling.programs(&end) {
+                // Those from before stay: pools that finish their requests still have them.
+                Ok(programs) => {
+                    let new = programs.into_iter().filter(|program| !self.programs.contains(program));
+                    let new: Vec<Program> = new.collect();
+                    self.programs.extend(new);
+                }
+                Err(why) => end = End::Unknown(why),
+            }
+        }
         self.end_orphans();
-        FromLauncher::Ended { id: started.id, end }
+        Some(FromLauncher::Ended { id: started.id, end })
     }
 
     /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.
@@ -236,6 +278,13 @@ impl Launcher {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn tell_failure(&self, id: u64, started: Result<(), String>) -> io::Result<()> {
+        match started {
+            Ok(()) => Ok(()),
+            Err(why) => self.tell(&FromLauncher::Ended { id, end: End::Unknown(why) }),
         }
     }
 
@@ -256,10 +305,14 @@ impl Launcher {
             let mut waited: Vec<_> =
                 self.started.iter().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)).collect();
             let _ = poll(&mut waited, Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
-            let ended: Vec<usize> = (0..waited.len()).filter(|&i| !waited[i].revents().is_empty()).collect();
-            for index in ended.into_iter().rev() {
-                self.bury(index);
+            let ended = self.started.iter().zip(&waited).filter(|(_, polled)| !polled.revents().is_empty());
+            let ended: Vec<u64> = ended.map(|(started, _)| started.id).collect();
+            for id in ended {
+                self.bury(id);
             }
+        }
+        if let Some((settling, _)) = self.settling.take() {
+            kill(settling.child);
         }
         for started in std::mem::take(&mut self.started) {
             kill(started.child);

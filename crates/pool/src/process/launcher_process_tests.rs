@@ -1,6 +1,7 @@
 //! A launcher whose server is in wrong hands: it does nothing but what was settled.
 
 use super::*;
+use crate::process::settling::SETTLES;
 use howdah_transport::privileges::Privileges;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::BorrowedFd;
@@ -10,11 +11,13 @@ use std::thread::JoinHandle;
 struct Server {
     socket: OwnedFd,
     launcher: Option<JoinHandle<io::Result<()>>>,
+    /// The pool `p`.
+    settled: Program,
 }
 
-fn program(pool: &str, binary: &str) -> ToLauncher {
+fn program(pool: &str, binary: &str) -> Program {
     let (clear_env, env, privileges) = (true, Vec::new(), Privileges::default());
-    ToLauncher::Program(Box::new(Program { pool: pool.into(), binary: binary.into(), clear_env, env, privileges }))
+    Program { pool: pool.into(), binary: binary.into(), clear_env, env, privileges }
 }
 
 fn root_program(binary: PathBuf) -> RootProgram {
@@ -28,8 +31,9 @@ impl Server {
         std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&binary, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let (socket, theirs) = control_socket::pair().unwrap();
-        let server = Self { socket, launcher: Some(std::thread::spawn(move || serve(theirs))) };
-        server.say(&program("p", binary.to_str().unwrap()), &[]);
+        let settled = program("p", binary.to_str().unwrap());
+        let server = Self { socket, launcher: Some(std::thread::spawn(move || serve(theirs))), settled };
+        server.say(&ToLauncher::Program(Box::new(server.settled.clone())), &[]);
         server
     }
 
@@ -44,11 +48,16 @@ impl Server {
         (id, end.to_string())
     }
 
-    /// Starts a pool's program; its output.
-    fn start(&self, id: u64, pool: &str) -> OwnedFd {
+    /// Starts the program that was settled; its output.
+    fn start(&self, id: u64) -> OwnedFd {
+        self.start_program(id, &self.settled)
+    }
+
+    fn start_program(&self, id: u64, program: &Program) -> OwnedFd {
         let (_ours, control) = control_socket::pair().unwrap();
         let (output, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        self.say(&ToLauncher::Start { id, pool: pool.into() }, &[control.as_fd(), theirs.as_fd(), theirs.as_fd()]);
+        let program = Box::new(program.clone());
+        self.say(&ToLauncher::Start { id, program }, &[control.as_fd(), theirs.as_fd(), theirs.as_fd()]);
         output
     }
 }
@@ -87,15 +96,19 @@ fn within_patience(fd: &OwnedFd, what: &str) {
 fn only_what_was_settled_is_started() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::new(directory.path(), "echo started");
-    let _early = server.start(1, "p");
+    let _early = server.start(1);
     server.say(&ToLauncher::Settled, &[]);
     let mark = directory.path().join("mark");
-    server.say(&program("evil", "/usr/bin/touch"), &[]);
+    let evil = program("evil", "/usr/bin/touch");
+    server.say(&ToLauncher::Program(Box::new(evil.clone())), &[]);
     server.say(&ToLauncher::Socket { path: mark.clone(), later: false }, &[]);
-    let _evil = server.start(2, "evil");
-    let (id, status) = server.hear();
-    assert!(id == 2 && status.contains("knows no pool"), "nothing is reported of the early one: {id} {status}");
-    let output = server.start(3, "p");
+    let other = Program { env: vec![("LD_PRELOAD".into(), "/tmp/evil.so".into())], ..server.settled.clone() };
+    for (id, program) in [(2, &evil), (4, &other)] {
+        let _never = server.start_program(id, program);
+        let (heard, status) = server.hear();
+        assert!(heard == id && status.contains("knows no such program"), "of the early one nothing: {heard} {status}");
+    }
+    let output = server.start(3);
     assert_eq!(first_line(&output), "started");
     assert_eq!(server.hear(), (3, "exit status: 0".to_owned()));
 }
@@ -116,7 +129,7 @@ fn only_a_socket_and_pipes_are_handed_on() {
         &[control.as_fd(), pipe.as_fd(), pipe.as_fd(), ours.as_fd()],
     ];
     for (id, fds) in (1..).zip(cases) {
-        server.say(&ToLauncher::Start { id, pool: "p".into() }, fds);
+        server.say(&ToLauncher::Start { id, program: Box::new(server.settled.clone()) }, fds);
         let (heard, status) = server.hear();
         assert!(heard == id && status.contains("a socket and two pipes"), "{status}");
     }
@@ -132,7 +145,7 @@ fn only_children_of_what_was_started_are_signalled() {
     );
     let server = Server::new(directory.path(), &script);
     server.say(&ToLauncher::Settled, &[]);
-    let output = server.start(1, "p");
+    let output = server.start(1);
     let child = Pid::from_raw(first_line(&output).parse().unwrap()).unwrap();
     let pidfd = pidfd_open(child, PidfdFlags::empty()).unwrap();
 
@@ -167,9 +180,9 @@ fn a_pool_has_so_many_processes_and_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::new(directory.path(), "echo started; exec sleep 600");
     server.say(&ToLauncher::Settled, &[]);
-    let outputs: Vec<_> = (1..=MAX_OF_POOL as u64).map(|id| server.start(id, "p")).collect();
+    let outputs: Vec<_> = (1..=MAX_OF_POOL as u64).map(|id| server.start(id)).collect();
     assert!(outputs.iter().all(|output| first_line(output) == "started"));
-    let _more = server.start(999, "p");
+    let _more = server.start(999);
     let (id, status) = server.hear();
     assert!(id == 999 && status.contains("which all still run"), "{status}");
     for id in 1..=MAX_OF_POOL as u64 {
@@ -189,7 +202,7 @@ fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
         server.say(&ToLauncher::Socket { path: path.clone(), later: false }, &[]);
     }
     server.say(&ToLauncher::Settled, &[]);
-    let _output = server.start(1, "p");
+    let _output = server.start(1);
     assert_eq!(server.hear(), (1, "exit status: 0".to_owned()), "the sockets were seen before");
     std::fs::remove_file(&replaced).unwrap();
     std::fs::write(&replaced, "somebody's").unwrap();
@@ -223,4 +236,32 @@ fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
     server.say(&ToLauncher::StartRootProgram { id: 2 }, &[socket.as_fd()]);
     let (id, why) = server.hear();
     assert!(id == 2 && why.contains("can be changed by others than root"), "{why}");
+}
+
+#[test]
+fn programs_that_the_settings_have_gained_are_started_once_root_has_read_them() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::new(place.path(), "echo started");
+    let new = Program { pool: "new".into(), ..server.settled.clone() };
+    let (list, words) = (place.path().join("list"), place.path().join("words"));
+    let script = format!("test -n \"${SETTLES}\" && cat {0} && ! cat {1}", list.display(), words.display());
+    let reader = RootProgram { arguments: vec!["-c".into(), script.into()], ..root_program("/bin/sh".into()) };
+    server.say(&ToLauncher::RootProgram(Box::new(reader)), &[]);
+    server.say(&ToLauncher::Settle { id: 1 }, &[]);
+    server.say(&ToLauncher::Settled, &[]);
+    std::fs::write(&words, "howdah.toml: line 3: a mistake\n").unwrap();
+    crate::process::settling::print(std::slice::from_ref(&new), std::fs::File::create(&list).unwrap()).unwrap();
+    server.say(&ToLauncher::Settle { id: 2 }, &[]);
+    let (id, why) = server.hear();
+    assert!(id == 2 && why.contains("line 3: a mistake"), "nothing is reported of the early one: {id} {why}");
+    let _never = server.start_program(3, &new);
+    assert!(server.hear().1.contains("knows no such program"));
+    std::fs::remove_file(&words).unwrap();
+    server.say(&ToLauncher::Settle { id: 4 }, &[]);
+    assert_eq!(server.hear(), (4, "exit status: 0".to_owned()));
+    for (id, program) in [(5, &new), (6, &server.settled)] {
+        let output = server.start_program(id, program);
+        assert_eq!(first_line(&output), "started");
+        assert_eq!(server.hear(), (id, "exit status: 0".to_owned()));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The launcher is root and the server is not, so this is a trust boundary: an attacker who controls the server can
 //! send anything. The programs are settled before, in `Program` messages that end with `Settled`, while the server is
-//! still root.
+//! still root; further ones only as a process with root's rights reads them from the settings (`settling`).
 
 use crate::process::end::End;
 use crate::process::program::Program;
@@ -26,11 +26,18 @@ pub(crate) enum ToLauncher {
     RootProgram(Box<RootProgram>),
     /// No more of the three above: from here on the server is no longer root.
     Settled,
-    /// Start the pool's program. Descriptors: its control socket, and pipes for its standard output and error.
+    /// Start a pool's program, one of those that were settled. Descriptors: its control socket, and pipes for its standard
+    /// output and error.
     Start {
         /// The server's number for the process.
         id: u64,
-        pool: String,
+        program: Box<Program>,
+    },
+    /// Have the settings read with root's rights: their programs may be started, too. The end of the process that reads
+    /// them is reported; its status is 0 if that is so.
+    Settle {
+        /// The server's number for the process.
+        id: u64,
     },
     /// Start the program that may run as root. Descriptor: a socket to the server.
     StartRootProgram {

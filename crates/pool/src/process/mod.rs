@@ -15,5 +15,6 @@ pub(crate) mod profile;
 pub mod program;
 pub mod root_program;
 pub(crate) mod sandbox_report;
+pub mod settling;
 pub(crate) mod worker_state;
 pub(crate) mod zygote;

@@ -164,7 +164,7 @@ type Ending = Pin<Box<dyn Future<Output = End> + Send>>;
 /// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
 /// streams; no copy of them is kept, or their ends could not be seen.
 fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, Ending)> {
-    let [control, stdout, stderr] = match launcher.start(config.name(), streams) {
+    let [control, stdout, stderr] = match launcher.start(config, streams) {
         Ok(Remotely { id, ended }) => {
             let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
             return Ok((Process::Launched(launcher.clone(), id), Box::pin(ended)));

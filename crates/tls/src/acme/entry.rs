@@ -1,4 +1,4 @@
-//! What is known of a name: its certificate, its next task, its waiting clients.
+//! A name: its certificate, its next task, its waiting clients.
 
 use crate::acme::storage::Version;
 use rustls_pki_types::CertificateDer;

@@ -12,6 +12,7 @@ mod reading;
 use crate::server::edition::{Edition, Unused};
 use crate::server::memory;
 use crate::server::pools::{self, Pools, Surroundings};
+use crate::server::programs::Settled;
 use crate::server::service::Service;
 use crate::server::tls::Tls;
 use crate::server::watch;
@@ -20,7 +21,6 @@ use howdah_budget::Budgets;
 use howdah_config::{Change, Loaded, ReloadFlags, Settings};
 use howdah_observe::Metrics;
 use howdah_observe::log::LogHandle;
-use howdah_pool::process::program::Program;
 use howdah_protocol::Shared;
 use howdah_protocol::doors::Doors;
 use howdah_protocol::listener::Listener;
@@ -68,8 +68,8 @@ pub(crate) struct Fixed {
     pub(crate) log: LogHandle,
     pub(crate) budgets: Budgets,
     pub(crate) around: Surroundings,
-    /// PHP is started by a process that stayed root, and knows these programs.
-    pub(crate) programs: Option<Vec<Program>>,
+    /// Where PHP is started by a process that stayed root: what it may start.
+    pub(crate) programs: Option<Settled>,
     /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
     pub(crate) store: Arc<Store>,
@@ -199,7 +199,7 @@ impl Server {
             old: old.settings.clone(),
             store: self.fixed.store.clone(),
             files: beside.tls.as_ref().map(|tls| tls.files().clone()),
-            programs: self.fixed.programs.clone(),
+            is_root: self.fixed.programs.is_none(),
             dry_run: flags.dry_run,
         };
         let read = tokio::task::spawn_blocking(move || reading.read()).await.map_err(|error| error.to_string())??;
@@ -208,6 +208,9 @@ impl Server {
         }
         let running = self.running.get().ok_or("the server is starting")?;
         let Read { settings, mut tls, mut outcome } = read;
+        if let Some(programs) = &self.fixed.programs {
+            programs.settle(&settings, &self.fixed.around.launcher).await?;
+        }
         if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
             tls.go_on_from(before, &old.settings, &settings);
         }

@@ -1,0 +1,78 @@
+//! PHP's programs, for a server that has given up root's rights. Its launcher starts those alone that were read from the
+//! settings with root's rights: by the server at its start, and at a reload by this program once more, which prints them and
+//! ends.
+
+use crate::output;
+use crate::server::pools;
+use crate::server::reload::Reread;
+use howdah_budget::Budgets;
+use howdah_config::Settings;
+use howdah_pool::PoolConfig;
+use howdah_pool::process::end::End;
+use howdah_pool::process::launcher::{Launcher, Remotely};
+use howdah_pool::process::program::Program;
+use howdah_pool::process::settling::{self, SETTLES};
+use parking_lot::Mutex;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Maximum time for the settings to be read once more.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The programs that the launcher may start.
+pub(crate) struct Settled(Mutex<Vec<Program>>);
+
+impl Settled {
+    /// Those that were settled at the start.
+    pub(crate) fn new(configs: &[PoolConfig]) -> Self {
+        Self(Mutex::new(configs.iter().map(Program::of).collect()))
+    }
+
+    /// Sees to it that the launcher may start the programs of these settings.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) async fn settle(&self, settings: &Settings, launcher: &Launcher) -> Result<(), String> {
+        let programs = of(settings)?;
+        let is_settled = |program: &Program| self.0.lock().contains(program);
+        if programs.iter().all(is_settled) {
+            return Ok(());
+        }
+        let Some(Remotely { id, ended }) = launcher.settle() else { return Ok(()) };
+        let cannot = |why: String| format!("cannot read the settings with root's rights, for new programs: {why}");
+        match tokio::time::timeout(PATIENCE, ended).await {
+            Ok(Ok(End::Status(0))) => {
+                self.0.lock().extend(programs);
+                Ok(())
+            }
+            Ok(Ok(end)) => Err(cannot(end.to_string())),
+            Ok(Err(_)) => Err(cannot("the launcher has ended".to_owned())),
+            Err(_) => {
+                launcher.kill(id);
+                Err(cannot(format!("not done within {PATIENCE:?}")))
+            }
+        }
+    }
+}
+
+/// The programs of the settings' pools.
+fn of(settings: &Settings) -> Result<Vec<Program>, String> {
+    let configs = pools::configs(settings, Budgets::new(0, 0))?;
+    Ok(configs.iter().map(Program::of).collect())
+}
+
+/// Prints the programs of the settings if the launcher has started this process for that.
+pub(crate) fn print_for_launcher(reread: &Reread) -> Option<ExitCode> {
+    std::env::var_os(SETTLES)?;
+    let programs = reread().and_then(|loaded| of(&loaded.settings));
+    let printed =
+        programs.and_then(|programs| settling::print(&programs, std::io::stdout()).map_err(|error| error.to_string()));
+    match printed {
+        Ok(()) => Some(ExitCode::SUCCESS),
+        Err(why) => {
+            // The launcher passes it on.
+            let _ = output::print(format!("{why}\n"));
+            Some(ExitCode::FAILURE)
+        }
+    }
+}

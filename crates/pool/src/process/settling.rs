@@ -1,0 +1,67 @@
+//! Further programs for the launcher: it has the server's own program read the settings again, with root's rights, and print
+//! what may be started. The server, which has given those up, says when, and nothing else.
+
+use crate::process::end::End;
+use crate::process::program::Program;
+use crate::process::root_program::RootProgram;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::process::{Child, Stdio};
+
+/// A variable that says to `howdah` that it is to print the programs of its settings, and to end.
+pub const SETTLES: &str = "HOWDAH_SETTLES";
+/// Length of what is told of a failure, in bytes.
+const LONGEST_WORDS: u64 = 4096;
+
+/// The output of a process that reads the settings.
+pub(crate) struct Settling(File);
+
+impl Settling {
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// Why it could not be started.
+    pub(crate) fn start(program: &RootProgram) -> Result<(Self, Child), String> {
+        program.is_roots_alone()?;
+        let begin = || -> io::Result<(Self, Child)> {
+            // Not a pipe: the launcher reads it only once the process has ended.
+            let output = File::from(memfd_create(c"programs", MemfdFlags::CLOEXEC)?);
+            let mut command = program.command(File::open("/dev/null")?.into());
+            for (name, _) in &program.env {
+                command.env_remove(name);
+            }
+            let child = command.env(SETTLES, "1").stdout(Stdio::from(output.try_clone()?)).spawn()?;
+            Ok((Self(output), child))
+        };
+        begin().map_err(|error| program.explain(&error))
+    }
+
+    /// The programs, once the process has ended like that.
+    ///
+    /// # Errors
+    /// It has failed; its words.
+    pub(crate) fn programs(mut self, end: &End) -> Result<Vec<Program>, String> {
+        let unreadable = |error: io::Error| format!("the programs of the settings cannot be read: {error}");
+        self.0.rewind().map_err(unreadable)?;
+        if *end != End::Status(0) {
+            let mut words = Vec::new();
+            let _ = self.0.take(LONGEST_WORDS).read_to_end(&mut words);
+            return Err(format!("{end}: {}", String::from_utf8_lossy(&words).trim_end()));
+        }
+        let read = |line: io::Result<String>| serde_json::from_str(&line?).map_err(io::Error::from);
+        BufReader::new(self.0).lines().map(read).collect::<io::Result<_>>().map_err(unreadable)
+    }
+}
+
+/// Prints programs as the launcher reads them.
+///
+/// # Errors
+/// They cannot be written.
+pub fn print(programs: &[Program], mut to: impl Write) -> io::Result<()> {
+    for program in programs {
+        serde_json::to_writer(&mut to, program)?;
+        writeln!(to)?;
+    }
+    to.flush()
+}
