@@ -28,7 +28,7 @@ pub(crate) fn run_with(
     passed: Vec<(OwnedFd, String)>,
     wrong: impl FnOnce(String) -> ExitCode,
 ) -> Result<ExitCode> {
-    if let Some(printed) = programs::print_for_launcher(&reread) {
+    if let Some(printed) = programs::print_for_launcher(&*reread) {
         return Ok(printed);
     }
     let taking_over = TakeOver::begin()?;

@@ -4,9 +4,8 @@
 
 use crate::output;
 use crate::server::pools;
-use crate::server::reload::Reread;
 use howdah_budget::Budgets;
-use howdah_config::Settings;
+use howdah_config::{Loaded, Settings};
 use howdah_pool::PoolConfig;
 use howdah_pool::process::end::End;
 use howdah_pool::process::launcher::{Launcher, Remotely};
@@ -62,9 +61,9 @@ fn of(settings: &Settings) -> Result<Vec<Program>, String> {
 }
 
 /// Prints the programs of the settings if the launcher has started this process for that.
-pub(crate) fn print_for_launcher(reread: &Reread) -> Option<ExitCode> {
+pub(crate) fn print_for_launcher(read: impl Fn() -> Result<Loaded, String>) -> Option<ExitCode> {
     std::env::var_os(SETTLES)?;
-    let programs = reread().and_then(|loaded| of(&loaded.settings));
+    let programs = read().and_then(|loaded| of(&loaded.settings));
     let printed =
         programs.and_then(|programs| settling::print(&programs, std::io::stdout()).map_err(|error| error.to_string()));
     match printed {
