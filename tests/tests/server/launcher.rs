@@ -124,7 +124,7 @@ scenario!(
         .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
         .file("../new/who.php", "<?php echo posix_getuid(), ' ', getenv('POOL');")
         .expect_log("reload failed")
-        .expect_log("nobody-at-all")
+        .expect_log("unknown-account")
         .allow_log("no site has this host"),
     |site| {
         let file = site.place().run.join("conf.d/40-new.toml");
@@ -143,7 +143,7 @@ scenario!(
             assert!(reloaded.status.success(), "{reloaded:?}{}", site.log());
             assert_eq!(who(), format!("{daemon} {pool}"));
         }
-        let refused = reload(&ADDED.replace("daemon", "nobody-at-all"));
+        let refused = reload(&ADDED.replace("daemon", "unknown-account"));
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         assert_eq!(who(), format!("{daemon} changed"));
         fs::remove_file(&file).unwrap();

@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 
 /// A variable that says to `howdah` that it is to print the programs of its settings, and to end.
 pub const SETTLES: &str = "HOWDAH_SETTLES";
-/// Length of what is told of a failure, in bytes.
+/// Longest text about a failure, in bytes.
 const LONGEST_WORDS: u64 = 4096;
 
 /// The output of a process that reads the settings.
