@@ -32,7 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-doctor", &[]),
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
-    ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
+    ("howdah-pool", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-transport"]),
     ("howdah-telemetry", &["howdah-config", "howdah-observe"]),
     ("howdah-tls", &[]),
     ("howdah-rules", &[]),

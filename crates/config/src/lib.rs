@@ -87,6 +87,7 @@ pub use code_files::code_patterns;
 pub use fpm::{FpmPool, FpmServer, SocketAccess};
 pub use glob::Glob;
 pub use host::HostPattern;
+pub use howdah_rules::Share;
 pub use howdah_rules::host::{HostRoom, normal_host};
 pub use howdah_rules::limit::client_number;
 pub use howdah_rules::tree::quoted;

@@ -27,7 +27,7 @@ mod supervisor;
 mod tests;
 mod watch;
 
-pub use config::{PoolConfig, RouteShare, SpareWorkers};
+pub use config::PoolConfig;
 pub use fault::{Fault, FaultKind, Level};
 pub use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};

@@ -161,7 +161,7 @@ impl Pool {
     /// The target of a request from which the warm-up is to learn, if it is.
     #[must_use]
     pub fn learns_from(&self, request: &Request) -> Option<Vec<u8>> {
-        let learns = self.config().learns && request.is_get && self.shared.learned.wants_next();
+        let learns = self.config().learns() && request.is_get && self.shared.learned.wants_next();
         learns.then(|| request.target().to_vec())
     }
 

@@ -96,8 +96,12 @@ impl Shared {
         events: mpsc::UnboundedSender<Event>,
         before: Option<&Self>,
     ) -> Arc<Self> {
-        let waiting = waiting::Limits { requests: config.queue, patience: config.queue_timeout, target: QUEUE_TARGET };
-        let has_slow_log = config.slow_log_after.is_some();
+        let waiting = waiting::Limits {
+            requests: config.settings.queue,
+            patience: config.settings.queue_timeout,
+            target: QUEUE_TARGET,
+        };
+        let has_slow_log = config.settings.slow_log_after.is_some();
         let shares = Shares::new(config.routes.clone());
         let mut precedence = Precedence::new(SLOW_NICE);
         precedence.measures_all = has_slow_log;

@@ -217,7 +217,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
     let now = Instant::now();
     let mut status = PoolStatus {
         name: shared.name().to_owned(),
-        mode: shared.config().worker().mode,
+        mode: shared.config().settings.mode,
         concurrency: shared.config().worker().concurrency,
         php_version: about.php_version,
         generation: about.generation,
@@ -244,8 +244,8 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         oldest_wait_ms: scheduler.oldest_wait(now).map_or(0, |d| d.as_millis() as u64),
         overloaded: scheduler.queue.is_overloaded(now),
         manager: shared.config().manager(),
-        workers_min: shared.config().min_workers,
-        workers_max: shared.config().max_workers,
+        workers_min: shared.config().min_workers(),
+        workers_max: shared.config().max_workers(),
         workers_spare: scheduler.spare(),
         cold_starts: shared.config().is_on_demand().then(|| counters.cold_starts.status()),
         workers,

@@ -113,7 +113,7 @@ impl Supervisor {
         slow_log: Option<Arc<SlowLog>>,
     ) -> Self {
         Self {
-            target: pool.config().start_workers,
+            target: pool.config().start_workers(),
             pool,
             events,
             sender,
@@ -146,7 +146,7 @@ impl Supervisor {
     /// generation had this number.
     pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
         self.waits_for_order = true;
-        self.target = self.target.max(workers.min(self.pool.config().max_workers));
+        self.target = self.target.max(workers.min(self.pool.config().max_workers()));
         self.last_generation = generation;
         self
     }
@@ -413,7 +413,7 @@ impl Supervisor {
     }
 
     fn note_failure(&mut self, why: String) {
-        if self.pool.config().yields {
+        if self.pool.config().yields() {
             return self.yield_after(why);
         }
         // A worker's message stands in the log with all its lines.
@@ -507,7 +507,7 @@ impl Supervisor {
         }
         self.look_for_slow_requests();
         self.end_profile();
-        deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
+        deadline::enforce(&self.pool, self.pool.config().settings.deadline, deadline::CANCEL_GRACE);
         self.report_slow_boots();
         self.kill_slow_starters();
         self.replace_stuck();

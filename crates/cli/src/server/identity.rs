@@ -154,7 +154,7 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
         configs
             .iter()
             .filter(|config| user_of(config) == uid)
-            .map(|config| config.boot.pool.as_str())
+            .map(|config| config.settings.name.as_str())
             .collect::<Vec<_>>()
     };
     if own == 0 {

@@ -7,10 +7,7 @@ use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::process::launcher::Launcher;
-use howdah_pool::{
-    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, prepare_pool,
-    start_pool,
-};
+use howdah_pool::{EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, SandboxSpec, prepare_pool, start_pool};
 use howdah_site::upstream::{PoolPageText, Target};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -54,7 +51,7 @@ impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
     pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
         Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
-            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
+            let slow_log = around.slow_logs.of_pool(settings, &config.settings.name, &around.metrics);
             start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
         })
     }
@@ -67,8 +64,8 @@ impl Pools {
         before: &Self,
     ) -> Self {
         Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
-            let before = before.named(&config.boot.pool).map(|pool| &**pool);
-            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
+            let before = before.named(&config.settings.name).map(|pool| &**pool);
+            let slow_log = around.slow_logs.of_pool(settings, &config.settings.name, &around.metrics);
             prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log, before)
         })
     }
@@ -81,7 +78,7 @@ impl Pools {
     ) -> Self {
         let make = |(number, config): (usize, PoolConfig)| {
             let settings = settings.clone();
-            let metrics = around.metrics.pool(&config.boot.pool);
+            let metrics = around.metrics.pool(&config.settings.name);
             let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
             make(around, config, metrics, encode)
         };
@@ -92,7 +89,7 @@ impl Pools {
             Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
-        for (pool, settings) in pools.iter().zip(&settings.pools).filter(|(pool, _)| pool.config().yields) {
+        for (pool, settings) in pools.iter().zip(&settings.pools).filter(|(pool, _)| pool.config().yields()) {
             let behind = pools.iter().find(|behind| settings.compare_with.as_deref() == Some(behind.name()));
             behind.into_iter().for_each(|behind| pool.yields_to(behind));
         }
@@ -113,7 +110,7 @@ impl Pools {
         for pool in &self.pools {
             match pool.reload().await {
                 // The pool behind it serves what it does not, and the log says why.
-                Err(_) if pool.config().yields => {}
+                Err(_) if pool.config().yields() => {}
                 done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
             }
         }
@@ -127,7 +124,7 @@ impl Pools {
 
     /// Those that the server cannot do without: not one that goes ahead of another.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        self.pools.iter().filter(|pool| !pool.config().yields)
+        self.pools.iter().filter(|pool| !pool.config().yields())
     }
 
     /// `Ok` if requests should be sent here; the error is the reason why not.
@@ -290,13 +287,6 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     })
 }
 
-/// Number of workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
-fn started_workers(pool: &PoolSettings) -> usize {
-    let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
-    let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);
-    pool.start_workers.max(min).max(least).min(max)
-}
-
 pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
     env.extend(pool.php.env.clone());
@@ -308,35 +298,11 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             root: path_text(Some(settings.root_of(pool))),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
-        warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
-        learns: pool.warmup_auto && pool.mode == Mode::Snapshot && pool.script.is_some(),
+        settings: pool.clone(),
         state: Some(settings.acme.state.clone()),
-        yields: pool.recipe.is_some(),
-        binary: pool.php.binary.path.clone(),
         env,
-        clear_env: pool.php.clear_env,
-        min_workers: pool.workers.min as usize,
-        max_workers: pool.workers.max as usize,
-        start_workers: started_workers(pool),
-        spare: SpareWorkers {
-            min: pool.spare_workers.min as usize,
-            max: pool.spare_workers.max.map(|max| max as usize),
-        },
-        deadline: pool.deadline,
-        slow_log_after: pool.slow_log_after,
-        cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
-        queue: pool.queue,
-        queue_timeout: pool.queue_timeout,
         // Those of all sites, so that their numbers are the same in every pool.
-        routes: settings
-            .shares()
-            .into_iter()
-            .map(|share| RouteShare { workers: share.workers, weight: share.weight })
-            .collect(),
-        boot_timeout: pool.boot_timeout,
-        shrink_after: pool.shrink_after,
-        replay: pool.replay,
-        max_pool_memory: pool.max_pool_memory.map(howdah_config::ByteSize::bytes),
+        routes: settings.shares(),
         response_memory: settings.http.response_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,

@@ -151,14 +151,14 @@ impl LaneHandle {
             return Ok(());
         }
         let (home, generation) = (lane.home, lane.generation);
-        let may = self.shared.config().worker().mode == Mode::Snapshot;
+        let may = self.shared.config().settings.mode == Mode::Snapshot;
         let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
         let request = if has_no_response { lane.in_flight.remove(number) } else { None };
         let Some(mut request) = request else { return Err("a request given back that is not to be run".into()) };
         // Those behind it come before it in the queue's head, so they go there first.
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
-        let too_often = request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK;
+        let too_often = request.pending.given_back > self.shared.config().max_workers() + MAX_GIVEN_BACK;
         let mut given_up = None;
         if too_often {
             given_up = Some(request.pending);

@@ -121,8 +121,10 @@ impl Death {
         );
         let allowed = match part {
             Part::TimedOut => false,
-            Part::Bystander | Part::Orphaned => pending.resubmitted < MAX_BYSTANDER && pool.config().replay > 0,
-            _ => pending.killed < pool.config().replay && pending.resubmitted < MAX_BYSTANDER,
+            Part::Bystander | Part::Orphaned => {
+                pending.resubmitted < MAX_BYSTANDER && pool.config().settings.replay > 0
+            }
+            _ => pending.killed < pool.config().settings.replay && pending.resubmitted < MAX_BYSTANDER,
         };
         allowed && pending.request.repeatable && !ends_requests && !pending.sink.is_delivered()
     }

@@ -104,7 +104,7 @@ fn is_route(name: &[u8]) -> bool {
 impl Learned {
     /// Reads the plan that a pool of these settings had kept before the start.
     pub(crate) fn of(config: &PoolConfig) -> Self {
-        let kept = config.state.as_ref().filter(|_| config.learns).map(|state| kept_file::of_pool(state, config));
+        let kept = config.state.as_ref().filter(|_| config.learns()).map(|state| kept_file::of_pool(state, config));
         let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
         let plan: Vec<Planned> = text.lines().filter_map(Planned::of_line).take(MOST_PATHS).collect();
         if !plan.is_empty() {
@@ -322,6 +322,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_config::Mode;
 
     fn learn(learned: &Learned, target: &str, times: usize) {
         (0..times).for_each(|_| learned.note(target.as_bytes(), None));
@@ -407,13 +408,21 @@ mod tests {
         assert_eq!((plan.len(), plan[0].as_str()), (MOST_PATHS, "/some"));
     }
 
+    fn learning(state: PathBuf) -> PoolConfig {
+        let mut config = crate::tests::stage::config(1);
+        config.settings.mode = Mode::Snapshot;
+        config.settings.script = Some("/app/worker.php".into());
+        config.settings.warmup_auto = true;
+        config.state = Some(state);
+        config
+    }
+
     #[test]
     fn a_plan_is_there_again_at_the_next_start_and_one_that_fails_then_can_be_learnt_anew() {
         let state = tempfile::tempdir().unwrap();
         let config = |name: &str| {
-            let mut config = crate::tests::stage::config(1);
-            (config.learns, config.state) = (true, Some(state.path().join("state")));
-            config.boot.pool = name.to_owned();
+            let mut config = learning(state.path().join("state"));
+            config.settings.name = name.to_owned();
             config
         };
         let first = Learned::of(&config("shop"));
@@ -437,8 +446,7 @@ mod tests {
     #[test]
     fn what_somebody_has_written_into_the_file_is_asked_for_only_if_it_could_have_been_learnt() {
         let state = tempfile::tempdir().unwrap();
-        let mut config = crate::tests::stage::config(1);
-        (config.learns, config.state) = (true, Some(state.path().to_owned()));
+        let mut config = learning(state.path().to_owned());
         let many: String = (0..100).map(|n| format!("/page-{}\n", "x".repeat(n))).collect();
         let file = kept_file::of_pool(state.path(), &config);
         kept_file::write(
@@ -450,7 +458,7 @@ mod tests {
         assert!(plan.iter().all(|path| path.starts_with("/page-")), "{plan:?}");
         kept_file::write(&file, &"/page\n".repeat(100_000));
         assert!(Learned::of(&config).plan().is_empty(), "too long");
-        config.learns = false;
+        config.settings.warmup_auto = false;
         kept_file::write(&file, "/page");
         assert!(Learned::of(&config).plan().is_empty());
     }

@@ -31,7 +31,7 @@ impl WarmUp {
         encode: &EncodeWarmUp,
     ) -> Vec<WarmUpRequest> {
         let mut requests = Vec::new();
-        for target in config.warmup.iter().chain(learnt) {
+        for target in config.warmup().iter().chain(learnt) {
             match encode(target) {
                 Ok(request) => requests.push(WarmUpRequest { target: target.clone(), words: request.to_words() }),
                 Err(why) => {
@@ -64,7 +64,7 @@ impl WarmUp {
 
 /// Logs that a snapshot pool restores slowly for lack of a warm-up. Returns `true` if it did.
 pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'a Lane>) -> bool {
-    if config.worker().mode != Mode::Snapshot || !config.warmup.is_empty() || config.learns {
+    if config.settings.mode != Mode::Snapshot || !config.warmup().is_empty() || config.learns() {
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));

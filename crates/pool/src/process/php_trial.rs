@@ -53,7 +53,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut text));
         let _ = told.send(text);
     });
-    let until = Instant::now() + config.boot_timeout;
+    let until = Instant::now() + config.settings.boot_timeout;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Some(status),
@@ -76,7 +76,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         .map(str::to_owned)
         .collect();
     let failure = match status {
-        None => Some(format!("PHP did not start within {:?}", config.boot_timeout)),
+        None => Some(format!("PHP did not start within {:?}", config.settings.boot_timeout)),
         Some(status) if !status.success() => Some(format!("PHP does not start ({status})")),
         // Lines after the error have no effect, whatever they were to protect.
         Some(_) if said.iter().any(|line| line.contains("syntax error")) => {

@@ -27,8 +27,8 @@ impl Program {
     pub fn of(config: &PoolConfig) -> Self {
         Self {
             pool: config.name().to_owned(),
-            binary: config.binary.clone(),
-            clear_env: config.clear_env,
+            binary: config.settings.php.binary.path.clone(),
+            clear_env: config.settings.php.clear_env,
             env: config.env.clone(),
             privileges: config.privileges.clone(),
         }

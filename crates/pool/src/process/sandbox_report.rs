@@ -8,7 +8,7 @@ use std::process::Stdio;
 /// The lines that `howdah-php` prints about a pool's sandbox and this kernel. PHP starts for it, but nothing of the
 /// application runs. The error says why there are none.
 pub fn sandbox_report(config: &PoolConfig) -> Result<Vec<String>, String> {
-    let fail = |error: std::io::Error| format!("{}: {error}", config.binary.display());
+    let fail = |error: std::io::Error| format!("{}: {error}", config.settings.php.binary.path.display());
     let order = serde_json::to_vec(&config.boot).map_err(|error| error.to_string())?;
     let mut command = Program::of(config).command().map_err(fail)?;
     command.arg("--sandbox").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

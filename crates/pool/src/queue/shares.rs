@@ -3,19 +3,19 @@
 //! Counted anew each time from what lies in the lanes, so that no exit from a lane can be forgotten; without limits
 //! nothing is counted.
 
-use crate::config::RouteShare;
 use crate::lane::Lane;
 use crate::request::pending::Pending;
+use howdah_config::Share;
 
 /// The limits of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     /// By `Request::route`.
-    routes: Vec<RouteShare>,
+    routes: Vec<Share>,
 }
 
 impl Shares {
-    pub(crate) fn new(routes: Vec<RouteShare>) -> Self {
+    pub(crate) fn new(routes: Vec<Share>) -> Self {
         Self { routes }
     }
 
@@ -40,7 +40,7 @@ impl Shares {
     /// The route, if its requests share one turn, whichever client they are from.
     pub(crate) fn flow(&self, route: Option<u16>) -> Option<u16> {
         let share = |route: &u16| self.routes.get(usize::from(*route));
-        route.filter(|route| share(route).is_some_and(|share| share.is_own_flow()))
+        route.filter(|route| share(route).is_some_and(|share| share.workers > 0 || share.weight > 1))
     }
 
     /// The cost of a request's turn, in turns of other requests.

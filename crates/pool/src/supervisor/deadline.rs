@@ -75,7 +75,7 @@ pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Dura
             let found = match lane.kind {
                 LaneKind::Serial(_) => {
                     let pid = lane.pid;
-                    let of_pool = (of_pool, pool.config().cpu_deadline);
+                    let of_pool = (of_pool, pool.config().cpu_deadline());
                     let request = lane.in_flight.front_mut();
                     request.and_then(|request| Some((late(request, pid, of_pool)?, &*request)))
                 }

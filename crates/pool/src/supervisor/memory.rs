@@ -3,6 +3,7 @@
 
 use super::Supervisor;
 use crate::lane::Lane;
+use howdah_config::ByteSize;
 use std::time::{Duration, Instant};
 
 /// Interval of measurements. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
@@ -50,7 +51,7 @@ impl Supervisor {
     /// Asks for the workers' sizes, when it is time.
     pub(super) fn measure(&mut self) {
         let is_time = self.room.asked.is_none_or(|asked| asked.elapsed() >= RHYTHM);
-        if self.pool.config().max_pool_memory.is_none() || !is_time || self.stop.is_some() {
+        if self.pool.config().settings.max_pool_memory.is_none() || !is_time || self.stop.is_some() {
             return;
         }
         self.room.asked = Some(Instant::now());
@@ -62,14 +63,14 @@ impl Supervisor {
 
     /// The most workers that there may be now.
     pub(super) fn most_workers(&self) -> usize {
-        let most = self.pool.config().max_workers;
+        let most = self.pool.config().max_workers();
         self.room.workers.map_or(most, |room| room.min(most))
     }
 
     /// The zygote has measured its workers.
     pub(super) fn measured(&mut self, number: u64, sizes: &[(u32, u64)]) {
         let pool = self.pool.clone();
-        let Some(limit) = pool.config().max_pool_memory else { return };
+        let Some(limit) = pool.config().settings.max_pool_memory.map(ByteSize::bytes) else { return };
         if self.current.as_ref().is_none_or(|generation| generation.number != number) {
             return;
         }
@@ -87,7 +88,7 @@ impl Supervisor {
             return;
         }
         // Workers that still finish a request go anyway; the template of a snapshot stays.
-        let least = pool.config().min_workers.max(1);
+        let least = pool.config().min_workers().max(1);
         let plan = plan(limit, least, known);
         let young: Vec<u32> = scheduler
             .lanes

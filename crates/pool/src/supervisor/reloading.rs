@@ -40,7 +40,7 @@ impl Supervisor {
 
     pub(super) fn fail_reload(&mut self, why: String) {
         let Some((generation, waiters)) = self.next.take() else { return };
-        let stays = self.forgets_learnt() || !self.pool.config().yields;
+        let stays = self.forgets_learnt() || !self.pool.config().yields();
         if stays {
             tracing::error!(pool = self.pool.name(), "reload failed, keeping the old workers: {why}");
         }

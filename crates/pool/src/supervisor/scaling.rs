@@ -45,17 +45,17 @@ impl Supervisor {
 
     /// Starts workers until as many are idle as are to stand ready.
     pub(super) fn keep_spare(&mut self) {
-        let config = self.pool.config();
+        let least = self.pool.config().settings.spare_workers.min as usize;
         let Some(generation) = self.current.as_ref().filter(|generation| generation.booted && self.failures == 0)
         else {
             return;
         };
-        if config.spare.min == 0 || self.target >= self.most_workers() || self.pool.memory_is_short() {
+        if least == 0 || self.target >= self.most_workers() || self.pool.memory_is_short() {
             return;
         }
         let scheduler = self.pool.lock();
         let coming = self.target.saturating_sub(scheduler.count(generation.number, WorkerState::is_serving));
-        let missing = config.spare.min.saturating_sub(scheduler.spare() + coming);
+        let missing = least.saturating_sub(scheduler.spare() + coming);
         drop(scheduler);
         let more = missing.min(self.most_workers() - self.target);
         if more > 0 {
@@ -87,16 +87,17 @@ impl Supervisor {
     /// Lets the worker go that has been idle for longest, if that is long enough and others stand ready, or memory is short.
     pub(super) fn shrink(&mut self) {
         let config = self.pool.config();
-        if self.target <= config.min_workers {
+        if self.target <= config.min_workers() {
             return;
         }
         let mut scheduler = self.pool.lock();
         let Some((index, idle)) = scheduler.idle_longest() else { return };
         let spare = scheduler.spare();
         let is_time = self.shrunk_at.is_none_or(|last| last.elapsed() >= SHRINK_STEP);
-        let usual = match config.spare.max {
-            Some(most) => spare > most && is_time,
-            None => idle > config.shrink_after && spare > config.spare.min,
+        let wanted = config.settings.spare_workers;
+        let usual = match wanted.max {
+            Some(most) => spare > most as usize && is_time,
+            None => idle > config.settings.shrink_after && spare > wanted.min as usize,
         };
         let relieves = !usual && self.pool.memory_is_short() && idle >= SHRINK_STEP && is_time;
         let goes = usual || relieves;

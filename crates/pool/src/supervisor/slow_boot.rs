@@ -18,7 +18,7 @@ const NO_REQUEST: u64 = 0;
 impl Supervisor {
     /// Reports the first worker of a generation that takes long to boot, with the line that it is at.
     pub(super) fn report_slow_boots(&mut self) {
-        let limit = SLOW_BOOT.min(self.pool.config().boot_timeout / 2);
+        let limit = SLOW_BOOT.min(self.pool.config().settings.boot_timeout / 2);
         let slow = self.pool.lock().lanes.iter().flatten().find_map(|lane| {
             let is_slow = lane.state.is_starting() && !lane.was_ready && lane.started.elapsed() > limit;
             (is_slow && lane.generation > self.slow_boot_reported).then_some((lane.generation, lane.pid))
@@ -55,12 +55,12 @@ impl Supervisor {
             pool = self.pool.name(),
             pid,
             "worker is still booting: {what}{at}; it is replaced after {:?} (boot_timeout)",
-            config.boot_timeout
+            config.settings.boot_timeout
         );
     }
 
     pub(super) fn kill_slow_starters(&mut self) {
-        let limit = self.pool.config().boot_timeout;
+        let limit = self.pool.config().settings.boot_timeout;
         for lane in self.pool.lock().lanes.iter_mut().flatten() {
             if lane.state.is_starting() && lane.started.elapsed() > limit {
                 lane.kill(KillReason::BootTimeout);

@@ -146,7 +146,7 @@ impl SlowRequests {
 /// The numbers of the requests of a lane that have just become slow.
 fn slow_requests(lane: &Lane, pool: &Shared, now: Instant) -> Vec<u64> {
     let is_slow = |request: &&InFlight| {
-        let limit = pool.config().slow_log_after;
+        let limit = pool.config().settings.slow_log_after;
         !request.noted && limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
     };
     let numbers = |request: &InFlight| request.number;

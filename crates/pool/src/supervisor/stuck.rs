@@ -13,7 +13,7 @@ impl Supervisor {
     pub(super) fn replace_stuck(&mut self) {
         // Orders wait while a boot is under way that is to be shared, and for the next attempt after one that has failed.
         let pauses = self.stop.is_some() || self.not_before.is_some_and(|time| time > Instant::now());
-        let limit = self.pool.config().boot_timeout.min(ORDER_TIMEOUT);
+        let limit = self.pool.config().settings.boot_timeout.min(ORDER_TIMEOUT);
         let pool = self.pool.clone();
         let is_stuck = |generation: &mut Generation| {
             let boots = || {
@@ -54,7 +54,7 @@ impl Supervisor {
     /// Kills workers that have no request, are to end or have said that they do, and are still there after the time that
     /// they have for a boot.
     pub(super) fn kill_lingering(&mut self) {
-        let limit = self.pool.config().boot_timeout;
+        let limit = self.pool.config().settings.boot_timeout;
         for lane in self.pool.lock().lanes.iter_mut().flatten() {
             if lane.state != WorkerState::Draining || !lane.in_flight.is_empty() {
                 lane.ends_since = None;

@@ -60,7 +60,7 @@ impl Supervisor {
 
     /// As often as everything else is looked at.
     pub(super) fn tick_ahead(&mut self) {
-        if self.pool.config().yields {
+        if self.pool.config().yields() {
             self.hand_over(PATIENCE);
         }
         self.pool.learned.tick();
@@ -88,7 +88,7 @@ impl Supervisor {
     pub(super) fn yields_to_findings(&mut self, number: u64, refused: bool, findings: &[Finding]) -> bool {
         let error = findings.iter().find(|finding| finding.is_error);
         let is_next = self.next.as_ref().is_some_and(|(next, _)| next.number == number);
-        let gives_up = self.pool.config().yields || (is_next && self.next_is_learnt);
+        let gives_up = self.pool.config().yields() || (is_next && self.next_is_learnt);
         if !(refused || error.is_some()) {
             return false;
         }
@@ -122,10 +122,10 @@ impl Supervisor {
             return;
         };
         let all_serve = self.pool.lock().count(number, WorkerState::is_serving) >= self.target;
-        if !config.learns || !is_calm || !all_serve {
+        if !config.learns() || !is_calm || !all_serve {
             return;
         }
-        let Some((paths, requests)) = self.pool.learned.new_plan(&config.warmup) else { return };
+        let Some((paths, requests)) = self.pool.learned.new_plan(config.warmup()) else { return };
         tracing::info!(
             pool = self.pool.name(),
             requests,

@@ -13,6 +13,7 @@ use crate::process::event::Event;
 use crate::request::{Request, RequestBody, RequestId};
 use crate::response::sink::Response;
 use crate::shared::Shared;
+use howdah_config::{PoolSettings, WorkerRange};
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{RequestBuilder, VarName, WireDone};
@@ -57,29 +58,22 @@ impl Drop for Puppet {
 pub(crate) fn config(concurrency: u32) -> PoolConfig {
     let worker = WorkerSpec { mode: Mode::Async, concurrency, ..WorkerSpec::default() };
     PoolConfig {
-        learns: false,
+        settings: PoolSettings {
+            name: "test".to_owned(),
+            mode: Mode::Async,
+            workers: WorkerRange { min: 1, max: 1 },
+            concurrency: concurrency as usize,
+            deadline: None,
+            queue: 1000,
+            queue_timeout: Duration::from_secs(60),
+            shrink_after: Duration::from_secs(60),
+            ..PoolSettings::default()
+        },
         state: None,
-        yields: false,
         boot: BootSpec { pool: "test".into(), worker, ..BootSpec::default() },
-        warmup: Vec::new(),
-        binary: "unused".into(),
         env: Vec::new(),
-        clear_env: false,
-        min_workers: 1,
-        max_workers: 1,
-        start_workers: 1,
-        spare: crate::config::SpareWorkers::default(),
-        deadline: None,
-        slow_log_after: None,
-        cpu_deadline: None,
-        queue: 1000,
-        queue_timeout: Duration::from_secs(60),
         routes: Vec::new(),
-        boot_timeout: Duration::from_secs(60),
-        shrink_after: Duration::from_secs(60),
-        replay: 2,
         response_memory: 1 << 16,
-        max_pool_memory: None,
         temp_dir: std::env::temp_dir(),
         budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         privileges: howdah_transport::privileges::Privileges::default(),

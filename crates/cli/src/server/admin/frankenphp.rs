@@ -77,7 +77,7 @@ fn config(pools: &Pools) -> Config {
     let workers = pools.iter().filter(|pool| !pool.config().boot.worker.script.is_empty()).map(|pool| WorkerConfig {
         name: pool.name().to_owned(),
         file_name: pool.config().boot.worker.script.as_str().to_owned(),
-        num: pool.config().min_workers,
+        num: pool.config().min_workers(),
     });
     Config { workers: workers.collect() }
 }

@@ -1,7 +1,6 @@
 //! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
 
 use super::{LaneKind, Precedence, Scheduler, Took};
-use crate::config::RouteShare;
 use crate::lane::clock::Clock;
 use crate::lane::{Lane, NewWorker};
 use crate::process::launcher::Launcher;
@@ -12,6 +11,7 @@ use crate::request::{Request, RequestId};
 use crate::response::parts;
 use crate::response::sink::{self, ResponseBody};
 use crate::response::stats::RequestStats;
+use howdah_config::Share;
 use howdah_transport::control_socket::{ControlSocket, pair};
 use howdah_transport::wire::{FrameKind, RequestBuilder, WireDone};
 use howdah_transport::{FrameReceiver, LaneSizes, WorkerEnd, create_lane, new_eventfd};
@@ -173,6 +173,6 @@ impl Stage {
     }
 }
 
-pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
-    RouteShare { workers, weight }
+pub(super) fn share(workers: usize, weight: u32) -> Share {
+    Share { number: 0, workers, weight }
 }

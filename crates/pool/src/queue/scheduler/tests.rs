@@ -2,10 +2,10 @@
 
 use super::stage::{Stage, share};
 use super::*;
-use crate::config::RouteShare;
 use crate::lane::precedence;
 use crate::queue::waiting::Limits;
 use crate::request::estimate::Expected;
+use howdah_config::Share;
 
 const HELLO: &str = "/hello.php";
 const REPORT: &str = "/report.php";
@@ -176,7 +176,7 @@ fn a_route_with_a_limit_leaves_workers_for_the_rest() {
 }
 
 /// The order in which one worker takes the requests that wait.
-fn order(limits: Limits, routes: Vec<RouteShare>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
+fn order(limits: Limits, routes: Vec<Share>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
     let mut stage = Stage::with(1, limits, Shares::new(routes));
     stage.teach(HELLO, 10);
     stage.teach(REPORT, 20_000);
