@@ -11,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const APACHE: [&str; 7] = ["mpm_event", "authz_core", "dir", "mime", "rewrite", "proxy", "proxy_fcgi"];
+/// Modules for virtual hosts of any kind.
+const APACHE_FURTHER: [&str; 6] = ["authz_host", "alias", "headers", "expires", "env", "setenvif"];
 
 /// A running web server; it ends with this.
 pub struct Front {
@@ -23,18 +25,28 @@ impl Front {
     /// Apache with mod_proxy_fcgi, before what listens on a socket. `/pretty/…` is rewritten to `/dump.php/…`.
     #[must_use]
     pub fn apache(root: &Path, socket: &Path) -> Self {
-        let modules: String =
-            APACHE.map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")).concat();
-        let user = if rustix::process::geteuid().is_root() { "User www-data\nGroup www-data" } else { "" };
         let (root, socket) = (root.display(), socket.display());
-        Self::start("/usr/sbin/apache2", &["-D", "FOREGROUND", "-f"], |dir, port| {
-            let dir = dir.display();
+        Self::apache_with(|_| {
             format!(
-                "ServerRoot {dir}\nDefaultRuntimeDir {dir}\nPidFile {dir}/pid\nErrorLog {dir}/error.log\n{modules}{user}\n\
-                 ServerName localhost\nListen 127.0.0.1:{port}\nTypesConfig /etc/mime.types\nDocumentRoot {root}\n\
-                 <Directory {root}>\nRequire all granted\nRewriteEngine on\n\
+                "DocumentRoot {root}\n<Directory {root}>\nRequire all granted\nRewriteEngine on\n\
                  RewriteRule ^pretty/(.*)$ dump.php/$1 [L]\n</Directory>\n\
                  <FilesMatch \"\\.php$\">\nSetHandler \"proxy:unix:{socket}|fcgi://localhost\"\n</FilesMatch>\n"
+            )
+        })
+    }
+
+    /// Apache with these virtual hosts, by the port that it listens on.
+    #[must_use]
+    pub fn apache_with(hosts: impl FnOnce(u16) -> String) -> Self {
+        let names = APACHE.iter().chain(&APACHE_FURTHER);
+        let modules: String =
+            names.map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n")).collect();
+        let user = if rustix::process::geteuid().is_root() { "User www-data\nGroup www-data" } else { "" };
+        Self::start("/usr/sbin/apache2", &["-D", "FOREGROUND", "-f"], |dir, port| {
+            let (dir, hosts) = (dir.display(), hosts(port));
+            format!(
+                "ServerRoot {dir}\nDefaultRuntimeDir {dir}\nPidFile {dir}/pid\nErrorLog {dir}/error.log\n{modules}{user}\n\
+                 ServerName localhost\nListen 127.0.0.1:{port}\nTypesConfig /etc/mime.types\n{hosts}"
             )
         })
     }

@@ -63,6 +63,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "howdah-config",
             "howdah-detect",
             "howdah-doctor",
+            "howdah-htaccess",
             "howdah-observe",
             "howdah-pool",
             "howdah-protocol",

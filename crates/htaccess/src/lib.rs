@@ -43,6 +43,6 @@ pub use media::FileType;
 pub use redirects::ErrorDocument;
 pub use response::{Maker, Response};
 pub use scene::Environment;
-pub use text::Mistake;
+pub use text::{Kind as LineKind, Line, Mistake, lines, rewrite_words, words};
 pub use unlisted::Unlisted;
 pub use world::{Dear, Entry, Facts, Kind, OwnedFacts, Stamp, World};

@@ -5,20 +5,25 @@ use std::borrow::Cow;
 
 /// A directive or the tag of a section, not understood yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     /// Counted from 1.
     pub number: usize,
     /// The first word, without `<` and `/`.
     pub name: String,
     /// The text after the name, without blanks around it; for a tag without its `>`.
     pub rest: String,
+    /// A directive, or a tag of a section.
     pub kind: Kind,
 }
 
+/// The role of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A directive.
     Directive,
+    /// `<NAME …>`.
     Open,
+    /// `</NAME>`.
     Close,
 }
 
@@ -39,7 +44,10 @@ impl Mistake {
 }
 
 /// Takes a file's text apart. A backslash at a line's end continues it, in a comment too, as under Apache.
-pub(crate) fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
+///
+/// # Errors
+/// A tag without its `>`, a NUL byte, or a file that is too long.
+pub fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
     if text.len() > limits::FILE {
         return Err(Mistake::new(1, format!("the file is longer than {} bytes", limits::FILE)));
     }
@@ -137,7 +145,8 @@ pub(crate) fn as_latin1(text: &str) -> String {
 
 /// The words of a directive: blanks between them, quotes around those that have blanks, a backslash before a quote or a
 /// backslash within quotes.
-pub(crate) fn words(text: &str) -> Vec<String> {
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -172,7 +181,8 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
 }
 
 /// The words of `RewriteRule` and `RewriteCond`: a backslash stays, but before a blank or the quote.
-pub(crate) fn rewrite_words(text: &str) -> Vec<String> {
+#[must_use]
+pub fn rewrite_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut chars = text.trim().chars().peekable();
     while let Some(&first) = chars.peek() {

@@ -1,24 +1,19 @@
-//! `howdah init nginx.conf`: published configurations of applications, and the same paths asked of nginx and of Howdah.
+//! `howdah init FILE`: configurations of other servers, and the same paths asked of those servers and of Howdah.
+
+mod apache;
+mod nginx;
 
 use howdah_tests::howdah::{php_program, program};
-use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually, signal, wait_for_exit};
 use howdah_tests::site::Port;
-use howdah_tests::{Backend, Conn, Response, Setup, Site, Target, php};
+use howdah_tests::{Conn, Response, Target, php};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-const APPLICATIONS: &[(&str, &str)] = &[
-    ("wordpress", include_str!("import/wordpress.conf")),
-    ("drupal", include_str!("import/drupal.conf")),
-    ("laravel", include_str!("import/laravel.conf")),
-    ("symfony", include_str!("import/symfony.conf")),
-    ("mediawiki", include_str!("import/mediawiki.conf")),
-];
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
 
 /// Files of each application; the scripts say how they were called.
 const FILES: &[&str] = &[
@@ -71,25 +66,8 @@ const PATHS: &[&str] = &[
     "/vendor/none.php",
 ];
 
-/// Where Howdah is stricter than the configuration, by application and path.
-const STRICTER: &[(&str, &[&str], &str)] = &[
-    (
-        "laravel",
-        &[
-            "/other.php",
-            "/update.php",
-            "/api.php",
-            "/sites/default/files/x.php",
-            "/wp-content/uploads/x.php",
-            "/vendor/a.php",
-            "/dir/index.php",
-            "/dir/",
-        ],
-        "nginx sends the source of scripts that it does not run",
-    ),
-    ("laravel", &["/index.php/page"], "PATH_INFO is not split from SCRIPT_NAME there"),
-    ("symfony", &["/.env", "/.git/config"], "hidden files are sent"),
-];
+/// Paths where Howdah differs on purpose: application, paths, reason.
+type Differs = (&'static str, &'static [&'static str], &'static str);
 
 fn write_files(root: &Path) {
     for name in FILES {
@@ -113,71 +91,91 @@ fn ask(port: u16, host: &str, path: &str) -> Response {
     }
 }
 
-#[test]
-fn published_configurations_of_nginx_serve_the_same_paths_alike() {
-    let setup = Setup::default().workers(4);
-    let truth = Site::start(Backend::Reference, &setup);
-    let directory = tempfile::tempdir().unwrap();
-    let port = Port::hold();
-    let socket = truth.fastcgi().display().to_string();
-    let all = |listen: &str| {
-        APPLICATIONS.iter().fold(String::new(), |all, (name, text)| {
-            let root = directory.path().join(name).display().to_string();
-            let text = text.replace("__ROOT__", &root).replace("__SOCKET__", &socket).replace("__PORT__", listen);
-            all + &text.replace("localhost", &format!("{name}.localhost"))
-        })
-    };
-    APPLICATIONS.iter().for_each(|(name, _)| write_files(&directory.path().join(name)));
-    let nginx = Nginx::start(1, |_, ports| all(&format!("127.0.0.1:{}", ports[0])));
-    let (conf, toml) = (directory.path().join("nginx.conf"), directory.path().join("howdah.toml"));
-    fs::write(&conf, all(&format!("127.0.0.1:{}", port.number))).unwrap();
-    let printed = Command::new(program()).args(["init", "--print"]).arg(&conf).output().unwrap();
-    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-    fs::write(&toml, &printed.stdout).unwrap();
-    let log = directory.path().join("log");
-    let errors = fs::File::create(&log).unwrap();
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program()).args([
-        "serve",
-        "--allow-root",
-        "--workers",
-        "4",
-        "--config",
-    ]);
-    command.arg(&toml).arg("--php").arg(php_program()).arg("--admin");
-    command.arg(format!("unix:{}", directory.path().join("admin.sock").display()));
-    let mut ours = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
-    let ready = || TcpStream::connect(("127.0.0.1", port.number)).is_ok();
-    assert!(
-        eventually(PATIENCE, ready),
-        "{}\n{}",
-        fs::read_to_string(&log).unwrap(),
-        String::from_utf8_lossy(&printed.stdout)
-    );
+/// Configurations of some applications, each a name and its text, with their files in a directory.
+struct Applications {
+    texts: &'static [(&'static str, &'static str)],
+    directory: TempDir,
+    port: Port,
+}
+
+impl Applications {
+    fn new(texts: &'static [(&'static str, &'static str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        texts.iter().for_each(|(name, _)| write_files(&directory.path().join(name)));
+        Self { texts, directory, port: Port::hold() }
+    }
+
+    fn root(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// All texts as one file, with the address to listen on and the socket of PHP-FPM.
+    fn text(&self, listen: &str, socket: &Path) -> String {
+        let texts = self.texts.iter().map(|(name, text)| {
+            let text = text.replace("__ROOT__", &self.root(name).display().to_string());
+            text.replace("__SOCKET__", &socket.display().to_string())
+                .replace("__PORT__", listen)
+                .replace("__NAME__", name)
+        });
+        texts.collect()
+    }
+
+    /// The server that the file becomes.
+    fn serve(&self, name: &str, text: &str) -> Imported {
+        let (file, toml) = (self.directory.path().join(name), self.directory.path().join("howdah.toml"));
+        fs::write(&file, text).unwrap();
+        let printed = Command::new(program()).args(["init", "--print"]).arg(&file).output().unwrap();
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        let page = String::from_utf8(printed.stdout).unwrap();
+        fs::write(&toml, &page).unwrap();
+        let log = self.directory.path().join("log");
+        let errors = fs::File::create(&log).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program()).args(["serve", "--allow-root", "--workers", "4"]);
+        command.arg("--config").arg(&toml).arg("--php").arg(php_program()).arg("--admin");
+        command.arg(format!("unix:{}", self.directory.path().join("admin.sock").display()));
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
+        let imported = Imported { process, port: self.port.number, page };
+        let ready = || TcpStream::connect(("127.0.0.1", imported.port)).is_ok();
+        assert!(eventually(PATIENCE, ready), "{}\n{}", fs::read_to_string(&log).unwrap(), imported.page);
+        imported
+    }
+}
+
+/// Howdah with an imported configuration; it ends with this.
+struct Imported {
+    process: Child,
+    port: u16,
+    page: String,
+}
+
+impl Drop for Imported {
+    fn drop(&mut self) {
+        signal(self.process.id(), Signal::TERM);
+        let _ = wait_for_exit(&mut self.process, PATIENCE);
+    }
+}
+
+/// Asks both servers for all paths. Their answers are the same but where `differs` says so.
+fn compare(applications: &Applications, ours: &Imported, reference: u16, further: &[&str], differs: &[Differs]) {
     let mut wrong = String::new();
     let files = FILES.iter().map(|file| format!("/{file}"));
-    let paths: Vec<String> = files.chain(PATHS.iter().map(ToString::to_string)).collect();
-    for (name, _) in APPLICATIONS {
-        for path in paths.iter() {
+    let paths: Vec<String> = files.chain(PATHS.iter().chain(further).map(ToString::to_string)).collect();
+    for (name, _) in applications.texts {
+        for path in &paths {
             let host = format!("{name}.localhost");
-            let [own, truth] = [port.number, nginx.port(0)].map(|port| ask(port, &host, path));
+            let [own, truth] = [ours.port, reference].map(|port| ask(port, &host, path));
             // Pages for errors are each server's own.
             let is_same = own.status == truth.status && (own.status != 200 || own.text() == truth.text());
-            let is_stricter = STRICTER.iter().any(|(own, paths, _)| own == name && paths.contains(&path.as_str()));
-            if is_same == is_stricter {
-                let _ = writeln!(
-                    wrong,
-                    "{name} {path}: {} {:?}, nginx: {} {:?}",
-                    own.status,
-                    own.text().chars().take(60).collect::<String>(),
-                    truth.status,
-                    truth.text().chars().take(60).collect::<String>()
-                );
+            let may_differ = differs.iter().any(|(own, paths, _)| own == name && paths.contains(&path.as_str()));
+            if is_same == may_differ {
+                let shown = |response: &Response| {
+                    let text: String = response.text().chars().take(60).collect();
+                    format!("{} {text:?}", response.status)
+                };
+                let _ = writeln!(wrong, "{name} {path}: {}, reference: {}", shown(&own), shown(&truth));
             }
         }
     }
-    signal(ours.id(), Signal::TERM);
-    let _ = wait_for_exit(&mut ours, PATIENCE);
-    assert!(wrong.is_empty(), "{wrong}\n{}", String::from_utf8_lossy(&printed.stdout));
-    truth.finish();
+    assert!(wrong.is_empty(), "{wrong}\n{}", ours.page);
 }

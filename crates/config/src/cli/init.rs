@@ -10,6 +10,7 @@ Examples:
   howdah init /srv/shop --print  what it would be
   howdah init www.conf           the settings of a pool of PHP-FPM as howdah.toml, in this directory
   howdah init nginx.conf         nginx's sites, with a comment for each line: taken, changed, dropped
+  howdah init site.conf          Apache's virtual hosts, in the same way
   howdah init --octane && php artisan octane:start --server=frankenphp
 
 A howdah.toml that is there already is never written over. --octane works before and after
@@ -20,10 +21,10 @@ pub(super) fn init_args() -> clap::Command {
         .value_name("DIR")
         .default_value(".")
         .value_parser(clap::value_parser!(PathBuf))
-        .help("The application's directory, or a file of PHP-FPM or nginx");
+        .help("The application's directory, or a file of PHP-FPM, nginx or Apache");
     let switch = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     clap::Command::new("init")
-        .about("Write a howdah.toml for the application in a directory, or from a file of PHP-FPM or nginx")
+        .about("Write a howdah.toml for the application in a directory, or from a file of PHP-FPM, nginx or Apache")
         .args([
             directory,
             switch("print").help("Print it, and write nothing"),

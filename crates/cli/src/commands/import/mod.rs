@@ -1,45 +1,41 @@
 //! Configurations of other servers as a `howdah.toml`: one file for each server. `howdah init FILE` writes it, with a
 //! comment for each of their lines: taken, changed or dropped, and why.
 
+mod apache;
+mod directive;
+mod merge;
 mod nginx;
-mod nginx_file;
-mod nginx_location;
+mod page;
+mod report;
+mod site;
+mod table;
 
 use super::fpm;
-use howdah_config::quoted;
 
 /// The `howdah.toml` for the text of such a configuration.
 ///
 /// # Errors
 /// The mistake in it.
 pub(crate) fn converted(text: &str) -> Result<String, String> {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
-    match lines.next() {
-        Some(line) if line.starts_with('[') => fpm::init::converted(text),
-        Some(line) if text.contains('{') && !line.starts_with(['{', '<']) => nginx::converted(text),
-        _ => Err("it is no pool of PHP-FPM, which begins with [NAME], and no configuration of nginx".to_owned()),
+    let comment = |line: &&str| line.is_empty() || line.starts_with([';', '#']);
+    let first = text.lines().map(str::trim).find(|line| !comment(line)).unwrap_or_default();
+    if first.starts_with('[') {
+        fpm::init::converted(text)
+    } else if is_apache(text) {
+        apache::converted(text)
+    } else if text.contains('{') && !first.starts_with('{') {
+        nginx::converted(text)
+    } else {
+        Err(UNKNOWN.to_owned())
     }
 }
 
-/// The fate of each line of a configuration.
-#[derive(Debug, Default)]
-struct Report(Vec<(usize, String, String)>);
+const UNKNOWN: &str = "it is no configuration of nginx, Apache or PHP-FPM";
 
-impl Report {
-    fn say(&mut self, line: usize, what: impl Into<String>, became: impl Into<String>) {
-        self.0.push((line, what.into(), became.into()));
-    }
-
-    /// Comments, in the order of the lines.
-    fn comments(mut self) -> String {
-        self.0.sort_by_key(|(line, ..)| *line);
-        let lines = self.0.into_iter().map(|(line, what, became)| format!("# {line}: {what}: {became}\n"));
-        format!("\n# The lines of the configuration:\n{}", lines.collect::<String>())
-    }
-}
-
-/// A list, or its one element.
-fn list(texts: &[String]) -> String {
-    let all: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    if let [one] = &all[..] { one.clone() } else { format!("[{}]", all.join(", ")) }
+/// A section or a directive that only Apache has.
+fn is_apache(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| {
+        let is_section = ["<VirtualHost", "<Directory", "<Location", "<IfModule", "<Files"].iter();
+        is_section.chain(&["DocumentRoot ", "Alias "]).any(|start| line.starts_with(start)) && !line.starts_with("</")
+    })
 }

@@ -1,6 +1,6 @@
 //! Locations of nginx: their paths, and which of them nginx chooses for a request.
 
-use super::nginx_file::Directive;
+use crate::commands::import::directive::Directive;
 
 /// A location, as nginx chooses it.
 pub(super) struct Location {
@@ -44,7 +44,7 @@ pub(super) fn excepted(own: &Location, all: &[Location]) -> Vec<String> {
 /// The path that a named location leads to, if its only word is a rewrite.
 pub(super) fn resolved<'a>(word: &'a str, server: &'a [Directive]) -> &'a str {
     let named = server.iter().find(|other| other.name == "location" && word.starts_with('@') && other.word(0) == word);
-    let rewrite = named.and_then(|named| named.block.as_ref()?.iter().find(|inner| inner.name == "rewrite"));
+    let rewrite = named.and_then(|named| named.inner().iter().find(|inner| inner.name == "rewrite"));
     rewrite.map_or(word, |rewrite| rewrite.word(1))
 }
 

@@ -3,11 +3,11 @@ use howdah_config::{ListenAddr, ServeFlags, Settings, Surroundings, load_in};
 
 /// Published configurations of applications, which a scenario also asks real servers with.
 const CORPUS: &[(&str, &str)] = &[
-    ("wordpress", include_str!("../../../../../tests/tests/server/import/wordpress.conf")),
-    ("drupal", include_str!("../../../../../tests/tests/server/import/drupal.conf")),
-    ("laravel", include_str!("../../../../../tests/tests/server/import/laravel.conf")),
-    ("symfony", include_str!("../../../../../tests/tests/server/import/symfony.conf")),
-    ("mediawiki", include_str!("../../../../../tests/tests/server/import/mediawiki.conf")),
+    ("wordpress", include_str!("../../../../../../tests/tests/server/import/nginx/wordpress.conf")),
+    ("drupal", include_str!("../../../../../../tests/tests/server/import/nginx/drupal.conf")),
+    ("laravel", include_str!("../../../../../../tests/tests/server/import/nginx/laravel.conf")),
+    ("symfony", include_str!("../../../../../../tests/tests/server/import/nginx/symfony.conf")),
+    ("mediawiki", include_str!("../../../../../../tests/tests/server/import/nginx/mediawiki.conf")),
 ];
 
 fn loaded(page: &str) -> Settings {
@@ -54,12 +54,14 @@ fn each_directive_has_its_counterpart() {
             "listen 80 default_server; server_name a.example .b.example;",
             "hosts = [\"a.example\", \"b.example\", \"*.b.example\", \"default\"]",
         ),
+        ("server_name ~^x a.example;", "hosts = \"a.example\""),
         ("server_name _;", "hosts = \"default\""),
         ("client_max_body_size 20m;", "[site.http] max_body = \"20M\""),
         ("ssl_certificate a.pem; ssl_certificate_key a.key;", "certificates = [{ cert = \"a.pem\", key = \"a.key\" }]"),
         ("location / { try_files $uri =404; }", "front_controller = \"\""),
         ("location / { try_files $uri @app; } location @app { rewrite ^ /app.php; }", "front_controller = \"app.php\""),
         ("location = /x { deny all; }", "path = \"/x\" deny = true"),
+        ("location = /x { deny 10.0.0.1; access_log /var/log/x; }", "path = \"/x\" deny = [\"10.0.0.1\"]"),
         (
             "location /x { allow 10.0.0.0/8; allow ::1; deny all; }",
             "path = [\"/x\", \"/x/*\"] allow = [\"10.0.0.0/8\", \"::1\"]",
@@ -75,10 +77,10 @@ fn each_directive_has_its_counterpart() {
         ),
         (
             "location ~ ^/index\\.php(/|$) { fastcgi_pass x; }",
-            "not = { path = '~^/index\\.php(/|$)' } exists = \"file\" php = false",
+            "exists = \"file\" not = { path = '~^/index\\.php(/|$)' } php = false",
         ),
         ("location /api/ { proxy_pass http://127.0.0.1:3000; }", "proxy = \"http://127.0.0.1:3000\""),
-        ("location ~ \\.php$ { fastcgi_pass x; fastcgi_param APP_ENV prod; }", "env = { APP_ENV = \"prod\" }"),
+        ("location ~ \\.php$ { fastcgi_pass x; fastcgi_param APP_ENV prod; }", "env.\"APP_ENV\" = \"prod\""),
     ] {
         let page = of(inner);
         assert!(page.contains(expected), "{inner}\nexpected: {expected}\nfound: {page}");
@@ -89,5 +91,16 @@ fn each_directive_has_its_counterpart() {
         assert!(page.lines().any(|line| line.contains(part) && line.contains(why)), "{page}");
     }
     assert!(!page.contains("alias =") && page.contains("status = 404"), "an internal location is not made public");
+    // A host with a server for each port is one site.
+    let page = converted(
+        "server { listen 80; server_name a.example; return 301 https://a.example$request_uri; }
+         server { listen 443 ssl; server_name a.example; root /srv; }",
+    )
+    .unwrap();
+    assert_eq!(page.matches("[[site]]").count(), 1, "{page}");
+    assert!(
+        page.contains("[[site.rule]]\nhttps = false\nredirect = \"https://a.example$path\"\nstatus = 301\n"),
+        "{page}"
+    );
     assert!(converted("events { }").is_err() && converted("server {").is_err());
 }

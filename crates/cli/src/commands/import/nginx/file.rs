@@ -1,25 +1,6 @@
 //! nginx's configuration as directives: words, blocks, quotes, comments.
 
-/// A directive with its words and, if it has one, its block.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Directive {
-    pub(super) name: String,
-    pub(super) words: Vec<String>,
-    pub(super) block: Option<Vec<Directive>>,
-    pub(super) line: usize,
-}
-
-impl Directive {
-    pub(super) fn word(&self, at: usize) -> &str {
-        self.words.get(at).map_or("", String::as_str)
-    }
-
-    /// As it is written, without its block.
-    pub(super) fn shown(&self) -> String {
-        let words: String = self.words.iter().map(|word| format!(" {word}")).collect();
-        format!("{}{words}", self.name).replace(['\n', '\r'], " ")
-    }
-}
+use crate::commands::import::directive::Directive;
 
 enum Token {
     Word(String),

@@ -1,0 +1,201 @@
+//! Apache's virtual hosts: each becomes a site, its sections rules.
+
+mod file;
+mod rewrite;
+mod table;
+
+use super::directive::Directive;
+use super::page::Page;
+use super::site::{Rule, Site};
+use super::table::{Scope, apply};
+use std::path::Path;
+use table::TABLE;
+
+/// The `howdah.toml` of a configuration, with a comment for each line.
+///
+/// # Errors
+/// A mistake in it, or nothing that serves.
+pub(super) fn converted(text: &str) -> Result<String, String> {
+    let all = file::parse(text)?;
+    let mut import = Import::default();
+    let is_host = |directive: &&Directive| directive.name.eq_ignore_ascii_case("VirtualHost");
+    let (hosts, others): (Vec<&Directive>, Vec<&Directive>) = all.iter().partition(is_host);
+    // Sections outside of virtual hosts are for all of them, other lines for the server as a whole.
+    let (sections, lines): (Vec<&Directive>, Vec<&Directive>) = others.into_iter().partition(|one| one.block.is_some());
+    if hosts.is_empty() {
+        let serves =
+            all.iter().any(|one| ["DocumentRoot", "Alias"].iter().any(|name| one.name.eq_ignore_ascii_case(name)));
+        if !serves {
+            return Err("there is no <VirtualHost>, no DocumentRoot and no Alias in it".to_owned());
+        }
+        let lines: Vec<&Directive> = lines.into_iter().filter(|line| !import.listen(line)).collect();
+        import.site(&lines, &sections, Site::default());
+    } else {
+        for line in lines {
+            if !import.listen(line) {
+                import.page.report.dropped(line, "it is outside of <VirtualHost>: see the guide of settings");
+            }
+        }
+    }
+    for host in hosts {
+        let inner: Vec<&Directive> = host.inner().iter().collect();
+        let (own, lines): (Vec<&Directive>, Vec<&Directive>) = inner.into_iter().partition(|one| one.block.is_some());
+        import.page.report.say(host, "taken: a site, which hosts choose, whatever the address");
+        let is_tls = lines.iter().any(|line| line.name.eq_ignore_ascii_case("SSLEngine") && line.word(0) != "off");
+        let listen = host.words.iter().map(|addr| address(addr, is_tls)).collect();
+        import.site(
+            &lines,
+            &sections.iter().copied().chain(own).collect::<Vec<_>>(),
+            Site { listen, ..Site::default() },
+        );
+    }
+    // The first one serves hosts that no other has.
+    import.page.sites[0].is_default = true;
+    Ok(import.page.finish("a configuration of Apache"))
+}
+
+/// An address of `<VirtualHost>` or `Listen`.
+fn address(addr: &str, is_tls: bool) -> String {
+    let (host, port) = addr.rsplit_once(':').unwrap_or((if addr.parse::<u16>().is_ok() { "" } else { addr }, "80"));
+    let port = if addr.parse::<u16>().is_ok() { addr } else { port };
+    let host = if matches!(host, "*" | "_default_") { "" } else { host };
+    format!("{}{host}:{port}", if is_tls { "https://" } else { "" })
+}
+
+const PROTECTING: &[&str] =
+    &["Require", "Allow", "Deny", "Order", "Satisfy", "AuthType", "AuthName", "AuthUserFile", "AuthBasicProvider"];
+
+#[derive(Default)]
+struct Import {
+    page: Page,
+}
+
+impl Import {
+    /// `Listen`. With the port alone, virtual hosts say whether it has TLS.
+    fn listen(&mut self, line: &Directive) -> bool {
+        let is_listen = line.name.eq_ignore_ascii_case("Listen");
+        if is_listen {
+            self.page.report.say(line, "changed: listen, of the ports that sites have");
+        }
+        is_listen
+    }
+
+    fn apply(&mut self, directive: &Directive, mut scope: Scope<'_>) {
+        let became = apply(TABLE, directive, &mut scope);
+        self.page.report.say(directive, became);
+    }
+
+    fn site(&mut self, lines: &[&Directive], sections: &[&Directive], mut site: Site) {
+        // Defaults of Debian's Apache.
+        site.keys.write("front_controller", "\"\"");
+        site.keys.set_list("index", &["index.html".to_owned(), "index.php".to_owned()]);
+        self.lines(lines.iter().copied(), None, &mut site);
+        if !site.keys.has("root") {
+            let redirects = lines.iter().any(|line| line.name.to_ascii_lowercase().starts_with("re"));
+            site.keys.set("root", if redirects { "/var/empty" } else { "/var/www/html" });
+        }
+        let root = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("DocumentRoot"));
+        let root = root.map_or("/var/www/html", |line| line.word(0)).trim_end_matches('/').to_owned();
+        let surroundings = Surroundings { root, lines };
+        for section in sections {
+            self.section(section, "", &surroundings, &mut site);
+        }
+        self.page.sites.push(site);
+    }
+
+    /// Lines of a site: those of rewriting together, as a rule has conditions before it.
+    fn lines<'a>(&mut self, lines: impl Iterator<Item = &'a Directive>, directory: Option<&str>, site: &mut Site) {
+        let mut conditions: Vec<Directive> = Vec::new();
+        for line in lines {
+            match line.name.to_ascii_lowercase().as_str() {
+                "rewritecond" => conditions.push(line.clone()),
+                "rewriterule" => {
+                    let became = rewrite::rewrite(line, &conditions, directory, site);
+                    let became = became.map_or_else(|why| format!("dropped: {why}"), str::to_owned);
+                    conditions.drain(..).for_each(|condition| self.page.report.say(&condition, became.as_str()));
+                    self.page.report.say(line, became);
+                }
+                _ => self.apply(line, Scope::Site(site)),
+            }
+        }
+    }
+
+    /// A section: of the whole site, or of some paths, for which it is a rule. `within` is the path of the directory that
+    /// it is in.
+    fn section(&mut self, section: &Directive, within: &str, surroundings: &Surroundings<'_>, site: &mut Site) {
+        let name = section.name.to_ascii_lowercase();
+        let place = section.word(0);
+        let path = match name.as_str() {
+            "directory" => match surroundings.path(place) {
+                None => return self.page.report.dropped(section, "no path leads to this directory"),
+                path => path,
+            },
+            "location" => Some(place.trim_end_matches('/').to_owned()),
+            _ => None,
+        };
+        let paths = match (&*name, &path) {
+            (_, Some(path)) if path.is_empty() => Vec::new(),
+            (_, Some(path)) => vec![path.clone(), format!("{path}/*")],
+            ("locationmatch", _) => vec![format!("~{place}")],
+            ("filesmatch", _) => vec![files(place, within)],
+            ("files", _) if place == "~" => vec![files(section.word(1), within)],
+            ("files", _) => vec![format!("{within}*/{place}")],
+            ("proxy", _) => return self.page.report.dropped(section, "it is built in"),
+            _ => return self.page.report.dropped(section, "write it as rules by hand"),
+        };
+        self.page.report.say(section, if paths.is_empty() { "taken: the site" } else { "taken: a rule" });
+        let (sections, own): (Vec<&Directive>, Vec<&Directive>) =
+            section.inner().iter().partition(|one| one.block.is_some());
+        let is_whole = paths.is_empty();
+        let mut rule = Rule::for_paths(paths);
+        // Lines that protect the whole site become one rule, so that they are seen together.
+        let in_rule = |line: &&&Directive| {
+            let is_one_of = |names: &[&str]| names.iter().any(|name| line.name.eq_ignore_ascii_case(name));
+            if is_whole { is_one_of(PROTECTING) } else { !line.name.to_ascii_lowercase().starts_with("rewrite") }
+        };
+        own.iter().filter(in_rule).for_each(|line| self.apply(line, Scope::Rule(&mut rule)));
+        site.rules.push(rule);
+        let directory = path.as_deref().filter(|_| name == "directory");
+        self.lines(own.iter().filter(|line| !in_rule(line)).copied(), directory, site);
+        for section in sections {
+            self.section(section, path.as_deref().unwrap_or(within), surroundings, site);
+        }
+    }
+}
+
+/// The directories of a site.
+struct Surroundings<'a> {
+    root: String,
+    lines: &'a [&'a Directive],
+}
+
+impl Surroundings<'_> {
+    /// The path of a directory: empty for the root and those that it lies in. Directories outside have that of their `Alias`.
+    fn path(&self, directory: &str) -> Option<String> {
+        let directory = directory.trim_end_matches('/');
+        if Path::new(&self.root).starts_with(directory) || directory.is_empty() {
+            return Some(String::new());
+        }
+        if let Ok(rest) = Path::new(directory).strip_prefix(&self.root) {
+            return Some(format!("/{}", rest.display()));
+        }
+        self.lines.iter().filter(|line| line.name.eq_ignore_ascii_case("Alias")).find_map(|alias| {
+            let rest = Path::new(directory).strip_prefix(alias.word(1)).ok()?;
+            let path = alias.word(0).trim_end_matches('/');
+            Some(if rest.as_os_str().is_empty() { path.to_owned() } else { format!("{path}/{}", rest.display()) })
+        })
+    }
+}
+
+/// The pattern of `<FilesMatch>`, which sees the last name of a path, as one of a path below this one.
+fn files(pattern: &str, within: &str) -> String {
+    let within = if within.is_empty() { String::new() } else { format!("^{}(?:/.*)?", table::escaped(within)) };
+    let pattern = match pattern.strip_prefix('^') {
+        Some(rest) => format!("{within}/{rest}"),
+        None => format!("{within}/[^/]*{pattern}"),
+    };
+    if pattern.ends_with('$') { format!("~{pattern}") } else { format!("~{pattern}[^/]*$") }
+}
+
+#[cfg(test)]
+mod tests;

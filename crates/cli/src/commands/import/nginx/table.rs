@@ -1,0 +1,198 @@
+//! nginx's directives, and the fate of each.
+
+use crate::commands::import::directive::Directive;
+use crate::commands::import::site::{Rule, Site};
+use crate::commands::import::table::{Row, dropped, rule, site};
+
+const BUILT_IN: &str = "it is built in, or set for the server as a whole";
+
+pub(super) const TABLE: &[Row] = &[
+    site("listen", "listen", listen),
+    site("server_name", "hosts", |names, site| names.words.iter().all(|name| host(name, site))),
+    site("server_name", "hosts, without regular expressions: names or *.NAME alone", |names, site| {
+        names.words.iter().filter(|name| host(name, site)).count() > 0
+    })
+    .changed(),
+    site("root", "root", |root, site| text(root, site, "root")),
+    site("index", "index", index),
+    site("ssl_certificate", "tls.certificates", |file, site| {
+        site.certificate.0 = Some(file.word(0).to_owned());
+        true
+    }),
+    site("ssl_certificate_key", "tls.certificates", |file, site| {
+        site.certificate.1 = Some(file.word(0).to_owned());
+        true
+    }),
+    site("client_max_body_size", "http.max_body", |size, site| {
+        site.section("http").set("max_body", &size.word(0).to_ascii_uppercase());
+        true
+    }),
+    rule("client_max_body_size", "max_body", |size, rule| {
+        rule.keys.set("max_body", &size.word(0).to_ascii_uppercase());
+        true
+    }),
+    rule("access_log", "access_log", |log, rule| {
+        rule.keys.write("access_log", "false");
+        log.word(0) == "off"
+    }),
+    site("access_log", "log.access, in the combined format", access_log).changed(),
+    dropped("error_log", "the server has one error log: [log] error"),
+    rule("deny", "deny", |clients, rule| {
+        // After `allow`, all others are refused anyway.
+        match clients.word(0) {
+            "all" => rule.deny(),
+            client => rule.keys.add("deny", client),
+        }
+        true
+    }),
+    rule("allow", "nothing, as everything is allowed", |clients, _| clients.word(0) == "all"),
+    rule("allow", "allow", |client, rule| {
+        rule.keys.add("allow", client.word(0));
+        true
+    }),
+    rule("return", "redirect, status or deny", returned),
+    rule("rewrite", "rewrite or redirect", rewritten),
+    rule("expires", "cache_control", |time, rule| {
+        let seconds = seconds(time.word(0));
+        seconds.inspect(|seconds| rule.keys.set("cache_control", &format!("max-age={seconds}"))).is_some()
+    }),
+    rule("add_header", "headers", |header, rule| {
+        !header.word(1).contains('$') && {
+            rule.keys.set_in("headers", header.word(0), header.word(1));
+            true
+        }
+    }),
+    rule("alias", "alias", |path, rule| of_rule(path, rule, "alias")),
+    rule("root", "root", |path, rule| of_rule(path, rule, "root")),
+    rule("autoindex", "listing", |on, rule| {
+        on.word(0) == "on" && {
+            rule.keys.write("listing", "true");
+            true
+        }
+    }),
+    dropped("autoindex", "directories are not listed anyway"),
+    rule("proxy_pass", "proxy", |addr, rule| !addr.word(0).contains('$') && of_rule(addr, rule, "proxy")),
+    rule("error_page", "error_pages", |page, rule| {
+        page.words.len() == 2 && page.word(1).starts_with('/') && {
+            rule.keys.set_in("error_pages", page.word(0), page.word(1));
+            true
+        }
+    }),
+    dropped("fastcgi_*|gzip*|brotli*|include|http2|sendfile|tcp_nopush|charset|default_type", BUILT_IN),
+    dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*", BUILT_IN),
+];
+
+fn text(directive: &Directive, site: &mut Site, key: &str) -> bool {
+    site.keys.set(key, directive.word(0));
+    true
+}
+
+fn of_rule(directive: &Directive, rule: &mut Rule, key: &str) -> bool {
+    rule.keys.set(key, directive.word(0));
+    true
+}
+
+fn listen(directive: &Directive, site: &mut Site) -> bool {
+    let value = directive.word(0);
+    let has = |word: &str| directive.words.iter().any(|own| own == word);
+    site.is_default |= has("default_server");
+    let addr = if value.parse::<u16>().is_ok() { format!(":{value}") } else { value.replace('*', "0.0.0.0") };
+    site.listen.push(if has("ssl") { format!("https://{addr}") } else { addr });
+    true
+}
+
+/// Takes a name. It is `false` for a regular expression.
+fn host(name: &str, site: &mut Site) -> bool {
+    match name.strip_prefix('.') {
+        _ if name.starts_with('~') => return false,
+        _ if matches!(name, "_" | "") => site.is_default = true,
+        Some(domain) => site.hosts.extend([domain.to_owned(), format!("*.{domain}")]),
+        None => site.hosts.push(name.to_owned()),
+    }
+    true
+}
+
+fn index(directive: &Directive, site: &mut Site) -> bool {
+    site.keys.set_list("index", &directive.words);
+    true
+}
+
+fn access_log(directive: &Directive, site: &mut Site) -> bool {
+    let file = directive.word(0);
+    let is_file = !file.starts_with("syslog") && !file.contains('$');
+    if is_file {
+        site.section("log").set("access", file);
+    }
+    is_file
+}
+
+fn returned(directive: &Directive, rule: &mut Rule) -> bool {
+    // It ends a request before access is judged.
+    rule.keys.remove("deny");
+    rule.keys.remove("allow");
+    let (code, text) = match directive.words.len() {
+        1 if directive.word(0).contains("://") => ("302", directive.word(0)),
+        _ => (directive.word(0), directive.word(1)),
+    };
+    match code {
+        "301" | "302" | "303" | "307" | "308" => {
+            rule.keys.set("redirect", &variables(text));
+            rule.keys.write("status", code);
+        }
+        "403" | "444" if text.is_empty() => rule.deny(),
+        code if code.parse::<u16>().is_ok() => {
+            rule.keys.write("status", code);
+            if !text.is_empty() {
+                rule.keys.set("body", text);
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn rewritten(directive: &Directive, rule: &mut Rule) -> bool {
+    let (pattern, target, flag) = (directive.word(0), variables(directive.word(1)), directive.word(2));
+    let redirects = matches!(flag, "redirect" | "permanent") || target.contains("://");
+    rule.paths = vec![format!("~{pattern}")];
+    rule.keys.set(if redirects { "redirect" } else { "rewrite" }, &target);
+    match (redirects, flag) {
+        (true, "permanent") => rule.keys.write("status", "301"),
+        (false, "break") => rule.keys.write("last", "true"),
+        _ => {}
+    }
+    true
+}
+
+/// nginx's variables by their names here. The query is kept without them.
+pub(super) fn variables(text: &str) -> String {
+    let pairs = [
+        ("$is_args$args", ""),
+        ("?$query_string", ""),
+        ("?$args", ""),
+        ("$request_uri", "$path"),
+        ("$document_uri", "$path"),
+        ("$uri", "$path"),
+        ("$server_name", "$host"),
+        ("$http_host", "$host"),
+        ("$remote_addr", "$client"),
+    ];
+    pairs.iter().fold(text.to_owned(), |text, (theirs, own)| text.replace(theirs, own))
+}
+
+/// The seconds of a time as `expires` has it.
+fn seconds(time: &str) -> Option<u64> {
+    let time = if time == "max" { "3650d" } else { time };
+    let unit_at = time.find(|c: char| !c.is_ascii_digit()).unwrap_or(time.len());
+    let factor = match &time[unit_at..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        "M" => 2_592_000,
+        "y" => 31_536_000,
+        _ => return None,
+    };
+    time[..unit_at].parse::<u64>().ok()?.checked_mul(factor)
+}

@@ -1,0 +1,177 @@
+//! A site of the `howdah.toml` in the making: keys, sections, rules.
+
+use howdah_config::quoted;
+use std::fmt::Write as _;
+
+/// Keys of a table with their values, in the order of their first mention.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Keys(Vec<(String, Value)>);
+
+#[derive(Debug, Clone)]
+enum Value {
+    /// As TOML has it.
+    Written(String),
+    List(Vec<String>),
+}
+
+impl Keys {
+    /// Sets a key to a value that is TOML.
+    pub(super) fn write(&mut self, key: &str, value: impl Into<String>) {
+        self.put(key, Value::Written(value.into()));
+    }
+
+    /// Sets a key to a text.
+    pub(super) fn set(&mut self, key: &str, text: &str) {
+        self.write(key, quoted(text));
+    }
+
+    /// Sets a key to a list, even of one element.
+    pub(super) fn set_list(&mut self, key: &str, texts: &[String]) {
+        self.put(key, Value::List(texts.to_vec()));
+    }
+
+    /// Appends to the list of a key.
+    pub(super) fn add(&mut self, key: &str, text: &str) {
+        match self.0.iter_mut().find(|(own, _)| own == key) {
+            Some((_, Value::List(texts))) => texts.push(text.to_owned()),
+            _ => self.put(key, Value::List(vec![text.to_owned()])),
+        }
+    }
+
+    /// Sets one name of a key that is a table, such as `headers`.
+    pub(super) fn set_in(&mut self, key: &str, name: &str, text: &str) {
+        self.set(&format!("{key}.{}", quoted(name)), text);
+    }
+
+    fn put(&mut self, key: &str, value: Value) {
+        match self.0.iter_mut().find(|(own, _)| own == key) {
+            Some((_, own)) => *own = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.retain(|(own, _)| own != key);
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(own, _)| own == key)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn written(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(key, value)| match value {
+            Value::Written(text) => format!("{key} = {text}"),
+            Value::List(texts) => format!("{key} = [{}]", commas(texts)),
+        })
+    }
+
+    pub(super) fn lines(&self) -> String {
+        self.written().map(|line| line + "\n").collect()
+    }
+
+    fn inline(&self) -> String {
+        format!("{{ {} }}", self.written().collect::<Vec<_>>().join(", "))
+    }
+}
+
+pub(super) fn commas(texts: &[String]) -> String {
+    texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ")
+}
+
+/// A list, or its one element.
+fn list(texts: &[String]) -> String {
+    if let [one] = texts { quoted(one) } else { format!("[{}]", commas(texts)) }
+}
+
+/// A `[[site]]`.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Site {
+    pub(super) hosts: Vec<String>,
+    pub(super) is_default: bool,
+    /// Its addresses, which become the server's.
+    pub(super) listen: Vec<String>,
+    pub(super) keys: Keys,
+    /// `[site.NAME]` with its keys.
+    pub(super) sections: Vec<(String, Keys)>,
+    /// Files of the certificate and of its key.
+    pub(super) certificate: (Option<String>, Option<String>),
+    pub(super) rules: Vec<Rule>,
+}
+
+/// A `[[site.rule]]`.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Rule {
+    pub(super) paths: Vec<String>,
+    /// Paths that it is not for.
+    pub(super) except: Vec<String>,
+    /// Further conditions.
+    pub(super) when: Keys,
+    /// Conditions that must not hold.
+    pub(super) unless: Keys,
+    /// Actions. Without any the rule is not written.
+    pub(super) keys: Keys,
+}
+
+pub(super) fn section_of<'a>(sections: &'a mut Vec<(String, Keys)>, name: &str) -> &'a mut Keys {
+    let at = sections.iter().position(|(own, _)| own == name).unwrap_or(sections.len());
+    if at == sections.len() {
+        sections.push((name.to_owned(), Keys::default()));
+    }
+    &mut sections[at].1
+}
+
+impl Site {
+    pub(super) fn section(&mut self, name: &str) -> &mut Keys {
+        section_of(&mut self.sections, name)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut hosts = self.hosts.clone();
+        if self.is_default || hosts.is_empty() {
+            hosts.push("default".to_owned());
+        }
+        let mut text = format!("\n[[site]]\nhosts = {}\n{}", list(&hosts), self.keys.lines());
+        if let (Some(cert), Some(key)) = &self.certificate {
+            let (cert, key) = (quoted(cert), quoted(key));
+            let _ = write!(text, "\n[site.tls]\ncertificates = [{{ cert = {cert}, key = {key} }}]\n");
+        }
+        for (name, keys) in self.sections.iter().filter(|(_, keys)| !keys.is_empty()) {
+            let _ = write!(text, "\n[site.{name}]\n{}", keys.lines());
+        }
+        self.rules.iter().filter(|rule| !rule.keys.is_empty()).for_each(|rule| text.push_str(&rule.text()));
+        text
+    }
+}
+
+impl Rule {
+    pub(super) fn for_paths(paths: Vec<String>) -> Self {
+        Self { paths, ..Self::default() }
+    }
+
+    /// Refuses all clients, unless it lets some in.
+    pub(super) fn deny(&mut self) {
+        if !self.keys.has("allow") {
+            self.keys.write("deny", "true");
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = "\n[[site.rule]]\n".to_owned();
+        if !self.paths.is_empty() {
+            let _ = writeln!(text, "path = {}", list(&self.paths));
+        }
+        text.push_str(&self.when.lines());
+        let mut unless = self.unless.clone();
+        if !self.except.is_empty() {
+            unless.write("path", list(&self.except));
+        }
+        if !unless.is_empty() {
+            let _ = writeln!(text, "not = {}", unless.inline());
+        }
+        text + &self.keys.lines()
+    }
+}

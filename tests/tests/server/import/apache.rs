@@ -1,0 +1,71 @@
+//! Apache's: virtual hosts as applications' documentation has them, with PHP-FPM behind mod_proxy_fcgi.
+
+use super::{Applications, Differs, compare};
+use howdah_tests::fronts::Front;
+use howdah_tests::{Backend, Setup, Site};
+use std::fs;
+
+const APPLICATIONS: &[(&str, &str)] = &[
+    ("wordpress", include_str!("apache/wordpress.conf")),
+    ("drupal", include_str!("apache/drupal.conf")),
+    ("laravel", include_str!("apache/laravel.conf")),
+    ("symfony", include_str!("apache/symfony.conf")),
+    ("nextcloud", include_str!("apache/nextcloud.conf")),
+    ("mediawiki", include_str!("apache/mediawiki.conf")),
+    ("matomo", include_str!("apache/matomo.conf")),
+];
+
+/// Files of `.htaccess` that the applications bring along.
+const HTACCESS: &[(&str, &str)] =
+    &[("wordpress", include_str!("apache/wordpress.htaccess")), ("matomo", include_str!("apache/matomo.htaccess"))];
+
+/// Where Howdah differs from Apache.
+const DIFFERENT: &[Differs] = &[
+    ("wordpress", HIDDEN, "hidden files are never sent"),
+    ("drupal", HIDDEN, "hidden files are never sent"),
+    ("laravel", HIDDEN, "hidden files are never sent"),
+    ("symfony", HIDDEN, "hidden files are never sent"),
+    ("mediawiki", HIDDEN, "hidden files are never sent"),
+    ("matomo", HIDDEN, "hidden files are never sent"),
+    (
+        "symfony",
+        &["/none.php", "/wp-content/uploads/none.php", "/vendor/none.php"],
+        "the front controller runs for scripts that do not exist, too",
+    ),
+    ("symfony", &["/dir/"], "the index of a directory comes before the front controller"),
+    ("mediawiki", &["/wiki", "/wiki/Main_Page", "/wiki/A/B"], "SCRIPT_NAME is the script's path"),
+];
+
+const HIDDEN: &[&str] = &["/.env", "/.git/config"];
+
+#[test]
+fn virtual_hosts_of_apache_serve_the_same_paths_alike() {
+    let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
+    let applications = Applications::new(APPLICATIONS);
+    for (name, text) in HTACCESS {
+        fs::write(applications.root(name).join("public/.htaccess"), text).unwrap();
+    }
+    fs::create_dir(applications.root("nextcloud").join("empty")).unwrap();
+    let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
+    let apache = Front::apache_with(|port| {
+        // As Debian's dir.conf has it.
+        format!(
+            "DirectoryIndex index.html index.php\n{}",
+            all(port).replace("${APACHE_LOG_DIR}/error.log", "/dev/null")
+        )
+    });
+    let port = applications.port.number;
+    let ours = applications.serve("site.conf", &all(port).replace(&format!("*:{port}"), &format!("127.0.0.1:{port}")));
+    let further = [
+        "/cloud",
+        "/cloud/",
+        "/cloud/style.css",
+        "/cloud/other.php?a=b",
+        "/old/x?y=z",
+        "/.well-known/carddav",
+        "/wiki",
+    ];
+    compare(&applications, &ours, apache.port(), &further, DIFFERENT);
+    drop(ours);
+    truth.finish();
+}
