@@ -19,8 +19,6 @@ mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
-mod cli_doctor;
-mod cli_profile;
 mod code_files;
 mod collection;
 pub mod control_group;

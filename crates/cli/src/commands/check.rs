@@ -12,8 +12,8 @@ use crate::server::php_hosts;
 use crate::server::socket_files;
 use howdah_budget::machine;
 use howdah_config::{
-    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory, Settings,
-    SocketPlace,
+    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory,
+    ServeFlags, Settings, SocketPlace,
 };
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,6 +41,15 @@ impl Found {
     fn print(&mut self, text: &str) {
         self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
     }
+}
+
+/// The flags of `serve`. A file instead of the document root is the configuration, as for the commands of other servers.
+pub(crate) fn flags(mut flags: ServeFlags) -> ServeFlags {
+    let root = flags.values.get("root").and_then(|roots| roots.first()).map(PathBuf::from);
+    if root.is_some_and(|root| root.is_file()) && flags.config.is_none() {
+        flags.config = flags.take_root();
+    }
+    flags
 }
 
 /// `wrong` are the mistakes in the settings themselves. The rest is checked anyway, so that everything is reported at

@@ -60,41 +60,48 @@ pub(crate) fn run_as_fpm(passed: &mut Vec<(OwnedFd, String)>) -> Option<Result<E
 pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
     match command {
         Command::Serve(flags) => serve::run(flags, passed),
-        Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
+        Command::Dev(mut serve) => match dev::load(serve.take_root().as_deref(), serve) {
             Ok((loaded, reread)) => dev::run(&loaded, reread).map(|()| ExitCode::SUCCESS),
             Err(code) => Ok(code),
         },
-        Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
-        Command::Sendmail { into } => dev::mails::keep(&into),
-        Command::Check(flags) => Ok(match look_at(&flags) {
+        Command::Mails { directory, show, clear, server } => {
+            dev::mails::run(server.serve, directory.as_deref(), show, clear)
+        }
+        Command::Sendmail { into, .. } => dev::mails::keep(&into),
+        Command::Check(flags) => Ok(match look_at(&check::flags(flags)) {
             Ok((loaded, errors)) => check::run(&loaded, &errors),
             Err(_) => ExitCode::FAILURE,
         }),
-        Command::Explain { serve, method, url, headers, client, json } => match explained(&serve) {
-            Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
-            Err(code) => Ok(code),
-        },
-        Command::Status { server, json, watch } => at_server(&server, |admin| status::run(admin, json, watch)),
+        Command::Explain { method, url, headers, client, json, config, root } => {
+            let mut serve = ServeFlags { config, ..ServeFlags::default() };
+            root.iter().for_each(|root| serve.set("root", root));
+            let method = method.unwrap_or_else(|| "GET".to_owned());
+            match explained(&serve) {
+                Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
+                Err(code) => Ok(code),
+            }
+        }
+        Command::Status { server, sandbox: true, .. } => at_server(&server, sandbox::run),
+        Command::Status { server, json, watch, .. } => at_server(&server, |admin| status::run(admin, json, watch)),
         Command::Top { server, once } => at_server(&server, |admin| top::run(admin, once)),
         Command::Profile { server, profile } => at_server(&server, |admin| profile::run(admin, &profile)),
         Command::Routes { server, restore, json } => {
             at_server(&server, |admin| routes::run(admin, restore.as_deref(), json))
         }
-        Command::Sandbox(server) => at_server(&server, sandbox::run),
-        Command::Init { directory, print: true } => init::page(&directory).and_then(print),
-        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Init { list: true, .. } => print(recipes::list()),
+        Command::Init { directory, octane: true, replace, .. } => octane::make(&directory, replace),
+        Command::Init { directory, print: true, .. } => init::page(&directory).and_then(print),
+        Command::Init { directory, .. } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Doctor(flags) => Ok(doctor::run(&flags)),
-        Command::Recipes => print(recipes::list()),
-        Command::Octane { directory, replace } => octane::make(&directory, replace),
         Command::Reload { server, reload } => at_server(&server, |admin| reload::run(admin, reload)),
         Command::Upgrade(server) => at_server(&server, upgrade::run),
         Command::Stop(server) => at_server(&server, stop::run),
-        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
-            Ok(acme) => trust::run(&acme, how),
+        Command::Trust { server, print, uninstall } => match howdah_config::find_acme(&server.serve) {
+            Ok(acme) => trust::run(&acme, print, uninstall),
             Err(errors) => Ok(wrong(errors)),
         },
         Command::Completions { shell } => output::print_bytes(manual::completions(&shell)).map(|_| ExitCode::SUCCESS),
-        Command::Manual { directory } => manual::write_pages(&directory)
+        Command::Man { directory } => manual::write_pages(&directory)
             .map(|()| ExitCode::SUCCESS)
             .with_context(|| format!("cannot write into {}", directory.display())),
     }

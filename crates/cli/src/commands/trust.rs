@@ -4,7 +4,6 @@ use crate::commands::dev;
 use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_config::AcmeSettings;
-use howdah_config::cli::Trust;
 use howdah_tls::local_ca;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,11 +21,11 @@ const SYSTEMS: &[(&str, &str, &[&str])] = &[
     ("/etc/ca-certificates/trust-source/anchors", "howdah-local-ca.crt", &["trust", "extract-compat"]),
 ];
 
-pub(crate) fn run(settings: &AcmeSettings, how: Trust) -> Result<ExitCode> {
-    match how {
-        Trust::Print => output::print(certificate(settings)?.1)?,
-        Trust::Install => install(settings)?,
-        Trust::Uninstall => uninstall()?,
+pub(crate) fn run(settings: &AcmeSettings, prints: bool, uninstalls: bool) -> Result<ExitCode> {
+    match (prints, uninstalls) {
+        (true, _) => output::print(certificate(settings)?.1)?,
+        (_, true) => uninstall()?,
+        _ => install(settings)?,
     }
     Ok(ExitCode::SUCCESS)
 }

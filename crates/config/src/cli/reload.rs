@@ -2,69 +2,51 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::Args;
 
 use crate::settings_telemetry::Ratio;
 use crate::value::Value;
 
-// As arguments and in the query of the admin endpoint.
+// In the query of the admin endpoint.
 const DRY_RUN: &str = "dry-run";
 const CANARY: &str = "canary";
 const WATCH: &str = "watch";
 
-/// Flags of `howdah reload`, besides those of the server's address.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+const AFTER_HELP: &str = "\
+Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not start or do not \
+show what [deploy] asks of them.
+
+Examples:
+  howdah reload --config /etc/howdah/howdah.toml
+  howdah reload --dry-run
+  howdah reload --canary 5% --watch 1m";
+
+/// Flags of `howdah reload`, without those of the server's address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ReloadFlags {
-    /// Only say what that would change.
+    /// Check the settings and print what would change
+    #[arg(long)]
     pub dry_run: bool,
-    /// Share of clients that new workers serve first, while they are watched.
+    /// Serve this share of clients with new workers first; roll back if more of their responses fail
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub canary: Option<Ratio>,
-    /// Time for which they are watched.
+    /// Time to watch them with --canary, at most an hour [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub watch: Option<Duration>,
 }
 
-/// Adds them to the command.
-pub(super) fn reload_args(command: clap::Command) -> clap::Command {
-    command
-        .arg(
-            Arg::new(DRY_RUN)
-                .long(DRY_RUN)
-                .action(ArgAction::SetTrue)
-                .help("Check the settings and print what would change"),
-        )
-        .arg(
-            Arg::new(CANARY)
-                .long(CANARY)
-                .value_name("SHARE")
-                .value_parser(|text: &str| Ratio::from_text(text).ok_or("expected a share such as 5% or 0.05"))
-                .help("Serve this share of clients with new workers first; roll back if more of their responses fail"),
-        )
-        .arg(
-            Arg::new(WATCH)
-                .long(WATCH)
-                .value_name("TIME")
-                .value_parser(|text: &str| watch_time(text).ok_or("expected a time such as 30s or 2m, at most an hour"))
-                .help("Time to watch them with --canary, at most an hour [default: 30s]"),
-        )
-        .after_help(
-            "Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not \
-             start or do not show what [deploy] asks of them.\n\nExamples:\n  howdah reload --config /etc/howdah/howdah.toml\n  \
-             howdah reload --dry-run\n  howdah reload --canary 5% --watch 1m",
-        )
+fn share(text: &str) -> Result<Ratio, &'static str> {
+    Ratio::from_text(text).ok_or("expected a share such as 5% or 0.05")
+}
+
+fn time(text: &str) -> Result<Duration, &'static str> {
+    watch_time(text).ok_or("expected a time such as 30s or 2m, at most an hour")
 }
 
 /// A time to watch new workers, during which nothing else can be reloaded.
 fn watch_time(text: &str) -> Option<Duration> {
     Duration::from_text(text).filter(|time| (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(time))
-}
-
-/// Parses these flags.
-pub(super) fn reload_flags(matches: &ArgMatches) -> ReloadFlags {
-    ReloadFlags {
-        dry_run: matches.get_flag(DRY_RUN),
-        canary: matches.get_one::<Ratio>(CANARY).copied(),
-        watch: matches.get_one::<Duration>(WATCH).copied(),
-    }
 }
 
 impl ReloadFlags {

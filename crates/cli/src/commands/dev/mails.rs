@@ -6,7 +6,6 @@
 use crate::output;
 use anyhow::{Context, Result, bail};
 use howdah_config::ServeFlags;
-use howdah_config::cli::Mails;
 use howdah_observe::escape;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
@@ -52,9 +51,13 @@ pub(crate) fn keep(into: &Path) -> Result<ExitCode> {
 }
 
 /// `howdah mails`.
-pub(crate) fn run(flags: &ServeFlags, directory: Option<&Path>, what: Mails) -> Result<ExitCode> {
+pub(crate) fn run(
+    mut flags: ServeFlags,
+    directory: Option<&Path>,
+    show: Option<usize>,
+    clears: bool,
+) -> Result<ExitCode> {
     let project = std::fs::canonicalize(directory.unwrap_or(Path::new("."))).context("cannot find the project")?;
-    let mut flags = flags.clone();
     let file = project.join("howdah.toml");
     if flags.config.is_none() && file.is_file() {
         flags.config = Some(file);
@@ -64,21 +67,20 @@ pub(crate) fn run(flags: &ServeFlags, directory: Option<&Path>, what: Mails) -> 
     let stores = [acme.state].into_iter().chain(super::states()).map(|state| store(&state, &project));
     let store = stores.reduce(|first, other| if first.is_dir() { first } else { other }).unwrap_or_default();
     let mails = all(&store)?;
-    match what {
-        Mails::List if mails.is_empty() => output::print(format!("No mails from {}.\n", project.display()))?,
-        Mails::List => {
-            for (number, path) in (1..).zip(&mails) {
-                output::print(line(number, path)? + "\n")?;
-            }
-        }
-        Mails::Show(number) => match number.checked_sub(1).and_then(|at| mails.get(at)) {
+    if let Some(number) = show {
+        match number.checked_sub(1).and_then(|at| mails.get(at)) {
             Some(path) => output::copy(File::open(path)?)?,
             None => bail!("there is no mail {number}; `howdah mails` lists {}", mails.len()),
-        },
-        Mails::Clear => {
-            for path in &mails {
-                std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-            }
+        }
+    } else if clears {
+        for path in &mails {
+            std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    } else if mails.is_empty() {
+        output::print(format!("No mails from {}.\n", project.display()))?;
+    } else {
+        for (number, path) in (1..).zip(&mails) {
+            output::print(line(number, path)? + "\n")?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The settings for the project in this directory, which becomes the current one.
-pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(Loaded, Reread), ExitCode> {
+pub(crate) fn load(directory: Option<&Path>, mut flags: ServeFlags) -> Result<(Loaded, Reread), ExitCode> {
     if let Some(config) = &flags.config {
         // It is meant from here, not from the project's directory.
         flags.config = Some(std::path::absolute(config).map_err(|error| wrong(format_args!("howdah: {error}")))?);

@@ -37,13 +37,14 @@ pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String>
         bail!("{}", plain_lines(&said));
     }
     let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
-    let bytes = render(&profile, flags.format)?;
-    if flags.output == Path::new("-") {
+    let (format, output) = flags.target();
+    let bytes = render(&profile, format)?;
+    if output == Path::new("-") {
         output::print_bytes(&bytes)?;
     } else {
-        std::fs::write(&flags.output, bytes).with_context(|| format!("cannot write {}", flags.output.display()))?;
+        std::fs::write(&output, bytes).with_context(|| format!("cannot write {}", output.display()))?;
     }
-    Ok(summary(&profile, &flags.output))
+    Ok(summary(&profile, &output))
 }
 
 pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>> {

@@ -14,7 +14,7 @@ use crate::output;
 use crate::output::plain;
 use anyhow::{Context, Result};
 use howdah_config::AdminAddress;
-use howdah_config::cli::{ProfileFlags, ProfileFormat};
+use howdah_config::cli::ProfileFlags;
 use sample::{Sample, between};
 use screen::Screen;
 use serde_json::Value;
@@ -140,7 +140,7 @@ fn order(screen: &Screen, key: char) -> Option<Order> {
 fn profile_pool(admin: AdminAddress, pool: String, told: mpsc::Sender<String>) {
     std::thread::spawn(move || {
         let output = format!("howdah-{pool}.svg").into();
-        let flags = ProfileFlags { pool, seconds: PROFILE_SECONDS, rate: 99, format: ProfileFormat::Svg, output };
+        let flags = ProfileFlags { pool, seconds: PROFILE_SECONDS, rate: 99, format: None, output: Some(output) };
         let said = profile::make(&admin, &flags).unwrap_or_else(|error| format!("{error:#}"));
         let _ = told.send(plain(&said));
     });

@@ -1,0 +1,72 @@
+//! The arguments of `howdah doctor`.
+
+use clap::{ArgAction, Args, value_parser};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  howdah doctor                                  the application in this directory, by its links
+  howdah doctor ~/src/shop --html report.html    another one, with a report to share
+  howdah doctor --config /etc/howdah/howdah.toml --site shop.example
+  howdah doctor --list urls.txt                  one path or address a line
+  howdah doctor --list /var/log/howdah/access.log --pages 100
+  howdah doctor --json now.json --against last.json
+
+It starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors.
+A SQLite database in the directory is copied first. Other databases and all files are the real ones, so use a test
+environment. Requests only read, unless a list has others and --writes allows them.
+
+Exit status: 0; 1 if there are leaks that the report given by --against does not have; 2 if nothing could be tried.";
+
+/// The modes that can be compared with classic mode.
+const MODES: [&str; 3] = ["worker", "snapshot", "async"];
+
+/// Arguments of `howdah doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DoctorFlags {
+    /// The application's directory
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    #[arg(long, short, value_name = "FILE", help = super::serve::CONFIG)]
+    pub config: Option<PathBuf>,
+    /// The site to try, where the settings have several
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// Request these pages and follow no links: one address per line, or an access log
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+    /// Maximum number of pages
+    #[arg(long, value_name = "N", default_value = "40", value_parser = value_parser!(u64).range(1..=1000))]
+    pub pages: u64,
+    /// Number of visitors
+    #[arg(long, value_name = "N", default_value = "3", value_parser = value_parser!(u64).range(2..=20))]
+    pub visitors: u64,
+    /// Modes to try [default: worker,snapshot,async]
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = MODES, action = ArgAction::Set)]
+    pub modes: Vec<String>,
+    /// Also send the list's writing requests: POST, PUT and the like
+    #[arg(long)]
+    pub writes: bool,
+    /// Write the report as JSON; - for standard output only
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Compare with an earlier --json report: new leaks are an error
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Write the worker script for applications without one
+    #[arg(long = "loop", value_name = "FILE")]
+    pub write_loop: Option<PathBuf>,
+    /// howdah-php to run
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub php: Option<String>,
+    /// Run PHP as root, if the settings name no user
+    #[arg(long)]
+    pub allow_root: bool,
+    /// Do not report progress
+    #[arg(long)]
+    pub quiet: bool,
+}
