@@ -22,7 +22,7 @@ pub struct ProfileFlags {
     /// Samples per second
     #[arg(long, value_name = "HZ", default_value = "99", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: u32,
-    /// A flame graph, or what `go tool pprof`, speedscope.app or scripts read [default: by the file's name, else svg]
+    /// A flame graph, or what `go tool pprof` reads, or speedscope.app and scripts (folded) [default: by the file's name, else svg]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ProfileFormat>,
     /// Where to; - for standard output [default: howdah-POOL.svg]
@@ -36,7 +36,6 @@ pub enum ProfileFormat {
     // A flame graph.
     Svg,
     Pprof,
-    Speedscope,
     // A line for each stack.
     Folded,
 }
@@ -47,7 +46,6 @@ impl ProfileFormat {
         match path.extension()?.to_str()? {
             "svg" => Some(Self::Svg),
             "pprof" | "pb" | "gz" => Some(Self::Pprof),
-            "json" => Some(Self::Speedscope),
             "folded" | "txt" => Some(Self::Folded),
             _ => None,
         }
@@ -57,7 +55,6 @@ impl ProfileFormat {
         match self {
             Self::Svg => "svg",
             Self::Pprof => "pb.gz",
-            Self::Speedscope => "speedscope.json",
             Self::Folded => "folded",
         }
     }

@@ -1,10 +1,9 @@
 //! `howdah profile`: has a pool of a running server looked at for a while and writes what was seen, in the format that a
-//! viewer wants. Each format is a file here: `flame_graph` (SVG), `pprof`, `speedscope`, `folded`.
+//! viewer wants. Each format is a file here: `flame_graph` (SVG), `pprof`, `folded`.
 
 mod flame_graph;
 mod folded;
 mod pprof;
-mod speedscope;
 
 use crate::control::client::ask_within;
 use crate::control::outcome::Outcome;
@@ -51,7 +50,6 @@ pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>
     Ok(match format {
         ProfileFormat::Svg => flame_graph::render(profile).into_bytes(),
         ProfileFormat::Pprof => pprof::render(profile)?,
-        ProfileFormat::Speedscope => speedscope::render(profile).into_bytes(),
         ProfileFormat::Folded => folded::render(profile).into_bytes(),
     })
 }
