@@ -63,10 +63,10 @@ pub enum Command {
     /// Show the effective settings, or every mistake in them
     #[command(after_help = CHECK_EXAMPLES)]
     Check(ServeFlags),
-    /// Write a howdah.toml for the application in a directory, or from a file of PHP-FPM, nginx or Apache
+    /// Write a howdah.toml for the application in a directory, or from a file of PHP-FPM, nginx, Apache or Caddy
     #[command(after_help = INIT_EXAMPLES)]
     Init {
-        /// The application's directory, or a file of PHP-FPM, nginx or Apache
+        /// The application's directory, or a file of PHP-FPM, nginx, Apache or Caddy
         #[arg(value_name = "DIR", default_value = ".")]
         directory: PathBuf,
         /// Print it, and write nothing
@@ -237,7 +237,7 @@ Examples:
   howdah init /srv/shop --print  what it would be
   howdah init www.conf           the settings of a pool of PHP-FPM as howdah.toml, in this directory
   howdah init nginx.conf         nginx's sites, with a comment for each line: taken, changed, dropped
-  howdah init site.conf          Apache's virtual hosts, in the same way
+  howdah init site.conf          Apache's virtual hosts, in the same way; a Caddyfile, too
   howdah init --octane && php artisan octane:start --server=frankenphp
 
 A howdah.toml that is there already is never written over. --octane works before and after

@@ -1,6 +1,7 @@
 //! `howdah init FILE`: configurations of other servers, and the same paths asked of those servers and of Howdah.
 
 mod apache;
+mod caddy;
 mod nginx;
 
 use howdah_tests::howdah::{php_program, program};

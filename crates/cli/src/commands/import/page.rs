@@ -2,11 +2,11 @@
 
 use super::merge::merged;
 use super::report::Report;
-use super::site::{Keys, Rule, Site, commas};
+use super::site::{Keys, Rule, Site, commas, section_of};
 use std::fmt::Write as _;
 
 /// A whole `howdah.toml`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Page {
     pub(super) listen: Vec<String>,
     /// Keys at the top level.
@@ -18,6 +18,10 @@ pub(super) struct Page {
 }
 
 impl Page {
+    pub(super) fn section(&mut self, name: &str) -> &mut Keys {
+        section_of(&mut self.sections, name)
+    }
+
     /// The text of the file, which begins with the kind of configuration that it comes from.
     pub(super) fn finish(mut self, origin: &str) -> String {
         let mut text = format!("# From {origin}. `howdah check` shows what it means.\n\n");
@@ -38,6 +42,7 @@ impl Page {
         }
         text.push_str(&self.keys.lines());
         let mut sites = merged(std::mem::take(&mut self.sites));
+        sites.iter_mut().filter(|site| !site.keys.has("root")).for_each(without_files);
         self.name_pools(&mut sites);
         for (name, keys) in self.sections.iter().filter(|(_, keys)| !keys.is_empty()) {
             let _ = write!(text, "\n[{name}]\n{}", keys.lines());
@@ -57,4 +62,12 @@ impl Page {
             site.rules.insert(0, rule);
         }
     }
+}
+
+/// A site that only redirects or has other servers: its root must exist, and nothing of it is sent.
+fn without_files(site: &mut Site) {
+    site.keys.write("root", "\"/usr/share\"   # the last rule keeps its files private");
+    let mut rule = Rule::default();
+    rule.keys.write("status", "404");
+    site.rules.push(rule);
 }

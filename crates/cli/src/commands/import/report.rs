@@ -2,7 +2,7 @@
 
 use super::directive::Directive;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Report(Vec<(usize, String, String)>);
 
 impl Report {

@@ -11,6 +11,7 @@ pub(super) struct Keys(Vec<(String, Value)>);
 enum Value {
     /// As TOML has it.
     Written(String),
+    Text(String),
     List(Vec<String>),
 }
 
@@ -22,7 +23,7 @@ impl Keys {
 
     /// Sets a key to a text.
     pub(super) fn set(&mut self, key: &str, text: &str) {
-        self.write(key, quoted(text));
+        self.put(key, Value::Text(text.to_owned()));
     }
 
     /// Sets a key to a list, even of one element.
@@ -54,6 +55,15 @@ impl Keys {
         self.0.retain(|(own, _)| own != key);
     }
 
+    /// The text of a key.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        let (_, value) = self.0.iter().find(|(own, _)| own == key)?;
+        match value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(own, _)| own == key)
     }
@@ -65,6 +75,7 @@ impl Keys {
     fn written(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(key, value)| match value {
             Value::Written(text) => format!("{key} = {text}"),
+            Value::Text(text) => format!("{key} = {}", quoted(text)),
             Value::List(texts) => format!("{key} = [{}]", commas(texts)),
         })
     }

@@ -1,6 +1,7 @@
 //! Tables of directives: a row names a directive, its fate, and why. An importer is a reader and such a table.
 
 use super::directive::Directive;
+use super::page::Page;
 use super::site::{Rule, Site};
 
 /// A row. A directive may have several: the first one that accepts its words counts.
@@ -17,6 +18,7 @@ pub(super) struct Row {
 pub(super) type Into<T> = fn(&Directive, &mut T) -> bool;
 
 enum Fate {
+    Page(Into<Page>),
     Site(Into<Site>),
     Rule(Into<Rule>),
     Dropped,
@@ -24,6 +26,11 @@ enum Fate {
 
 const fn row(names: &'static str, why: &'static str, fate: Fate) -> Row {
     Row { names, fate, why, changed: false }
+}
+
+/// A directive of the whole server.
+pub(super) const fn page(names: &'static str, why: &'static str, into: Into<Page>) -> Row {
+    row(names, why, Fate::Page(into))
 }
 
 /// A directive of a site.
@@ -57,6 +64,7 @@ impl Row {
 
 /// The part of the page that a directive is for.
 pub(super) enum Scope<'a> {
+    Page(&'a mut Page),
     Site(&'a mut Site),
     Rule(&'a mut Rule),
 }
@@ -68,6 +76,7 @@ pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>)
         is_known = true;
         let accepted = match (&row.fate, &mut *scope) {
             (Fate::Dropped, _) => return format!("dropped: {}", row.why),
+            (Fate::Page(into), Scope::Page(page)) => tried(*into, directive, *page),
             (Fate::Site(into), Scope::Site(site)) => tried(*into, directive, site),
             (Fate::Rule(into), Scope::Rule(rule)) => tried(*into, directive, rule),
             (Fate::Rule(into), Scope::Site(site)) => {

@@ -90,9 +90,8 @@ impl Import {
         site.keys.write("front_controller", "\"\"");
         site.keys.set_list("index", &["index.html".to_owned(), "index.php".to_owned()]);
         self.lines(lines.iter().copied(), None, &mut site);
-        if !site.keys.has("root") {
-            let redirects = lines.iter().any(|line| line.name.to_ascii_lowercase().starts_with("re"));
-            site.keys.set("root", if redirects { "/var/empty" } else { "/var/www/html" });
+        if !site.keys.has("root") && !lines.iter().any(|line| line.name.to_ascii_lowercase().starts_with("re")) {
+            site.keys.set("root", "/var/www/html");
         }
         let root = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("DocumentRoot"));
         let root = root.map_or("/var/www/html", |line| line.word(0)).trim_end_matches('/').to_owned();

@@ -77,10 +77,6 @@ impl Import {
             rule.keys.write("php", "false");
             site.rules.push(rule);
         }
-        if !site.keys.has("root") {
-            // It only redirects.
-            site.keys.write("root", "\"/var/empty\"   # it serves no files");
-        }
         self.page.sites.push(site);
     }
 

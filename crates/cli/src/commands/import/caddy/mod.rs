@@ -1,0 +1,356 @@
+//! A Caddyfile, with FrankenPHP's directives: each site becomes one, its directives rules in the order that Caddy gives
+//! them.
+
+mod file;
+mod matcher;
+mod table;
+
+use super::directive::Directive;
+use super::page::Page;
+use super::site::{Rule, Site};
+use super::table::{Scope, apply};
+use table::{GLOBALS, TABLE};
+
+/// The order in which Caddy follows directives; others come after these.
+const ORDER: &[&str] = &[
+    "root",
+    "header",
+    "request_body",
+    "redir",
+    "rewrite",
+    "uri",
+    "try_files",
+    "basic_auth",
+    "basicauth",
+    "forward_auth",
+    "request_header",
+    "handle",
+    "handle_path",
+    "route",
+    "abort",
+    "error",
+    "respond",
+    "reverse_proxy",
+    "php_fastcgi",
+    "php_server",
+    "file_server",
+];
+
+/// The `howdah.toml` of a Caddyfile, with a comment for each line.
+///
+/// # Errors
+/// A mistake in it, or no site.
+pub(super) fn converted(text: &str) -> Result<String, String> {
+    let all = file::parse(text)?;
+    let mut import = Import::default();
+    for one in &all {
+        if one.name == "{" {
+            import.globals(one.inner());
+        } else {
+            import.site(one);
+        }
+    }
+    if import.page.sites.is_empty() {
+        return Err("there is no site in it".to_owned());
+    }
+    import.global_workers();
+    // Caddy sends requests without TLS for the others to HTTPS.
+    let only_plain = |site: &Site| site.listen.iter().all(|addr| !addr.starts_with("https://"));
+    if !import.page.sites.iter().any(only_plain) && import.page.sites.iter().any(|site| site.listen.len() > 1) {
+        import.page.section("tls").write("redirect", "true");
+    }
+    Ok(import.page.finish("a Caddyfile"))
+}
+
+#[derive(Default)]
+struct Import {
+    page: Page,
+    /// `worker` of the global options: for the site whose root has the script.
+    workers: Vec<Directive>,
+}
+
+impl Import {
+    fn globals(&mut self, options: &[Directive]) {
+        for option in options {
+            match (&*option.name, &option.block) {
+                ("frankenphp" | "servers", Some(inner)) => self.globals(inner),
+                ("frankenphp", None) => self.page.report.say(option, "taken: PHP runs here"),
+                ("worker", _) => self.workers.push(option.clone()),
+                _ => {
+                    let became = apply(GLOBALS, option, &mut Scope::Page(&mut self.page));
+                    self.page.report.say(option, became);
+                }
+            }
+        }
+    }
+
+    fn site(&mut self, definition: &Directive) {
+        let mut site = Site::default();
+        site.keys.write("front_controller", "\"\"");
+        definition.words.iter().for_each(|addr| address(addr, &mut site));
+        self.page.report.say(definition, "taken: hosts, listen");
+        let inner = definition.inner();
+        let mut named = Vec::new();
+        matchers(inner, &mut named);
+        self.directives(inner, &Rule::default(), &named, &mut site);
+        let has = |names: &[&str]| has_anywhere(inner, names);
+        if has(&["file_server"]) && !has(&["php_server", "php_fastcgi"]) {
+            let mut rule = Rule::default();
+            rule.keys.write("php", "false");
+            site.rules.push(rule);
+        }
+        if site.listen.iter().any(|addr| addr.starts_with("https://")) && site.certificate.0.is_none() {
+            site.section("tls").write("auto", "true");
+        }
+        self.page.sites.push(site);
+    }
+
+    /// Directives under the conditions of the block that they are in.
+    fn directives(&mut self, inner: &[Directive], base: &Rule, named: &[Directive], site: &mut Site) {
+        let place = |one: &&Directive| ORDER.iter().position(|name| *name == one.name).unwrap_or(ORDER.len());
+        let mut sorted: Vec<&Directive> = inner.iter().filter(|one| !one.name.starts_with('@')).collect();
+        sorted.sort_by_key(place);
+        for directive in sorted {
+            let (rule, bare) = match conditions(directive, base, named) {
+                Ok(found) => found,
+                Err(why) => {
+                    self.page.report.dropped(directive, &why);
+                    continue;
+                }
+            };
+            self.directive(directive, &bare, rule, named, site);
+        }
+        for matcher in inner.iter().filter(|one| one.name.starts_with('@')) {
+            self.page.report.say(matcher, "taken: where it is named");
+        }
+    }
+
+    /// A directive, its words without the matcher, and the conditions as a rule.
+    fn directive(
+        &mut self,
+        directive: &Directive,
+        bare: &Directive,
+        mut rule: Rule,
+        named: &[Directive],
+        site: &mut Site,
+    ) {
+        let is_whole =
+            rule.paths.is_empty() && rule.except.is_empty() && rule.when.is_empty() && rule.unless.is_empty();
+        match &*directive.name {
+            "handle" | "route" => {
+                self.page.report.say(directive, "taken: conditions of rules");
+                return self.directives(directive.inner(), &rule, named, site);
+            }
+            "handle_path" => {
+                self.page.report.say(directive, "taken: conditions of rules");
+                return self.stripped(directive, &rule, site);
+            }
+            "php_server" | "php_fastcgi" if is_whole => return self.php(directive, bare, site),
+            "file_server" if is_whole && !bare.shown().contains("browse") && bare.block.is_none() => {
+                return self.page.report.say(directive, "taken: files are sent anyway");
+            }
+            "reverse_proxy" => {
+                let became = self.proxy(bare, &mut rule);
+                self.page.report.say(directive, became);
+                return site.rules.push(rule);
+            }
+            _ => {}
+        }
+        let became = if is_whole {
+            apply(TABLE, bare, &mut Scope::Site(site))
+        } else {
+            let became = apply(TABLE, bare, &mut Scope::Rule(&mut rule));
+            site.rules.push(rule);
+            became
+        };
+        self.page.report.say(directive, became);
+    }
+
+    /// `handle_path`: its directives see the path without the prefix.
+    fn stripped(&mut self, block: &Directive, base: &Rule, site: &mut Site) {
+        let mut rule = base.clone();
+        for inner in block.inner() {
+            let words = inner.words.iter().filter(|word| *word != "*").cloned().collect();
+            let bare = Directive { words, ..inner.clone() };
+            let became = match &*inner.name {
+                "root" => {
+                    rule.keys.set("alias", bare.word(0));
+                    "taken: alias".to_owned()
+                }
+                "reverse_proxy" => {
+                    let prefix = block.word(0).trim_end_matches('*').trim_end_matches('/').replace('.', "\\.");
+                    rule.paths = vec![format!("~^{prefix}/(.*)$")];
+                    rule.keys.set("rewrite", "/$1");
+                    self.proxy(&bare, &mut rule)
+                }
+                "php_server" | "php_fastcgi" => "taken: PHP runs here".to_owned(),
+                _ => apply(TABLE, &bare, &mut Scope::Rule(&mut rule)),
+            };
+            self.page.report.say(inner, became);
+        }
+        site.rules.push(rule);
+    }
+
+    fn php(&mut self, directive: &Directive, bare: &Directive, site: &mut Site) {
+        site.keys.set("front_controller", "index.php");
+        self.page.report.say(directive, "taken: front_controller; PHP runs here");
+        for one in bare.inner() {
+            let became = match &*one.name {
+                "index" => {
+                    let script = if one.word(0) == "off" { "" } else { one.word(0) };
+                    site.keys.set("front_controller", script);
+                    "taken: front_controller"
+                }
+                "root" => {
+                    site.keys.set("root", one.word(0));
+                    "taken: root"
+                }
+                "env" => {
+                    site.section("pool").set_in("env", one.word(0), one.word(1));
+                    "taken: pool.env"
+                }
+                "try_files" => {
+                    let became = apply(TABLE, one, &mut Scope::Site(site));
+                    self.page.report.say(one, became);
+                    continue;
+                }
+                "worker" => worker(one, site),
+                _ => "dropped: it is built in",
+            };
+            self.page.report.say(one, became);
+        }
+    }
+
+    /// Workers of the global options: each for the site whose root has its script, else for the first site.
+    fn global_workers(&mut self) {
+        for directive in std::mem::take(&mut self.workers) {
+            let file = worker_file(&directive).to_owned();
+            let sites = &mut self.page.sites;
+            let root = |site: &Site| site.keys.text("root").is_some_and(|root| file.starts_with(&root));
+            let at = sites.iter().position(root).unwrap_or_default();
+            let became = worker(&directive, &mut sites[at]);
+            self.page.report.say(&directive, became);
+        }
+    }
+
+    fn proxy(&mut self, directive: &Directive, rule: &mut Rule) -> String {
+        let of_block = directive.inner().iter().filter(|one| one.name == "to").flat_map(|to| &to.words);
+        let words: Vec<&String> = directive.words.iter().chain(of_block).collect();
+        let Some(to) = words.iter().map(|word| table::upstream(word)).collect::<Option<Vec<String>>>() else {
+            return "dropped: an upstream is HOST:PORT, http://, https:// or unix/".to_owned();
+        };
+        let of = |name: &'static str| directive.inner().iter().find(|one| one.name == name);
+        let health = of("health_uri").map(|health| health.word(0).to_owned());
+        match to.as_slice() {
+            [] => return "dropped: there is no address in it".to_owned(),
+            [one] if health.is_none() => rule.keys.set("proxy", one),
+            _ => {
+                let name = format!("upstream{}", self.page.sites.len() * 100 + directive.line);
+                let section = self.page.section(&format!("proxy.{name}"));
+                section.set_list("to", &to);
+                health.iter().for_each(|path| section.set("health", path));
+                rule.keys.set("proxy", &name);
+            }
+        }
+        for one in directive.inner() {
+            match &*one.name {
+                "to" | "health_uri" => self.page.report.say(one, "taken: [proxy.NAME]"),
+                _ => self.page.report.dropped(one, "see the guide on the reverse proxy"),
+            }
+        }
+        "taken: proxy".to_owned()
+    }
+}
+
+/// The named matchers of a site, those in its blocks included.
+fn matchers(inner: &[Directive], named: &mut Vec<Directive>) {
+    for one in inner {
+        if one.name.starts_with('@') {
+            named.push(one.clone());
+        } else {
+            matchers(one.inner(), named);
+        }
+    }
+}
+
+fn has_anywhere(inner: &[Directive], names: &[&str]) -> bool {
+    inner.iter().any(|one| names.contains(&&*one.name) || has_anywhere(one.inner(), names))
+}
+
+/// The matcher of a directive as conditions in addition to those of its block, and the directive without it.
+fn conditions(directive: &Directive, base: &Rule, named: &[Directive]) -> Result<(Rule, Directive), String> {
+    let mut rule = base.clone();
+    let mut bare = directive.clone();
+    let first = directive.word(0);
+    // One word alone is the target of these, even if it looks like a path.
+    let is_target = directive.words.len() == 1 && matches!(&*directive.name, "root" | "rewrite" | "redir");
+    let is_matcher = first == "*" || first.starts_with('/') || first.starts_with('@');
+    if !is_matcher || is_target || directive.name == "try_files" {
+        return Ok((rule, bare));
+    }
+    bare.words.remove(0);
+    if first.starts_with('@') {
+        let found = named.iter().find(|one| one.name == first);
+        let paths = std::mem::take(&mut rule.paths);
+        matcher::named(found.ok_or_else(|| format!("there is no matcher {first}"))?, &mut rule)?;
+        if rule.paths.is_empty() {
+            rule.paths = paths;
+        }
+    } else if first != "*" {
+        rule.paths = vec![first.to_owned()];
+    }
+    Ok((rule, bare))
+}
+
+/// Takes an address of a site: its host, and what to listen on.
+fn address(addr: &str, site: &mut Site) {
+    let (scheme, rest) = addr.split_once("://").unwrap_or(("", addr));
+    let rest = rest.split('/').next().unwrap_or_default();
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port),
+        _ => (rest, ""),
+    };
+    if host.is_empty() || host == "*" {
+        site.is_default = true;
+    } else {
+        site.hosts.push(host.to_owned());
+    }
+    let is_plain = scheme == "http" || port == "80" || (scheme.is_empty() && host.is_empty() && port != "443");
+    let (plain, tls) =
+        (format!(":{}", if port.is_empty() { "80" } else { port }), if port.is_empty() { "443" } else { port });
+    if is_plain {
+        site.listen.push(plain);
+    } else {
+        site.listen.extend((port.is_empty()).then_some(plain));
+        site.listen.push(format!("https://:{tls}"));
+    }
+}
+
+/// The script of a `worker`, in its block or after the word.
+fn worker_file(directive: &Directive) -> &str {
+    directive.inner().iter().find(|one| one.name == "file").map_or_else(|| directive.word(0), |file| file.word(0))
+}
+
+/// FrankenPHP's worker as the site's pool.
+fn worker(directive: &Directive, site: &mut Site) -> &'static str {
+    let file = worker_file(directive);
+    let root = site.keys.text("root").unwrap_or_default();
+    let pool = site.section("pool");
+    if pool.has("script") {
+        return "dropped: a second worker needs [pool.NAME], and a rule with its path and pool";
+    }
+    let is_relative = !file.starts_with('/') && !root.is_empty();
+    pool.set("mode", "worker");
+    pool.set("script", &if is_relative { format!("{}/{file}", root.trim_end_matches('/')) } else { file.to_owned() });
+    let of = |name: &'static str| directive.inner().iter().filter(move |one| one.name == name);
+    let number = of("num").next().map_or_else(|| directive.word(1), |number| number.word(0));
+    if number.parse::<u16>().is_ok() {
+        pool.write("workers", number);
+    }
+    of("env").for_each(|env| pool.set_in("env", env.word(0), env.word(1)));
+    of("watch").for_each(|watch| pool.add("watch", if watch.word(0).is_empty() { "**/*.php" } else { watch.word(0) }));
+    "taken: pool: mode, script, workers"
+}
+
+#[cfg(test)]
+mod tests;

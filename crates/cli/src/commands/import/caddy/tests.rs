@@ -1,0 +1,101 @@
+use super::*;
+use howdah_config::{ServeFlags, Surroundings, load_in};
+
+/// The page for a site with these directives, which can be loaded.
+fn of(text: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().to_str().unwrap();
+    std::fs::write(dir.path().join("worker.php"), "<?php\n").unwrap();
+    let page = converted(&text.replace("/srv", top)).unwrap();
+    std::fs::write(dir.path().join("howdah.toml"), &page).unwrap();
+    let around = Surroundings { current_dir: dir.path().to_owned(), ..Surroundings::default() };
+    load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}"));
+    page.replace(top, "/srv")
+}
+
+#[test]
+fn each_directive_has_its_counterpart() {
+    let mut wrong = String::new();
+    for (inner, expected) in [
+        ("php_server", "front_controller = \"index.php\""),
+        (
+            "php_fastcgi unix//run/php/php-fpm.sock {\n env A b\n index app.php\n}",
+            "front_controller = \"app.php\" root = \"/srv\" [site.pool] env.\"A\" = \"b\"",
+        ),
+        ("file_server", "[[site.rule]] php = false"),
+        ("php_server\nfile_server browse", "listing = true"),
+        ("redir /old /new permanent", "path = \"/old\" redirect = \"/new\" status = 301"),
+        ("redir https://www.b.example{uri}", "[[site.rule]] redirect = \"https://www.b.example$path\" status = 302"),
+        (
+            "header /build/* Cache-Control \"max-age=1\"",
+            "path = \"/build/*\" headers.\"Cache-Control\" = \"max-age=1\"",
+        ),
+        ("header {\n-Server\n+A b\n?C d\n}", "headers.\"Server\" = \"\" headers.\"+A\" = \"b\" headers.\"?C\" = \"d\""),
+        (
+            "@in {\npath /admin*\nnot remote_ip 10.0.0.0/8\n}\nrespond @in 403",
+            "path = \"/admin*\" not = { client = [\"10.0.0.0/8\"] } deny = true",
+        ),
+        ("respond /health \"ok\" 200", "path = \"/health\" status = 200 body = \"ok\""),
+        ("rewrite /a /b", "path = \"/a\" rewrite = \"/b\""),
+        ("uri strip_prefix /v1", "path = \"~^/v1(?:/(.*))?$\" rewrite = \"/$1\""),
+        (
+            "@old path_regexp r ^/x/(.*)$\nredir @old /y/{re.r.1} 301",
+            "path = \"~^/x/(.*)$\" redirect = \"/y/$1\" status = 301",
+        ),
+        ("try_files {path} {path}/ /index.php?{query}", "front_controller = \"index.php\""),
+        ("try_files {path} /index.html", "try_files = [\"$path\", \"/index.html\"]"),
+        ("reverse_proxy /chat/* 127.0.0.1:3000", "path = \"/chat/*\" proxy = \"http://127.0.0.1:3000\""),
+        (
+            "reverse_proxy :3000 :3001 {\nhealth_uri /up\n}",
+            "to = [\"http://127.0.0.1:3000\", \"http://127.0.0.1:3001\"] health = \"/up\"",
+        ),
+        (
+            "handle_path /api/* {\nreverse_proxy localhost:9\n}",
+            "path = \"~^/api/(.*)$\" rewrite = \"/$1\" proxy = \"http://localhost:9\"",
+        ),
+        ("handle_path /s/* {\nroot * /srv\nfile_server\n}", "path = \"/s/*\" alias = \"/srv\" front_controller = \"\""),
+        ("handle /api/* {\nreverse_proxy :9\n}\nhandle {\nphp_server\n}", "front_controller = \"index.php\""),
+        ("request_body {\nmax_size 10MB\n}", "[site.http] max_body = \"10M\""),
+        ("log {\noutput file /srv/a.log\nformat json\n}", "[site.log] access = \"/srv/a.log\" format = \"json\""),
+        ("log_skip /x", "path = \"/x\" access_log = false"),
+        (
+            "basic_auth /p/* {\nanna $2y$05$xZEHREeI1mL1Th6Ky4Ku3.sw.6qzbgb/eK/QUvyOkgzX72r1jvWNW\n}",
+            "path = \"/p/*\" auth.users.\"anna\" = \"$2y$05$",
+        ),
+        ("forward_auth /p/* :9 {\nuri /a\n}", "path = \"/p/*\" deny = true"),
+        ("abort /wp-*", "path = \"/wp-*\" deny = true"),
+        ("php_server {\nworker worker.php 4\n}", "mode = \"worker\" script = \"/srv/worker.php\" workers = 4"),
+    ] {
+        let page = of(&format!("http://a.example {{\nroot * /srv\n{inner}\n}}\n"));
+        let shown = page.split("\n# The lines").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        if !shown.contains(expected) {
+            wrong += &format!("{inner}\nexpected: {expected}\nfound: {page}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn addresses_tls_and_global_options_are_the_servers() {
+    let page = of(
+        "{\n email ops@example.org\n frankenphp {\n  num_threads 16\n  worker {\n   file /srv/worker.php\n   num 8\n  }\n }\n}\n\
+                   b.localhost {\n root * /srv\n php_server\n}\n",
+    );
+    for expected in [
+        "listen = [\":80\", \"https://:443\"]",
+        "workers = 16\n",
+        "[acme]\nemail = \"ops@example.org\"\n",
+        "[tls]\nredirect = true\n",
+        "[site.tls]\nauto = true\n",
+        "[site.pool]\nmode = \"worker\"\nscript = \"/srv/worker.php\"\nworkers = 8\n",
+        "# 5: worker: taken: pool",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    let page = of(":8080\nroot /srv\nbogus x\n");
+    assert!(
+        page.contains("listen = [\":8080\"]") && page.contains("# 3: bogus x: dropped: there is no counterpart"),
+        "{page}"
+    );
+    assert!(converted("{\n debug\n}\n").is_err());
+}

@@ -1,0 +1,52 @@
+//! Caddy's, FrankenPHP's directives included. Caddy is not among the tools of the tests: the answers are written down.
+
+use super::{Applications, ask};
+use howdah_tests::php;
+use std::fs;
+use std::path::Path;
+
+const APPLICATIONS: &[(&str, &str)] = &[
+    ("laravel", include_str!("caddy/laravel.caddyfile")),
+    ("mixed", include_str!("caddy/mixed.caddyfile")),
+    ("worker", include_str!("caddy/worker.caddyfile")),
+];
+
+/// A host, a path, the status, and the beginning of the text or the target of a redirect.
+const ANSWERS: &[(&str, &str, u16, &str)] = &[
+    ("laravel", "/", 200, "/index.php /"),
+    ("laravel", "/page?a=1", 200, "/index.php /page?a=1 a=1"),
+    ("laravel", "/style.css", 200, "file style.css"),
+    ("laravel", "/other.php", 200, "/other.php /other.php"),
+    ("mixed", "/old", 301, "/new"),
+    ("mixed", "/blog/2026/a", 301, "/posts/a?year=2026"),
+    ("mixed", "/health", 200, "ok"),
+    ("mixed", "/vendor/a.txt", 403, "403"),
+    ("mixed", "/assets/a.png", 200, "file images/a.png"),
+    ("mixed", "/assets/none.png", 404, ""),
+    ("mixed", "/api/style.css?x=y", 200, "file style.css"),
+    ("mixed", "/style.css", 200, "file style.css"),
+    ("mixed", "/other.php", 403, ""),
+    ("mixed", "/none", 404, ""),
+    ("worker", "/any/page", 200, "in a worker /any/page"),
+    ("worker", "/style.css", 200, "file style.css"),
+];
+
+#[test]
+fn sites_of_a_caddyfile_answer_as_under_caddy() {
+    let applications = Applications::new(APPLICATIONS);
+    let worker = applications.root("worker").join("public/worker.php");
+    fs::write(worker, format!("<?php\n{}", php!("worker.php"))).unwrap();
+    let port = applications.port.number;
+    let text = applications.text(&port.to_string(), Path::new("/none"));
+    let ours = applications.serve("Caddyfile", &text);
+    for (name, path, status, expected) in ANSWERS {
+        let answer = ask(port, &format!("{name}.localhost"), path);
+        let found = answer.header("location").map_or_else(|| answer.text(), str::to_owned);
+        assert!(
+            answer.status == *status && found.starts_with(expected),
+            "{name} {path}: {} {found}\n{}",
+            answer.status,
+            ours.page
+        );
+    }
+}
