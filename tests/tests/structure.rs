@@ -38,6 +38,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-rules", &[]),
     ("howdah-htaccess", &["howdah-rules"]),
     ("howdah-live", &[]),
+    ("howdah-mercure", &["howdah-live"]),
     ("howdah-protocol", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-tls"]),
     ("howdah-proxy", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-protocol"]),
     // `site` still writes variables itself, and takes bodies where they lie; both belong behind the pool's door.

@@ -1,0 +1,196 @@
+//! Subscriptions as JSON-LD documents, for the API of subscriptions and for the events about them.
+
+use crate::{PATH, event, form, new_id};
+use howdah_live::{Hub, Interest, Selector, Update, any_matches};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+const CONTEXT: &str = "https://mercure.rocks/";
+
+/// What a path of the API names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Every subscription.
+    All,
+    /// Those of one selector.
+    Topic(String),
+    /// One subscription: its selector and its subscriber.
+    One(String, String),
+}
+
+impl Asked {
+    /// Reads a path.
+    #[must_use]
+    pub fn new(path: &[u8]) -> Option<Self> {
+        let rest = path.strip_prefix(PATH.as_bytes())?.strip_prefix(b"/subscriptions")?;
+        if rest.is_empty() {
+            return Some(Self::All);
+        }
+        let mut parts = rest.strip_prefix(b"/")?.split(|byte| *byte == b'/').map(|part| form::decoded(part, false));
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(topic), None, None) if !topic.is_empty() => Some(Self::Topic(topic)),
+            (Some(topic), Some(subscriber), None) if !topic.is_empty() && !subscriber.is_empty() => {
+                Some(Self::One(topic, subscriber))
+            }
+            _ => None,
+        }
+    }
+
+    /// The path, which is also the topic that a token must allow.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let parts = match self {
+            Self::All => String::new(),
+            Self::Topic(topic) => format!("/{}", form::encoded(topic)),
+            Self::One(topic, subscriber) => format!("/{}/{}", form::encoded(topic), form::encoded(subscriber)),
+        };
+        format!("{PATH}/subscriptions{parts}")
+    }
+
+    /// The document of the subscriptions that these subscribers have now, and the id of the last update. `None`: the one
+    /// subscription that is asked for does not exist.
+    #[must_use]
+    pub fn document(&self, hub: &Hub) -> Option<(String, String)> {
+        // Before the subscribers: a client that continues after this id may get an event twice, but misses none.
+        let last = hub.last();
+        let (last, subscribers) = (last.as_str(), hub.subscribers());
+        let is_meant = |interest: &Interest, selector: &Selector| match self {
+            Self::All => true,
+            Self::Topic(topic) => selector.text() == topic,
+            Self::One(topic, subscriber) => selector.text() == topic && *interest.id == **subscriber,
+        };
+        let found = subscribers.iter().flat_map(|subscriber| {
+            let interest = &subscriber.interest;
+            let selectors = interest.selectors.iter().filter(move |selector| is_meant(interest, selector));
+            selectors.map(move |selector| subscription(interest, selector, true))
+        });
+        let mut found = found.collect::<Vec<_>>().into_iter();
+        let mut document = match self {
+            Self::One(..) => found.next()?,
+            _ => {
+                let all: Vec<Value> = found.map(Value::Object).collect();
+                object(json!({ "id": self.path(), "type": "Subscriptions", "subscriptions": all }))
+            }
+        };
+        document.insert("@context".to_owned(), CONTEXT.into());
+        document.insert("lastEventID".to_owned(), last.into());
+        Some((Value::Object(document).to_string(), last.to_owned()))
+    }
+}
+
+/// The updates about the subscriptions of a subscriber that has come (`active`) or gone.
+pub fn events(interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
+    interest.selectors.iter().filter_map(move |selector| {
+        let id: Arc<str> = new_id()?.into();
+        let mut document = subscription(interest, selector, active);
+        document.insert("@context".to_owned(), CONTEXT.into());
+        let topic = Asked::One(selector.text().to_owned(), interest.id.to_string()).path();
+        let encoded = event::encode(&id, &Value::Object(document).to_string(), None, None);
+        Some(Update { id, topics: Box::new([topic.into()]), private: true, encoded })
+    })
+}
+
+/// `true` if one of these selectors allows this path of the API.
+#[must_use]
+pub fn allows(selectors: &[Selector], asked: &Asked) -> bool {
+    any_matches(selectors, &[asked.path().into()])
+}
+
+fn subscription(interest: &Interest, selector: &Selector, active: bool) -> Map<String, Value> {
+    let topic = selector.text();
+    let mut found = object(json!({
+        "id": Asked::One(topic.to_owned(), interest.id.to_string()).path(),
+        "type": "Subscription",
+        "topic": topic,
+        "subscriber": &*interest.id,
+        "active": active,
+    }));
+    if let Some(payload) = interest.payload.as_deref().and_then(|payload| serde_json::from_str(payload).ok()) {
+        found.insert("payload".to_owned(), payload);
+    }
+    found
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_live::{Limits, SlowPolicy};
+
+    #[test]
+    fn paths_are_read_and_written() {
+        let one = Asked::One("https://a/{b}".to_owned(), "urn:uuid:1".to_owned());
+        for (path, asked) in [
+            ("/.well-known/mercure/subscriptions", Some(Asked::All)),
+            ("/.well-known/mercure/subscriptions/a%20b", Some(Asked::Topic("a b".to_owned()))),
+            ("/.well-known/mercure/subscriptions/https%3A%2F%2Fa%2F%7Bb%7D/urn%3Auuid%3A1", Some(one)),
+        ] {
+            assert_eq!(Asked::new(path.as_bytes()), asked);
+            assert_eq!(asked.unwrap().path(), path);
+        }
+        for path in
+            ["/.well-known/mercure", "/subscriptions/", "/subscriptionsx", "/subscriptions/a/", "/subscriptions/a/b/c"]
+        {
+            assert_eq!(Asked::new(format!("{PATH}{path}").as_bytes()), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn subscriptions_are_listed_with_their_payload() {
+        let hub = Hub::new(Limits::default());
+        let join = |id: &str, topics: &[&str], payload: Option<&str>| {
+            let selectors = topics.iter().map(|topic| Selector::new(topic)).collect();
+            let interest =
+                Interest { selectors, id: id.into(), payload: payload.map(Into::into), ..Interest::default() };
+            hub.subscribe(interest, None, SlowPolicy::Disconnect).subscription
+        };
+        let _first = join("urn:1", &["a", "{b}"], Some(r#"{"user":7}"#));
+        let _second = join("urn:2", &["a"], None);
+        let document = |asked: &Asked| -> Value { serde_json::from_str(&asked.document(&hub).unwrap().0).unwrap() };
+        let all = document(&Asked::All);
+        assert_eq!((&all["@context"], &all["type"]), (&json!("https://mercure.rocks/"), &json!("Subscriptions")));
+        assert_eq!(
+            (&all["id"], &all["lastEventID"]),
+            (&json!("/.well-known/mercure/subscriptions"), &json!("earliest"))
+        );
+        assert_eq!(all["subscriptions"].as_array().unwrap().len(), 3);
+        assert_eq!(
+            all["subscriptions"][1],
+            json!({
+                "id": "/.well-known/mercure/subscriptions/%7Bb%7D/urn%3A1",
+                "type": "Subscription", "topic": "{b}", "subscriber": "urn:1", "active": true, "payload": { "user": 7 },
+            })
+        );
+        assert_eq!(document(&Asked::Topic("a".to_owned()))["subscriptions"].as_array().unwrap().len(), 2);
+        let one = document(&Asked::One("a".to_owned(), "urn:2".to_owned()));
+        assert_eq!(
+            (&one["subscriber"], &one["payload"], &one["lastEventID"]),
+            (&json!("urn:2"), &Value::Null, &json!("earliest"))
+        );
+        assert!(Asked::One("a".to_owned(), "urn:3".to_owned()).document(&hub).is_none());
+    }
+
+    #[test]
+    fn a_subscriber_that_comes_or_goes_is_a_private_update_for_each_selector() {
+        let interest = Interest {
+            selectors: vec![Selector::new("a"), Selector::new("*")],
+            id: "urn:1".into(),
+            ..Interest::default()
+        };
+        let found: Vec<Update> = events(&interest, false).collect();
+        assert_eq!(&*found[0].topics[0], "/.well-known/mercure/subscriptions/a/urn%3A1");
+        assert_eq!(&*found[1].topics[0], "/.well-known/mercure/subscriptions/%2A/urn%3A1");
+        assert!(found.iter().all(|update| update.private));
+        let text = String::from_utf8(found[0].encoded.to_vec()).unwrap();
+        assert!(text.contains(r#""active":false"#), "{text}");
+        let selectors = [Selector::new("/.well-known/mercure/subscriptions{/topic}{/subscriber}")];
+        assert!(allows(&selectors, &Asked::All) && allows(&selectors, &Asked::One("a/b".to_owned(), "c".to_owned())));
+        assert!(!allows(&[Selector::new("a")], &Asked::All));
+    }
+}

@@ -1,0 +1,141 @@
+//! A publisher's form, and the update that it becomes.
+
+use crate::{event, form, new_id};
+use howdah_live::Update;
+use std::sync::Arc;
+
+/// Maximum number of topics of an update.
+const MAX_TOPICS: usize = 100;
+/// Maximum length of a topic, an id and a type, in bytes.
+const MAX_NAME: usize = 4096;
+
+/// An update, as a publisher describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Publication {
+    /// Its topics; the first is the canonical one.
+    pub topics: Vec<String>,
+    pub data: String,
+    pub private: bool,
+    /// Its id; a new one where it is `None` or empty.
+    pub id: Option<String>,
+    /// The type of the event.
+    pub kind: Option<String>,
+    /// The time in milliseconds after which clients come back.
+    pub retry: Option<u64>,
+}
+
+/// A mistake in a publication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublicationError {
+    #[error("no `topic`")]
+    NoTopic,
+    #[error("more than 100 topics")]
+    ManyTopics,
+    #[error("a `topic`, an `id` or a `type` of more than 4096 bytes")]
+    LongName,
+    #[error("a `topic`, an `id` or a `type` with a control character")]
+    ControlCharacter,
+    #[error("an `id` that begins with `#` or is `earliest`: these are reserved")]
+    ReservedId,
+    #[error("a `retry` that is not a number of milliseconds")]
+    Retry,
+    #[error("no id: the system has no random bytes")]
+    NoRandom,
+}
+
+impl Publication {
+    /// Reads a form. Fields with other names are ignored; of several with one name, topics apart, the first counts.
+    ///
+    /// # Errors
+    /// `retry` is no number.
+    pub fn from_form(form: &[u8]) -> Result<Self, PublicationError> {
+        let (mut found, mut data) = (Self::default(), None);
+        for (name, value) in form::fields(form) {
+            match &*name {
+                "topic" => found.topics.push(value),
+                "data" => _ = data.get_or_insert(value),
+                "private" => found.private = true,
+                "id" => _ = found.id.get_or_insert(value),
+                "type" => _ = found.kind.get_or_insert(value),
+                "retry" if found.retry.is_none() && !value.is_empty() => {
+                    found.retry = Some(value.parse().map_err(|_| PublicationError::Retry)?);
+                }
+                _ => {}
+            }
+        }
+        found.data = data.unwrap_or_default();
+        Ok(found)
+    }
+
+    /// The update, encoded as a server-sent event.
+    ///
+    /// # Errors
+    /// A name that is missing, too long or not a line.
+    pub fn into_update(self) -> Result<Update, PublicationError> {
+        use PublicationError as Error;
+        let given = self.id.filter(|id| !id.is_empty());
+        let kind = self.kind.as_deref();
+        if self.topics.first().is_none_or(String::is_empty) {
+            return Err(Error::NoTopic);
+        }
+        if self.topics.len() > MAX_TOPICS {
+            return Err(Error::ManyTopics);
+        }
+        let mut names = self.topics.iter().map(String::as_str).chain(given.as_deref()).chain(kind);
+        if names.clone().any(|name| name.len() > MAX_NAME) {
+            return Err(Error::LongName);
+        }
+        if names.any(|name| name.contains(char::is_control)) {
+            return Err(Error::ControlCharacter);
+        }
+        if given.as_deref().is_some_and(|id| id.starts_with('#') || id == "earliest") {
+            return Err(Error::ReservedId);
+        }
+        let id: Arc<str> = given.or_else(new_id).ok_or(Error::NoRandom)?.into();
+        let encoded = event::encode(&id, &self.data, kind, self.retry);
+        let topics = self.topics.into_iter().map(Arc::from).collect();
+        Ok(Update { id, topics, private: self.private, encoded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(form: &str) -> Result<Update, PublicationError> {
+        Publication::from_form(form.as_bytes())?.into_update()
+    }
+
+    #[test]
+    fn a_form_becomes_an_event() {
+        let found = update("topic=/a&topic=/b&data=x%0Ay&id=7&type=new&retry=5&private=&unknown=1").unwrap();
+        assert_eq!((&*found.id, found.private), ("7", true));
+        assert_eq!(found.topics.iter().map(|topic| &**topic).collect::<Vec<_>>(), ["/a", "/b"]);
+        assert_eq!(found.encoded, "event: new\nretry: 5\nid: 7\ndata: x\ndata: y\n\n");
+        let found = update("topic=/a").unwrap();
+        assert!(found.id.starts_with("urn:uuid:") && !found.private);
+        assert_eq!(found.encoded, format!("id: {}\ndata: \n\n", found.id));
+    }
+
+    #[test]
+    fn what_would_break_the_stream_is_refused() {
+        let long = format!("topic=/a&id={}", "x".repeat(MAX_NAME + 1));
+        let many = "topic=a&".repeat(MAX_TOPICS + 1);
+        for (form, error) in [
+            ("data=x", PublicationError::NoTopic),
+            ("topic=", PublicationError::NoTopic),
+            ("topic=a&id=%0Adata:%20forged", PublicationError::ControlCharacter),
+            ("topic=a&id=%00", PublicationError::ControlCharacter),
+            ("topic=a&type=b%0D%0Adata:%20c", PublicationError::ControlCharacter),
+            ("topic=a%0Ab", PublicationError::ControlCharacter),
+            ("topic=a&id=%231", PublicationError::ReservedId),
+            ("topic=a&id=earliest", PublicationError::ReservedId),
+            ("topic=a&retry=soon", PublicationError::Retry),
+            ("topic=a&retry=-1", PublicationError::Retry),
+            (&long, PublicationError::LongName),
+            (&many, PublicationError::ManyTopics),
+        ] {
+            assert_eq!(update(form).map(|update| update.id).unwrap_err(), error, "{form}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! JSON Web Tokens (RFC 7519) in compact serialization, and their claims about Mercure.
+
+use crate::key::Key;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use howdah_live::Selector;
+use serde_json::{Map, Value};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Longest token that is looked at.
+const MAX_LENGTH: usize = 16 * 1024;
+/// Maximum number of selectors of a claim.
+const MAX_SELECTORS: usize = 1000;
+
+/// The claims of a verified token.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// The topics that its bearer may publish updates of. `None`: it may not publish.
+    pub publish: Option<Vec<Selector>>,
+    /// The topics whose private updates its bearer may receive. `None`: no subscriptions of this bearer.
+    pub subscribe: Option<Vec<Selector>>,
+    /// Data about the bearer, as JSON.
+    pub payload: Option<Box<str>>,
+    /// The time at which it expires.
+    pub expires: Option<SystemTime>,
+}
+
+/// The reason why a token is refused, for the log: a client learns only that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("not a token of three parts in base64url")]
+    Malformed,
+    #[error("an algorithm that the key is not for")]
+    Algorithm,
+    #[error("critical extensions, which are not supported")]
+    Critical,
+    #[error("a wrong signature")]
+    Signature,
+    #[error("claims that are not understood")]
+    Claims,
+    #[error("expired")]
+    Expired,
+    #[error("not valid yet")]
+    NotYet,
+}
+
+impl Claims {
+    /// Verifies a token at this time and returns its claims.
+    ///
+    /// # Errors
+    /// The reason why it is refused.
+    pub fn verify(token: &str, key: &Key, now: SystemTime) -> Result<Self, TokenError> {
+        if token.len() > MAX_LENGTH {
+            return Err(TokenError::Malformed);
+        }
+        let (message, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (head, claims) = message.split_once('.').ok_or(TokenError::Malformed)?;
+        let head = object(head).ok_or(TokenError::Malformed)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Malformed)?;
+        if head.contains_key("crit") {
+            return Err(TokenError::Critical);
+        }
+        let algorithm = head.get("alg").and_then(Value::as_str).ok_or(TokenError::Algorithm)?;
+        match key.verifies(algorithm, message.as_bytes(), &signature) {
+            None => return Err(TokenError::Algorithm),
+            Some(false) => return Err(TokenError::Signature),
+            Some(true) => {}
+        }
+        Self::read(&object(claims).ok_or(TokenError::Claims)?, now)
+    }
+
+    fn read(claims: &Map<String, Value>, now: SystemTime) -> Result<Self, TokenError> {
+        let expires = time(claims, "exp")?;
+        if expires.is_some_and(|expires| expires <= now) {
+            return Err(TokenError::Expired);
+        }
+        if time(claims, "nbf")?.is_some_and(|begin| begin > now) {
+            return Err(TokenError::NotYet);
+        }
+        let mercure = match claims.get("mercure") {
+            None | Some(Value::Null) => return Ok(Self { expires, ..Self::default() }),
+            Some(Value::Object(mercure)) => mercure,
+            Some(_) => return Err(TokenError::Claims),
+        };
+        let payload = mercure.get("payload").filter(|payload| !payload.is_null());
+        Ok(Self {
+            publish: selectors(mercure, "publish")?,
+            subscribe: selectors(mercure, "subscribe")?,
+            payload: payload.map(|payload| payload.to_string().into()),
+            expires,
+        })
+    }
+}
+
+fn object(part: &str) -> Option<Map<String, Value>> {
+    match serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()? {
+        Value::Object(map) => Some(map),
+        _ => None,
+    }
+}
+
+/// A time in seconds since 1970, which may have a fraction.
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<SystemTime>, TokenError> {
+    let Some(time) = claims.get(name).filter(|time| !time.is_null()) else { return Ok(None) };
+    let seconds = time.as_f64().ok_or(TokenError::Claims)?;
+    // Before 1970 is long ago, and beyond what the system knows is never.
+    let since = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    Ok(UNIX_EPOCH.checked_add(since).or_else(|| UNIX_EPOCH.checked_add(Duration::from_secs(u64::from(u32::MAX) * 60))))
+}
+
+fn selectors(mercure: &Map<String, Value>, name: &str) -> Result<Option<Vec<Selector>>, TokenError> {
+    let list = match mercure.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Array(list)) if list.len() <= MAX_SELECTORS => list,
+        Some(_) => return Err(TokenError::Claims),
+    };
+    let read = |selector: &Value| selector.as_str().map(Selector::new).ok_or(TokenError::Claims);
+    list.iter().map(read).collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+#[path = "token_tests.rs"]
+mod tests;
