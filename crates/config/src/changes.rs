@@ -112,6 +112,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
         ("static", old.static_files.shown(), new.static_files.shown()),
         ("compression", old.compression.shown(), new.compression.shown()),
         ("acme", old.acme.shown(), new.acme.shown()),
+        ("mercure", old.mercure.shown(), new.mercure.shown()),
         ("deploy", old.deploy.shown(), new.deploy.shown()),
         ("log", old.log.shown(), new.log.shown()),
         ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
@@ -255,6 +256,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     all.extend(differing("compression", old.compression.shown(), new.compression.shown()));
     all.extend(differing("log", old.log.shown(), new.log.shown()));
     all.extend(differing("tls", old.tls.shown(), new.tls.shown()));
+    all.extend(differing("mercure", old.mercure.shown(), new.mercure.shown()));
     // They follow from what the machine has just now, or are the process's.
     all.retain(|differs| {
         let name = &*differs.name;

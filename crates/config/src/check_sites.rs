@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
+use crate::check_mercure;
 use crate::choice::SandboxProfile;
 use crate::glob::Glob;
 use crate::host::HostPattern;
@@ -108,6 +109,7 @@ fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     fields(site, source);
     tls(settings, site, source);
     handed_over(site, source);
+    check_mercure::check(site, source);
 }
 
 fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {

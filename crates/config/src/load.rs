@@ -22,13 +22,14 @@ use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_file::read_file;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_mercure::MercureSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute};
 use crate::strict;
-use crate::{check_acme, check_telemetry};
+use crate::{check_acme, check_mercure, check_telemetry};
 use howdah_budget::machine;
 use howdah_detect::Application;
 
@@ -152,6 +153,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
         acme: AcmeSettings::read(source),
+        mercure: MercureSettings::read(source),
         deploy: DeploySettings::read(source),
         log: LogSettings::read(source),
         telemetry: TelemetrySettings::read(source),
@@ -193,6 +195,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         // A user that is not there is reported by `check`.
         settings.acme.state = check_acme::find_state(source, settings.account().ok().flatten().as_ref());
     }
+    check_mercure::resolve(settings, source);
     check_telemetry::resolve(&mut settings.telemetry, source);
     resolve_room(settings, source);
     let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();

@@ -10,6 +10,7 @@ use crate::load_rules::{self, Gathered};
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_mercure::MercureSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
 use crate::settings_tls::TlsSettings;
@@ -234,5 +235,7 @@ fn read_site<'a>(
     // Those of the top level are for all sites, by the names in them.
     let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
     found.tls = source.with_own(file, name, own, |source| TlsSettings::read_over(&base, source));
+    let (name, own) = part("mercure");
+    found.mercure = source.with_own(file, name, own, |source| MercureSettings::read_over(&top.mercure, source));
     found
 }

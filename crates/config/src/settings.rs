@@ -22,6 +22,7 @@ use crate::secret::Secret;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_mercure::MercureSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
@@ -150,6 +151,8 @@ settings! {
         compression: CompressionSettings = CompressionSettings::default();
         /// Section `[acme]`.
         acme: AcmeSettings = AcmeSettings::default();
+        /// Section `[mercure]`.
+        mercure: MercureSettings = MercureSettings::default();
         /// Section `[deploy]`.
         deploy: DeploySettings = DeploySettings::default();
         /// Section `[log]`.

@@ -11,6 +11,7 @@ use crate::origin::Origin;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_mercure::MercureSettings;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -42,6 +43,7 @@ pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
     ("compression", CompressionSettings::ROWS, Keys::But(&[])),
     ("log", LogSettings::ROWS, Keys::Only(&["access", "format"])),
     ("tls", TlsSettings::ROWS, Keys::Only(&["certificates", "auto"])),
+    ("mercure", MercureSettings::ROWS, Keys::But(&[])),
 ];
 
 /// Some keys of a section.
@@ -98,6 +100,8 @@ pub struct SiteSettings {
     pub log: LogSettings,
     /// `[tls]` with what `[site.tls]` says over it; certificates and `auto` are its own alone.
     pub tls: TlsSettings,
+    /// `[mercure]` with what `[site.mercure]` says over it.
+    pub mercure: MercureSettings,
     /// Where it is written; the default for the top level's own.
     pub origin: Origin,
 }

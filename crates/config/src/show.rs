@@ -47,6 +47,7 @@ impl Loaded {
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
         page.section("acme", settings.acme.shown());
+        page.section("mercure", settings.mercure.shown());
         page.section("deploy", settings.deploy.shown());
         page.section("log", settings.log.shown());
         page.section("telemetry", settings.telemetry.shown());
@@ -143,6 +144,7 @@ impl Page<'_> {
             ("compression", site.compression.shown()),
             ("log", site.log.shown()),
             ("tls", site.tls.shown()),
+            ("mercure", site.mercure.shown()),
         ];
         for (name, rows) in sections {
             let section = format!("{section}.{name}");

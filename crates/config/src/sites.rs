@@ -42,6 +42,7 @@ impl Settings {
             compression: self.compression.clone(),
             log: self.log.clone(),
             tls: self.tls.clone(),
+            mercure: self.mercure.clone(),
             origin: Origin::Default,
         }
     }
@@ -121,6 +122,7 @@ impl Settings {
             http: site.http.clone(),
             static_files: site.static_files.clone(),
             compression: site.compression.clone(),
+            mercure: site.mercure.clone(),
             ..self.clone()
         }
     }

@@ -11,6 +11,7 @@ use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_mercure::MercureSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
@@ -28,6 +29,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
     ("acme", AcmeSettings::ROWS),
+    ("mercure", MercureSettings::ROWS),
     ("deploy", DeploySettings::ROWS),
     ("log", LogSettings::ROWS),
     ("telemetry", TelemetrySettings::ROWS),

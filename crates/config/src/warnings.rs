@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::check_mercure;
 use crate::choice::Mode;
 use crate::load::Loaded;
 use crate::log_target::{AccessTarget, LogTarget};
@@ -23,6 +24,7 @@ impl Loaded {
         self.snapshots_without_warm_up(&mut found);
         self.paths_open_above_protected_ones(&mut found);
         self.silent_sites(&mut found);
+        found.extend(check_mercure::short_secrets(&self.settings.all_sites()));
         found
     }
 

@@ -2,6 +2,7 @@
 
 use crate::history::{History, Preceding};
 use crate::index::Index;
+use crate::selector::any_matches;
 use crate::subscriber::{Bounds, Event, Interest, SlowPolicy, Subscriber};
 use crate::update::Update;
 use parking_lot::Mutex;
@@ -90,8 +91,9 @@ impl Hub {
 
     /// Subscribes; after the update with the id `after`, if it is given, else from now on.
     #[must_use]
-    pub fn subscribe(&self, interest: Interest, after: Option<&str>, slow: SlowPolicy) -> Joined {
+    pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, slow: SlowPolicy) -> Joined {
         let mut state = self.0.state.lock();
+        state.index.share(&mut interest.selectors);
         // Updates up to here are in the history or missed, those after it go to the queue.
         let (preceding, mut updates) = match after {
             Some(id) => state.history.after(id),
@@ -111,10 +113,19 @@ impl Hub {
     }
 
     /// Asks every subscriber to end, each at another moment of this time, so that they do not all come back at once.
+    pub fn end_subscriptions(&self, spread: Duration) {
+        self.end(spread, false);
+    }
+
+    /// Like [`Self::end_subscriptions`]; subscribers that come later have to end at once.
     pub fn close(&self, spread: Duration) {
+        self.end(spread, true);
+    }
+
+    fn end(&self, spread: Duration, closes: bool) {
         let mut wakers = Vec::new();
         let mut state = self.0.state.lock();
-        state.is_closing = true;
+        state.is_closing |= closes;
         let (begin, count) = (Instant::now(), state.all.len().max(1));
         for (at, subscriber) in state.all.values().enumerate() {
             let share = spread.mul_f64(at as f64 / count as f64);
@@ -122,6 +133,13 @@ impl Hub {
         }
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// `true` if a subscriber would get a private update of this topic.
+    #[must_use]
+    pub fn is_watched(&self, topic: &Arc<str>) -> bool {
+        let topics = std::slice::from_ref(topic);
+        self.0.state.lock().index.of(topics).any(|subscriber| any_matches(&subscriber.interest.allowed, topics))
     }
 
     /// Every subscriber, in the order in which they came.

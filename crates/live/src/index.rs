@@ -25,6 +25,25 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// Lets selectors use the memory of equal ones.
+    pub(crate) fn share(&self, selectors: &mut [Selector]) {
+        for selector in selectors {
+            match selector {
+                Selector::All => {}
+                Selector::Exact(topic) => {
+                    if let Some((known, _)) = self.exact.get_key_value(topic) {
+                        *topic = known.clone();
+                    }
+                }
+                Selector::Template(template) => {
+                    if let Some(known) = self.templates.get(template.text()) {
+                        *template = known.template.clone();
+                    }
+                }
+            }
+        }
+    }
+
     pub(crate) fn insert(&mut self, subscriber: &Arc<Subscriber>) {
         for selector in &subscriber.interest.selectors {
             let subscribers = match selector {

@@ -1,6 +1,6 @@
 //! Topic selectors: which topics a subscriber wants, or a token allows.
 
-use crate::template::Template;
+use crate::template::{MAX_SIZE, Template};
 use std::sync::Arc;
 
 /// An expression that matches topics.
@@ -36,6 +36,13 @@ impl Selector {
             Self::Exact(topic) => topic,
             Self::Template(template) => template.text(),
         }
+    }
+
+    /// Maximum number of bytes that it keeps in memory.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let compiled = if matches!(self, Self::Template(_)) { MAX_SIZE } else { 0 };
+        size_of::<Self>() + self.text().len() + compiled
     }
 
     /// `true` if it matches this topic.

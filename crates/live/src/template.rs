@@ -10,6 +10,9 @@ const MAX_LENGTH: usize = 1024;
 /// Maximum number of expressions of a template, and of variables of an expression.
 const MAX_PARTS: usize = 16;
 
+/// Maximum memory of a compiled template.
+pub(crate) const MAX_SIZE: usize = 32 * 1024;
+
 /// Characters that expressions leave unencoded, encoded ones, and those of IRIs.
 const UNRESERVED: &str = r"[A-Za-z0-9\-._~]|%[0-9A-Fa-f]{2}|[^\x00-\x7f]";
 /// Characters that `{+x}` and `{#x}` leave unencoded, too.
@@ -42,7 +45,7 @@ impl Template {
         if expressions > MAX_PARTS {
             return None;
         }
-        let expanded = RegexBuilder::new(&pattern).size_limit(256 * 1024).build().ok()?;
+        let expanded = RegexBuilder::new(&pattern).size_limit(MAX_SIZE).build().ok()?;
         Some(Self { text: text.into(), literal, expanded })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 const CONTEXT: &str = "https://mercure.rocks/";
 
-/// What a path of the API names.
+/// Subscriptions that a path of the API names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// Every subscription.
@@ -78,15 +78,19 @@ impl Asked {
     }
 }
 
-/// The updates about the subscriptions of a subscriber that has come (`active`) or gone.
-pub fn events(interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
+/// The updates about the subscriptions of a subscriber that has come (`active`) or gone, as far as another one of the hub
+/// watches them.
+pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     interest.selectors.iter().filter_map(move |selector| {
+        let topic: Arc<str> = Asked::One(selector.text().to_owned(), interest.id.to_string()).path().into();
+        if !hub.is_watched(&topic) {
+            return None;
+        }
         let id: Arc<str> = new_id()?.into();
         let mut document = subscription(interest, selector, active);
         document.insert("@context".to_owned(), CONTEXT.into());
-        let topic = Asked::One(selector.text().to_owned(), interest.id.to_string()).path();
         let encoded = event::encode(&id, &Value::Object(document).to_string(), None, None);
-        Some(Update { id, topics: Box::new([topic.into()]), private: true, encoded })
+        Some(Update { id, topics: Box::new([topic]), private: true, encoded })
     })
 }
 
@@ -183,7 +187,17 @@ mod tests {
             id: "urn:1".into(),
             ..Interest::default()
         };
-        let found: Vec<Update> = events(&interest, false).collect();
+        let hub = Hub::new(Limits::default());
+        assert_eq!(events(&hub, &interest, true).count(), 0, "nothing is made that no subscriber gets");
+        let watcher = |allowed: &str| Interest {
+            selectors: vec![Selector::new("/.well-known/mercure/subscriptions/{topic}/{subscriber}")],
+            allowed: vec![Selector::new(allowed)],
+            ..Interest::default()
+        };
+        let _other = hub.subscribe(watcher("/other"), None, SlowPolicy::Disconnect);
+        assert_eq!(events(&hub, &interest, true).count(), 0);
+        let _watcher = hub.subscribe(watcher("*"), None, SlowPolicy::Disconnect);
+        let found: Vec<Update> = events(&hub, &interest, false).collect();
         assert_eq!(&*found[0].topics[0], "/.well-known/mercure/subscriptions/a/urn%3A1");
         assert_eq!(&*found[1].topics[0], "/.well-known/mercure/subscriptions/%2A/urn%3A1");
         assert!(found.iter().all(|update| update.private));

@@ -115,7 +115,7 @@ fn a_public_key_accepts_its_algorithms_and_is_no_secret() {
         assert_eq!(verify(&forged), Err(TokenError::Signature), "{algorithm}");
         let other = self::message(&head, r#"{"mercure":{"publish":["*"],"subscribe":["*"]}}"#);
         assert_eq!(verify(&format!("{other}.{signature}")), Err(TokenError::Signature), "{algorithm}");
-        // The public key is public: as a secret it would let everybody in.
+        // The public key is public: as a secret it would admit any client.
         for secret in [pem, pem.trim()] {
             let confused = hs256_with(r#"{"alg":"HS256"}"#, ALL, secret);
             assert_eq!(verify(&confused), Err(TokenError::Algorithm), "{algorithm}");

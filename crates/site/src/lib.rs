@@ -31,6 +31,7 @@ pub mod handed_over;
 mod host;
 pub mod https;
 mod listings;
+pub mod mercure;
 pub mod notes;
 pub mod passwords;
 mod path_parts;

@@ -2,6 +2,7 @@
 
 use crate::challenges::Challenges;
 use crate::compress::Cache;
+use crate::mercure::Hubs;
 use crate::passwords::Passwords;
 use crate::rejected;
 use crate::withheld::PrivateFiles;
@@ -56,6 +57,8 @@ pub struct Server {
     challenges: OnceLock<Arc<dyn Challenges>>,
     /// The tracer, if tracing is on.
     telemetry: OnceLock<Arc<Telemetry>>,
+    /// The Mercure hubs of its sites; those of the server before it, after a reload.
+    hubs: OnceLock<Arc<Hubs>>,
     /// Verification of passwords.
     pub passwords: Passwords,
     /// Lines about hosts that are no site's.
@@ -92,6 +95,7 @@ impl Server {
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
+            hubs: OnceLock::new(),
             unknown_hosts: Quiet::new(QUIET),
             other_protocols: Quiet::new(QUIET),
             waited_in_vain: Quiet::new(OVERLOAD_QUIET),
@@ -124,6 +128,14 @@ impl Server {
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
         }
+        // No request has come yet that could have made others.
+        let _ = self.hubs.set(before.hubs().clone());
+    }
+
+    /// The Mercure hubs of its sites.
+    #[must_use]
+    pub fn hubs(&self) -> &Arc<Hubs> {
+        self.hubs.get_or_init(Arc::default)
     }
 
     pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {

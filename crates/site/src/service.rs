@@ -9,6 +9,7 @@ use crate::phase::compress;
 use crate::phase::destination::{self, Destination};
 use crate::phase::htaccess::HtaccessFiles;
 use crate::phase::limits::{self, BodyLimit, HeadLimits, KnownHost};
+use crate::phase::mercure::MercureHub;
 use crate::phase::own_responses::{Challenge, HttpsRedirect, PoolPage, Probe, ServerOptions};
 use crate::phase::rules::{self, Rules};
 use crate::phase::web_server::FromWebServer;
@@ -66,6 +67,7 @@ chain![
     ServerOptions,
     Rules, // hands on to a proxy, too
     PoolPage,
+    MercureHub, // in sites that have one; it bounds its bodies itself
     BodyLimit,
     HtaccessFiles, // in sites that follow them, for all that is left
     Destination,   // file, script, proxy or directory

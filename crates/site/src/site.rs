@@ -6,6 +6,7 @@ use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
 use crate::listings::Listings;
+use crate::mercure::Mercure;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -81,6 +82,8 @@ pub struct Site {
     pub(crate) aside: Aside,
     /// Static files of directories named by rules.
     places: Vec<(PathBuf, StaticFiles)>,
+    /// Keys and permissions of its Mercure hub, if it has one.
+    pub(crate) mercure: Option<Mercure>,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
     /// Encodes bodies.
@@ -175,6 +178,7 @@ impl Site {
             listings: Listings::default(),
             aside: Aside::default(),
             places: places(&settings, &public, &withheld)?,
+            mercure: Mercure::new(&settings.mercure)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Files that a site may keep open however many sites share them.
 const FEWEST_OPEN_FILES: usize = 8;
@@ -100,6 +101,17 @@ impl Sites {
     #[must_use]
     pub fn all(&self) -> &[Arc<Site>] {
         &self.all
+    }
+
+    /// Asks subscribers to come back whose hub is another one now than in the sites `before`, spread over this time.
+    pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
+        for old in before.all.iter().filter(|site| site.mercure.is_some()) {
+            let new = self.all.iter().find(|site| site.settings.name == old.settings.name);
+            if new.is_none_or(|new| new.settings.mercure != old.settings.mercure) {
+                let is_left = new.is_some_and(|new| new.mercure.is_some());
+                self.server.hubs().changed(&old.settings.name, is_left, spread);
+            }
+        }
     }
 
     /// The site of a request if there is one for all hosts, who needs not be looked at.

@@ -48,6 +48,7 @@ mod log_services;
 mod logged_transfers;
 mod markers;
 mod memory_pressure;
+mod mercure;
 mod native_histograms;
 mod opcache_room;
 mod output;

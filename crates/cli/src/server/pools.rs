@@ -313,8 +313,8 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
 #[cfg(test)]
 mod tests {
     use howdah_config::{
-        AcmeSettings, CompressionSettings, HttpSettings, LogSettings, PoolSettings, ProxySettings, SandboxSettings,
-        Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
+        AcmeSettings, CompressionSettings, HttpSettings, LogSettings, MercureSettings, PoolSettings, ProxySettings,
+        SandboxSettings, Settings, SiteKeys, StaticSettings, TelemetrySettings, TlsSettings,
     };
     use howdah_pool::process::environment;
 
@@ -325,6 +325,7 @@ mod tests {
             CompressionSettings::ROWS,
             HttpSettings::ROWS,
             LogSettings::ROWS,
+            MercureSettings::ROWS,
             PoolSettings::ROWS,
             ProxySettings::ROWS,
             SandboxSettings::ROWS,

@@ -164,6 +164,12 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     // Copies of sockets would keep ports open.
     drop(upgrades);
     server.drain();
+    // After an upgrade clients that come back find the new process; before a stop there is nothing to wait for.
+    let settings = server.edition().settings.clone();
+    server.end_subscriptions(match why {
+        End::Replaced(_) => settings.grace.max(settings.drain).mul_f64(SUBSCRIBERS_LEAVE),
+        End::Asked(_) | End::LostLauncher => SUBSCRIBERS_LEAVE_AT_STOP.min(settings.grace),
+    });
     let mut admin = Some(admin);
     let others = match &why {
         End::Replaced(by) => {
@@ -212,6 +218,11 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     }
     if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
 }
+
+/// Share of the time after an upgrade in which subscribers of Mercure hubs are asked to come back.
+const SUBSCRIBERS_LEAVE: f64 = 0.8;
+/// Time for that at a stop.
+const SUBSCRIBERS_LEAVE_AT_STOP: Duration = Duration::from_millis(500);
 
 /// Why a server ends.
 enum End {

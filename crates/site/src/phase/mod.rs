@@ -6,6 +6,7 @@ pub mod compress;
 pub(crate) mod destination;
 pub(crate) mod htaccess;
 pub mod limits;
+pub(crate) mod mercure;
 pub(crate) mod own_responses;
 pub mod php;
 pub(crate) mod proxy;

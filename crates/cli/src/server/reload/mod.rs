@@ -287,6 +287,7 @@ impl Server {
                 pool.take_over(before);
             }
         }
+        edition.sites.end_changed_subscriptions(&old.sites, settings.drain);
         self.current.store(edition);
         running.shared.store(Arc::new(shared));
         opening::change_addresses(&running.doors, &old.settings, &settings, listeners, tls.as_ref());
@@ -340,6 +341,11 @@ impl Server {
     pub(crate) fn drain(&self) {
         self.stopping.store(true, Relaxed);
         self.edition().pools.drain();
+    }
+
+    /// Asks the subscribers of Mercure hubs to come back, spread over this time.
+    pub(crate) fn end_subscriptions(&self, spread: Duration) {
+        self.edition().sites.server.hubs().close(spread);
     }
 
     /// Ends every pool of every edition; returns when no process of theirs is left.

@@ -51,6 +51,11 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Room for a body that the server reads itself: no file is begun while the budget has memory.
+    pub(in crate::phase) fn in_memory(self) -> Self {
+        Self { memory: usize::try_from(self.limit.most).unwrap_or(usize::MAX), ..self }
+    }
+
     /// `true` if a body of this length could be kept now. Nothing is reserved: a client that announces much would take
     /// it from those that send it.
     fn is_for(&self, length: u64) -> bool {

@@ -1,0 +1,103 @@
+//! The settings of Mercure hubs: keys are read from their files, and values are refused that could not work.
+
+use std::path::Path;
+
+use crate::secret::Secret;
+use crate::settings::Settings;
+use crate::settings_mercure::MercureSettings;
+use crate::settings_site::SiteSettings;
+use crate::source::Source;
+
+/// Before a path, where a key is in a file.
+const FILE: &str = "file:";
+/// Longest file that is a key.
+const MAX_KEY: u64 = 64 * 1024;
+/// Bytes of a secret that HS256 needs (RFC 7518 section 3.2).
+const MIN_SECRET: usize = 32;
+
+/// Reads keys from their files, once for all that follows: the server may lose its right to read them.
+pub(crate) fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
+    let top = settings.top_level_site();
+    read_keys(&mut settings.mercure, &top, source);
+    let mut sites = std::mem::take(&mut settings.sites);
+    for site in &mut sites {
+        let mut mercure = std::mem::take(&mut site.mercure);
+        read_keys(&mut mercure, site, source);
+        site.mercure = mercure;
+    }
+    settings.sites = sites;
+}
+
+fn read_keys(mercure: &mut MercureSettings, site: &SiteSettings, source: &mut Source<'_>) {
+    for (name, key) in
+        [("mercure.publisher_key", &mut mercure.publisher_key), ("mercure.subscriber_key", &mut mercure.subscriber_key)]
+    {
+        let Some(path) = key.as_ref().and_then(|key| key.expose().strip_prefix(FILE)) else { continue };
+        match read(Path::new(path)) {
+            Ok(read) => *key = Some(read),
+            Err(why) => {
+                // No key: the hub stays closed, and other errors are reported, too.
+                site.object(name, why, source);
+                *key = None;
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Secret, String> {
+    let shown = path.display();
+    if !path.is_absolute() {
+        return Err(format!("\"{FILE}{shown}\" needs an absolute path"));
+    }
+    let size = std::fs::metadata(path).map_err(|why| format!("cannot read {shown}: {why}"))?.len();
+    if size > MAX_KEY {
+        return Err(format!("{shown} is no key: it has {size} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|why| format!("cannot read {shown}: {why}"))?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(format!("{shown} is empty")),
+        key => Ok(Secret::from(key)),
+    }
+}
+
+/// Reports what could not work in a site.
+pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
+    let mercure = &site.mercure;
+    for (name, key) in
+        [("mercure.publisher_key", &mercure.publisher_key), ("mercure.subscriber_key", &mercure.subscriber_key)]
+    {
+        if key.as_ref().is_some_and(|key| key.expose().contains("PRIVATE KEY-----")) {
+            let message = "is a private key; the hub needs its public key (openssl pkey -in KEY -pubout)";
+            site.object(name, message.to_owned(), source);
+        }
+    }
+    for origin in &mercure.allowed_origins {
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        let is_origin = host.is_some_and(|host| {
+            !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
+        });
+        if origin != "*" && !is_origin {
+            let message = format!("\"{origin}\" is no origin, such as \"https://app.example\" (without a path)");
+            site.object("mercure.allowed_origins", message, source);
+        }
+    }
+}
+
+/// Secrets that can be guessed from one token, as a warning each.
+pub(crate) fn short_secrets(sites: &[SiteSettings]) -> Vec<String> {
+    let (mut seen, mut found): (Vec<&Secret>, _) = (Vec::new(), Vec::new());
+    for mercure in sites.iter().map(|site| &site.mercure) {
+        for (name, key) in [("publisher_key", &mercure.publisher_key), ("subscriber_key", &mercure.subscriber_key)] {
+            let Some(key) = key.as_ref().filter(|key| !seen.contains(key)) else { continue };
+            seen.push(key);
+            let length = key.expose().len();
+            if length < MIN_SECRET && !key.expose().contains("-----BEGIN") {
+                found.push(format!(
+                    "mercure.{name} has {length} bytes, so it can be guessed from one token: use at least {MIN_SECRET} \
+                     (openssl rand -base64 32)"
+                ));
+            }
+        }
+    }
+    found
+}

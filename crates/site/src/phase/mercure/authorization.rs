@@ -1,0 +1,124 @@
+//! The token of a request: in `Authorization`, else in the query, else in a cookie.
+
+use crate::exchange::Exchange;
+use crate::mercure::Mercure;
+use crate::refusal::Refusal;
+use howdah_mercure::{Claims, Key, form};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::borrow::Cow;
+use std::time::SystemTime;
+
+const COOKIE: &[u8] = b"mercureAuthorization";
+const PARAMETER: &str = "authorization";
+const INVALID: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
+
+/// A token, and where it was.
+struct Presented<'a> {
+    token: Cow<'a, str>,
+    /// A browser has sent it, whichever page had it do so.
+    by_cookie: bool,
+}
+
+/// The claims of a subscriber; `None` without a token.
+pub(super) fn of_subscriber(mercure: &Mercure, exchange: &Exchange) -> Result<Option<Claims>, Refusal> {
+    let Some(presented) = presented(exchange) else { return Ok(None) };
+    claims(mercure.subscriber.as_ref(), &presented, exchange).map(Some)
+}
+
+/// The claims of a publisher.
+pub(super) fn of_publisher(mercure: &Mercure, exchange: &Exchange) -> Result<Claims, Refusal> {
+    let presented = presented(exchange).ok_or_else(missing)?;
+    if presented.by_cookie && !is_from_own_page(mercure, exchange) {
+        let reason = "a token in a cookie, and an `Origin` that may not publish";
+        return Err(Refusal::new(StatusCode::FORBIDDEN).because(reason));
+    }
+    claims(mercure.publisher.as_ref(), &presented, exchange)
+}
+
+/// The refusal of a request without a token.
+pub(super) fn missing() -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED).because("no token").challenge(HeaderValue::from_static("Bearer"))
+}
+
+fn claims(key: Option<&Key>, presented: &Presented<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
+    let refused = |why: &dyn std::fmt::Display| {
+        // A token must not be in the log.
+        tracing::warn!(target: "howdah::mercure", id = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
+        Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid token").challenge(INVALID)
+    };
+    let key = key.ok_or_else(|| refused(&"no key is set for it in [mercure]"))?;
+    Claims::verify(&presented.token, key, SystemTime::now()).map_err(|why| refused(&why))
+}
+
+fn presented(exchange: &Exchange) -> Option<Presented<'_>> {
+    let headers = &exchange.head.headers;
+    if let Some(token) = headers.get(header::AUTHORIZATION).and_then(bearer) {
+        return Some(Presented { token, by_cookie: false });
+    }
+    let mut query = form::fields(exchange.query().unwrap_or_default());
+    if let Some((_, token)) = query.find(|(name, _)| name == PARAMETER) {
+        return Some(Presented { token: token.into(), by_cookie: false });
+    }
+    Some(Presented { token: cookie(headers)?, by_cookie: true })
+}
+
+/// The token of `Authorization: Bearer TOKEN`. Other schemes are a password's, which rules ask for.
+fn bearer(value: &HeaderValue) -> Option<Cow<'_, str>> {
+    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| String::from_utf8_lossy(token.trim_ascii()))
+}
+
+fn cookie(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let lines = headers.get_all(header::COOKIE).into_iter();
+    let mut pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let value = pairs.find_map(|pair| pair.strip_prefix(COOKIE)?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value))
+}
+
+/// `true` if the page that sends a request belongs to the site, or to an allowed origin. Browsers name it with each `POST`.
+fn is_from_own_page(mercure: &Mercure, exchange: &Exchange) -> bool {
+    let headers = &exchange.head.headers;
+    let origin = match headers.get(header::ORIGIN) {
+        Some(origin) => origin.clone(),
+        None => {
+            let Some(origin) = headers.get(header::REFERER).and_then(of_page) else { return false };
+            origin
+        }
+    };
+    let scheme = if exchange.client.https { "https" } else { "http" };
+    let own = format!("{scheme}://{}", exchange.host_text());
+    origin.as_bytes().eq_ignore_ascii_case(own.as_bytes())
+        || mercure.allowed_origin(&origin).is_some_and(|(_, with_cookies)| with_cookies)
+}
+
+/// The origin of a page.
+fn of_page(page: &HeaderValue) -> Option<HeaderValue> {
+    let page = page.to_str().ok()?;
+    let host = page.find("://")? + 3;
+    let end = page[host..].find(['/', '?', '#']).map_or(page.len(), |length| host + length);
+    HeaderValue::from_str(&page[..end]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_found_among_other_cookies_and_schemes() {
+        let token = |value| bearer(&HeaderValue::from_static(value)).map(Cow::into_owned);
+        assert_eq!(token("Bearer a.b.c").as_deref(), Some("a.b.c"));
+        assert_eq!(token("bearer  a").as_deref(), Some("a"));
+        assert_eq!((token("Basic dTpw"), token("Bearer"), token("")), (None, None, None));
+        let mut headers = HeaderMap::new();
+        headers.append(header::COOKIE, HeaderValue::from_static("a=b; mercureAuthorizationX=1"));
+        assert_eq!(cookie(&headers), None);
+        headers.append(header::COOKIE, HeaderValue::from_static("c=d;mercureAuthorization=x.y=; e=f"));
+        assert_eq!(cookie(&headers).as_deref(), Some("x.y="));
+        let page = |page| of_page(&HeaderValue::from_static(page));
+        assert_eq!(page("https://a.example:8443/x?y").unwrap(), "https://a.example:8443");
+        assert_eq!(
+            (page("https://a.example").unwrap(), page("about")),
+            (HeaderValue::from_static("https://a.example"), None)
+        );
+    }
+}

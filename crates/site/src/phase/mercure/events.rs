@@ -1,0 +1,107 @@
+//! The body of a subscriber's response: a server-sent event for each update, comments while there is none.
+
+use bytes::Bytes;
+use howdah_budget::Charge;
+use howdah_live::{Event, Hub, Subscription};
+use howdah_mercure::{document, event};
+use howdah_protocol::{Chunk, ChunkStream};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Clients that are asked to come back do so after this time and up to as much again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Longest time until a token's expiry that is waited for.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The events of one subscriber. Its subscription ends with it, when the client leaves or the stream has ended.
+pub(super) struct Events {
+    hub: Hub,
+    subscription: Subscription,
+    heartbeat: Duration,
+    /// When something was last sent. The timer runs for a heartbeat after it, or longer: updates do not touch it.
+    sent: Instant,
+    timer: Pin<Box<Sleep>>,
+    ends: Option<Instant>,
+    is_new: bool,
+    _charge: Charge,
+}
+
+impl Events {
+    pub(super) fn new(
+        hub: Hub,
+        subscription: Subscription,
+        heartbeat: Duration,
+        expires: Option<SystemTime>,
+        charge: Charge,
+    ) -> Self {
+        let now = Instant::now();
+        let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default().min(LONGEST);
+        let ends = expires.map(|at| now + left(at));
+        let timer = Box::pin(sleep_until(ends.unwrap_or(now + heartbeat).min(now + heartbeat)));
+        document::events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));
+        Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, _charge: charge }
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.is_new) {
+            return Poll::Ready(Some(event::HEARTBEAT));
+        }
+        if self.ends.is_some_and(|ends| ends <= Instant::now()) {
+            return Poll::Ready(None);
+        }
+        match self.subscription.poll_next(cx) {
+            Poll::Ready(Event::Update(update)) => return Poll::Ready(Some(update.encoded.clone())),
+            Poll::Ready(Event::Closing(at)) => {
+                let at = Instant::from_std(at);
+                self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
+                self.wait();
+                let share = fastrand::f64();
+                return Poll::Ready(Some(event::retry(RETRY + RETRY.mul_f64(share))));
+            }
+            Poll::Ready(Event::TooSlow) => {
+                tracing::info!(target: "howdah::mercure", "subscriber disconnected: too slow for its updates");
+                return Poll::Ready(None);
+            }
+            Poll::Pending => {}
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            if self.ends.is_some_and(|ends| ends <= now) {
+                return Poll::Ready(None);
+            }
+            if self.sent + self.heartbeat <= now {
+                self.sent = now;
+                self.wait();
+                return Poll::Ready(Some(event::HEARTBEAT));
+            }
+            self.wait();
+        }
+        Poll::Pending
+    }
+
+    /// Sets the timer to the next heartbeat, or to the end.
+    fn wait(&mut self) {
+        let beat = self.sent + self.heartbeat;
+        self.timer.as_mut().reset(self.ends.map_or(beat, |ends| ends.min(beat)));
+    }
+}
+
+impl ChunkStream for Events {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        self.next(cx).map(|data| {
+            let data = data?;
+            self.sent = Instant::now();
+            Some(Ok(Chunk { data, flush: true }))
+        })
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let interest = &self.subscription.subscriber().interest;
+        document::events(&self.hub, interest, false).for_each(|update| _ = self.hub.notify(update));
+    }
+}

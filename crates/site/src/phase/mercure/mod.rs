@@ -1,0 +1,140 @@
+//! The Mercure hub of a site at `/.well-known/mercure`: subscribers (`subscribe`, `events`), publishers (`publish`), the
+//! API of subscriptions, and what all of them need: tokens (`authorization`) and pages of other origins.
+
+mod authorization;
+mod events;
+mod publish;
+mod subscribe;
+
+use crate::exchange::Exchange;
+use crate::explanation::Explaining;
+use crate::mercure::Mercure;
+use crate::refusal::Refusal;
+use crate::responder::{Context, Responder};
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_mercure::PATH;
+use howdah_mercure::document::{Asked, allows};
+use howdah_observe::Front;
+use howdah_protocol::{Body, RequestBody, Response};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Responds to subscribers and publishers of the site's hub.
+pub(crate) struct MercureHub;
+
+/// The part of the hub that a path names.
+enum Resource {
+    Hub,
+    Subscriptions(Asked),
+}
+
+impl MercureHub {
+    fn asked(exchange: &Exchange) -> Option<Resource> {
+        exchange.site.mercure.as_ref()?;
+        let path = exchange.head.target.path();
+        if path == PATH.as_bytes() {
+            return Some(Resource::Hub);
+        }
+        Asked::new(path).map(Resource::Subscriptions)
+    }
+}
+
+impl Responder for MercureHub {
+    async fn respond<U: Upstream>(
+        _: &Context<U>,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        let Some(resource) = Self::asked(exchange) else { return Ok(None) };
+        // Boxed: plain requests do not need it.
+        Ok(Some(Box::pin(respond(exchange, resource, body)).await))
+    }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        match Self::asked(exchange) {
+            Some(Resource::Hub) => {
+                let anonymous = exchange.site.mercure.as_ref().is_some_and(|mercure| mercure.anonymous);
+                let who = if anonymous { "any client may subscribe" } else { "with a token" };
+                explaining.respond(StatusCode::OK, format!("200: the Mercure hub ({who})"));
+            }
+            Some(Resource::Subscriptions(_)) => {
+                explaining.respond(StatusCode::OK, "200: subscriptions of the Mercure hub, with a token for that");
+            }
+            None => {}
+        }
+    }
+}
+
+/// The response, with the fields that pages of other origins need, whatever its status.
+async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut RequestBody) -> Response {
+    let site = exchange.site.clone();
+    let Some(mercure) = &site.mercure else { return Response::new(Body::empty()) };
+    let made = match (&exchange.head.method, resource) {
+        (&Method::OPTIONS, _) => Ok(preflight()),
+        (&(Method::GET | Method::HEAD), Resource::Hub) => subscribe::respond(mercure, exchange),
+        (&Method::POST, Resource::Hub) => publish::respond(mercure, exchange, body).await,
+        (_, Resource::Hub) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, OPTIONS")),
+        (&(Method::GET | Method::HEAD), Resource::Subscriptions(asked)) => subscriptions(mercure, exchange, &asked),
+        (_, Resource::Subscriptions(_)) => {
+            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, OPTIONS"))
+        }
+    };
+    exchange.front = if made.is_ok() { Front::Static } else { Front::Error };
+    let mut response = made.unwrap_or_else(|refusal| refusal.into_response(&exchange.head.headers));
+    admit_origin(mercure, exchange, &mut response);
+    response
+}
+
+/// Names the origin that may read the response (the Fetch standard, section 3.3).
+fn admit_origin(mercure: &Mercure, exchange: &Exchange, response: &mut Response) {
+    if !mercure.has_origins() {
+        return;
+    }
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    let origin = exchange.head.headers.get(header::ORIGIN);
+    let Some((origin, with_cookies)) = origin.and_then(|origin| mercure.allowed_origin(origin)) else { return };
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    if with_cookies {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Last-Event-ID, Link"));
+}
+
+/// The response to a browser's question before a request.
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    for (name, value) in [
+        (header::ALLOW, "GET, HEAD, POST, OPTIONS"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Cache-Control, Content-Type, Last-Event-ID"),
+        (header::ACCESS_CONTROL_MAX_AGE, "3600"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// The list of subscriptions, or one of them.
+fn subscriptions(mercure: &Mercure, exchange: &Exchange, asked: &Asked) -> Result<Response, Refusal> {
+    let claims = authorization::of_subscriber(mercure, exchange)?.ok_or_else(authorization::missing)?;
+    if !allows(claims.subscribe.as_deref().unwrap_or_default(), asked) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN));
+    }
+    let hub = exchange.site.server.hubs().of(&exchange.site.settings.name);
+    let (document, last) = asked.document(&hub).ok_or(Refusal::new(StatusCode::NOT_FOUND))?;
+    let mut response = Response::new(Body::full(Bytes::from(document)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/ld+json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, must-revalidate"));
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", last.replace('"', ""))) {
+        headers.insert(header::ETAG, tag);
+    }
+    if let Ok(link) = HeaderValue::from_str(&format!("<{PATH}>; rel=\"mercure\"")) {
+        headers.insert(header::LINK, link);
+    }
+    Ok(response)
+}

@@ -1,0 +1,69 @@
+//! Publishers: a form with an update, by a token that allows its topics.
+
+use super::authorization;
+use crate::exchange::Exchange;
+use crate::mercure::Mercure;
+use crate::phase::php::body_limit::Allowance;
+use crate::phase::php::spool::{self, Room};
+use crate::refusal::Refusal;
+use bytes::Bytes;
+use howdah_mercure::{Publication, PublicationError};
+use howdah_protocol::{Body, RequestBody, Response};
+use http::{HeaderValue, StatusCode, header};
+
+/// Longest form of an update, unless the site allows less.
+const MAX_FORM: u64 = 1 << 20;
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+pub(super) async fn respond(
+    mercure: &Mercure,
+    exchange: &Exchange,
+    body: &mut RequestBody,
+) -> Result<Response, Refusal> {
+    // Before the body is read: strangers send nothing.
+    let claims = authorization::of_publisher(mercure, exchange)?;
+    let allowed = claims.publish.filter(|allowed| !allowed.is_empty()).ok_or(Refusal::new(StatusCode::FORBIDDEN))?;
+    let media_type = exchange.head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if !media_type.eq_ignore_ascii_case(FORM) {
+        let reason = "a body that is not application/x-www-form-urlencoded";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE).because(reason));
+    }
+    let publication = Publication::from_form(&read(exchange, body).await?).map_err(mistake)?;
+    let may = |topic: &String| allowed.iter().any(|selector| selector.matches(topic));
+    if !publication.topics.iter().all(may) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN).because("a topic that the token does not allow"));
+    }
+    let update = publication.into_update().map_err(mistake)?;
+    let site = &exchange.site;
+    let id = Bytes::copy_from_slice(update.id.as_bytes());
+    site.server.hubs().of(&site.settings.name).publish(update);
+    let mut response = Response::new(Body::full(id));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=UTF-8"));
+    Ok(response)
+}
+
+async fn read(exchange: &Exchange, body: &mut RequestBody) -> Result<Bytes, Refusal> {
+    let most = exchange.max_body().unwrap_or(MAX_FORM).min(MAX_FORM);
+    crate::phase::limits::check_body(Some(most), &exchange.head)?;
+    let room = Room::new(&exchange.site, &exchange.connection, Allowance { most, drops: false }).in_memory();
+    match spool::read(&room, body.take()).await.map_err(|error| error.into_refusal(&room, exchange))? {
+        howdah_pool::RequestBody::Memory(bytes) => Ok(bytes),
+        howdah_pool::RequestBody::Empty => Ok(Bytes::new()),
+        howdah_pool::RequestBody::File(..) | howdah_pool::RequestBody::Dropped(_) => Err(Refusal::over_budget()),
+    }
+}
+
+fn mistake(why: PublicationError) -> Refusal {
+    match why {
+        PublicationError::NoTopic => Refusal::bad_request("no `topic`"),
+        PublicationError::ManyTopics => Refusal::bad_request("more than 100 topics"),
+        PublicationError::LongName => Refusal::bad_request("a `topic`, an `id` or a `type` of more than 4096 bytes"),
+        PublicationError::ControlCharacter => {
+            Refusal::bad_request("a `topic`, an `id` or a `type` with a control character")
+        }
+        PublicationError::ReservedId => Refusal::bad_request("an `id` that begins with `#` or is `earliest`"),
+        PublicationError::Retry => Refusal::bad_request("a `retry` that is not a number of milliseconds"),
+        PublicationError::NoRandom => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}

@@ -1,0 +1,123 @@
+//! The Mercure hub, as clients see it. Tokens are made by another program (`tokens.py`).
+
+mod authorization;
+mod delivery;
+mod protocol;
+mod restarts;
+
+use howdah_tests::{Conn, Request, Response, Setup, Site, Target};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const HUB: &str = "/.well-known/mercure";
+const SECRET: &str = "a secret of publishers, 32 bytes or more";
+const SUBSCRIBERS: &str = "another secret, which subscribers have";
+
+/// A site whose hub has two keys, and lets clients without a token subscribe.
+fn hub(setup: Setup) -> Setup {
+    closed(setup).setting("mercure.anonymous", "true")
+}
+
+/// The same for clients with a token only.
+fn closed(setup: Setup) -> Setup {
+    setup
+        .setting("mercure.publisher_key", &format!("\"{SECRET}\""))
+        .setting("mercure.subscriber_key", &format!("\"{SUBSCRIBERS}\""))
+}
+
+/// Tokens with these keys, algorithms, heads and claims.
+fn tokens(wanted: &[(&str, &str, Value, Value)]) -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/mercure/tokens.py");
+    let mut python = Command::new("/usr/bin/python3");
+    let mut python = python.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines: Vec<String> = wanted
+        .iter()
+        .map(|(key, alg, head, claims)| json!({ "key": key, "alg": alg, "head": head, "claims": claims }).to_string())
+        .collect();
+    python.stdin.take().unwrap().write_all(lines.join("\n").as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let found: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(found.len(), wanted.len());
+    found
+}
+
+/// A token with these claims about Mercure.
+fn token(key: &str, mercure: Value) -> String {
+    tokens(&[(key, "HS256", json!({ "alg": "HS256", "typ": "JWT" }), json!({ "mercure": mercure }))]).remove(0)
+}
+
+/// A token that may publish everything.
+fn publisher() -> String {
+    token(SECRET, json!({ "publish": ["*"] }))
+}
+
+fn bearer(request: Request, token: &str) -> Request {
+    request.header("Authorization", &format!("Bearer {token}"))
+}
+
+fn publish(site: &Site, token: &str, form: &str) -> Response {
+    site.send(&bearer(Request::form(HUB, form), token))
+}
+
+/// Publishes, which must work; the update's id.
+fn published(site: &Site, token: &str, form: &str) -> String {
+    publish(site, token, form).expect(200).text()
+}
+
+/// A subscriber whose events have begun.
+struct Subscriber {
+    conn: Conn,
+    head: Response,
+    seen: String,
+}
+
+impl Subscriber {
+    fn open(target: &Target, request: &Request) -> Self {
+        let mut conn = Conn::open(target);
+        conn.send(request.bytes());
+        let head = conn.head("GET");
+        assert_eq!(head.status, 200, "{head:?}");
+        assert_eq!(head.header("content-type"), Some("text/event-stream"));
+        let mut subscriber = Self { conn, head, seen: String::new() };
+        subscriber.until(":\n");
+        subscriber
+    }
+
+    /// One without a token, for these parameters.
+    fn anonymous(site: &Site, query: &str) -> Self {
+        Self::open(site.target(), &Request::get(&format!("{HUB}?{query}")))
+    }
+
+    /// What comes until this text, with it.
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let rest = self.seen.split_off(at + text.len());
+                return std::mem::replace(&mut self.seen, rest);
+            }
+            let piece = self.conn.read_some();
+            let piece = piece.unwrap_or_else(|| panic!("ended before {text:?}: {:?}", self.seen));
+            self.seen.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// The next event, without comments.
+    fn event(&mut self) -> String {
+        loop {
+            let event = self.until("\n\n");
+            let event = event.trim_start_matches(":\n");
+            if !event.trim().is_empty() {
+                return event.to_owned();
+            }
+        }
+    }
+
+    /// All that comes until the server ends the stream.
+    fn rest(mut self) -> String {
+        let rest = self.conn.read_rest();
+        self.seen + std::str::from_utf8(&rest).unwrap()
+    }
+}
