@@ -20,7 +20,13 @@ pub use serve::{ControlFlags, ServeFlags, StateFlags};
 
 /// The parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
-#[command(name = PROGRAM, about = "A PHP application server", version, disable_help_subcommand = true)]
+#[command(
+    name = PROGRAM,
+    about = "A PHP application server",
+    version,
+    disable_help_subcommand = true,
+    after_help = READ_ON
+)]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -45,7 +51,7 @@ pub enum Command {
         /// Print the mail with this number
         #[arg(long, value_name = "N")]
         show: Option<usize>,
-        /// Delete all
+        /// Delete all mails
         #[arg(long, conflicts_with = "show")]
         clear: bool,
         #[command(flatten)]
@@ -69,7 +75,7 @@ pub enum Command {
         /// The application's directory, or a file of PHP-FPM, nginx, Apache or Caddy
         #[arg(value_name = "DIR", default_value = ".")]
         directory: PathBuf,
-        /// Print it, and write nothing
+        /// Print the settings instead of writing them
         #[arg(long)]
         print: bool,
         /// List the applications that serve and init know
@@ -196,6 +202,10 @@ pub(crate) const PROGRAM: &str = "howdah";
 /// The shells that completions can be had for.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
+const READ_ON: &str = "\
+Guides:    /usr/share/doc/howdah/guide
+Messages:  /usr/share/doc/howdah/reference/messages.md (each message of the log, with its remedy)";
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   howdah serve                                       ./public (or .) on 127.0.0.1:8080
@@ -215,16 +225,16 @@ Examples:
   howdah dev --mode worker --script public/worker.php
 
 It takes the flags and the howdah.toml of `howdah serve`. In addition:
-  errors become pages with source, stack and request; such pages show your code, so it serves this machine alone
-  each request gets a line here; changed code counts from the next request on
-  mails stay here: `howdah mails` shows them
-  https with a certificate of the local CA: run `howdah trust` once to make browsers trust it";
+  errors become pages with source, stack and request, so it serves this machine only
+  each request is logged in the terminal; changed code counts from the next request on
+  mails are stored instead of sent: `howdah mails` shows them
+  HTTPS has a certificate of the local CA: run `howdah trust` once to make browsers trust it";
 
 const MAILS_EXAMPLES: &str = "\
 Examples:
-  howdah mails            one line for each, the newest first
-  howdah mails --show 1   the newest
-  howdah mails --clear";
+  howdah mails            list them, the newest first
+  howdah mails --show 1   print the newest
+  howdah mails --clear    delete all";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -234,14 +244,14 @@ Examples:
 const INIT_EXAMPLES: &str = "\
 Examples:
   howdah init                    howdah.toml for the application in this directory
-  howdah init /srv/shop --print  what it would be
-  howdah init www.conf           the settings of a pool of PHP-FPM as howdah.toml, in this directory
-  howdah init nginx.conf         nginx's sites, with a comment for each line: taken, changed, dropped
-  howdah init site.conf          Apache's virtual hosts, in the same way; a Caddyfile, too
+  howdah init /srv/shop --print  show it, and write nothing
+  howdah init www.conf           convert a pool of PHP-FPM; writes into this directory
+  howdah init nginx.conf         convert nginx's sites, with a comment for each line
+  howdah init site.conf          convert Apache's virtual hosts
+  howdah init Caddyfile          convert a Caddyfile
   howdah init --octane && php artisan octane:start --server=frankenphp
 
-A howdah.toml that is there already is never written over. --octane works before and after
-`octane:install --server=frankenphp`, which downloads nothing where the link is there.";
+An existing howdah.toml is never overwritten. Use --octane before `octane:install`, which then downloads nothing.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -258,9 +268,9 @@ Examples:
 
 const TRUST_EXAMPLES: &str = "\
 Examples:
-  sudo howdah trust                          of the server that root starts
-  sudo howdah trust --state ~/.local/state/howdah   of your own
-  howdah trust --print > ca.pem              for another machine, or a program with its own list";
+  sudo howdah trust                                 trust the CA of the server that root starts
+  sudo howdah trust --state ~/.local/state/howdah   trust the CA of your own server
+  howdah trust --print > ca.pem                     save it for another machine, or a program with its own list";
 
 const PROJECT: &str = "The project's directory [default: .]";
 

@@ -12,11 +12,11 @@ Examples:
   howdah doctor --list /var/log/howdah/access.log --pages 100
   howdah doctor --json now.json --against last.json
 
-It starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors.
-A SQLite database in the directory is copied first. Other databases and all files are the real ones, so use a test
-environment. Requests only read, unless a list has others and --writes allows them.
+Starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors. \
+SQLite databases in the directory are copied first. Other databases and all files are the real ones, so use a test \
+environment. Requests only read; --writes also sends the writing requests of a list.
 
-Exit status: 0; 1 if there are leaks that the report given by --against does not have; 2 if nothing could be tried.";
+Exit status: 1 if there are leaks that the report given by --against does not have, 2 if nothing could be tried, else 0.";
 
 /// The modes that can be compared with classic mode.
 const MODES: [&str; 3] = ["worker", "snapshot", "async"];

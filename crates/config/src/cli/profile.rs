@@ -13,19 +13,19 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProfileFlags {
-    /// The pool
+    /// Pool to profile
     #[arg(long, value_name = "NAME", default_value = DEFAULT_POOL)]
     pub pool: String,
-    /// For how long
+    /// Duration in seconds
     #[arg(long, value_name = "N", default_value = "30", value_parser = value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Samples per second
     #[arg(long, value_name = "HZ", default_value = "99", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: u32,
-    /// A flame graph, or what `go tool pprof` reads, or speedscope.app and scripts (folded) [default: by the file's name, else svg]
+    /// svg: flame graph; pprof: for `go tool pprof`; folded: for speedscope.app and scripts [default: by the file's name, else svg]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ProfileFormat>,
-    /// Where to; - for standard output [default: howdah-POOL.svg]
+    /// Output file; - for standard output [default: howdah-POOL.svg]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -13,8 +13,8 @@ const CANARY: &str = "canary";
 const WATCH: &str = "watch";
 
 const AFTER_HELP: &str = "\
-Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not start or do not \
-show what [deploy] asks of them.
+If the settings are wrong, or if new workers do not start or fail a check of [deploy], nothing changes and the exit \
+status is 1.
 
 Examples:
   howdah reload --config /etc/howdah/howdah.toml
