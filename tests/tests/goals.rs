@@ -105,7 +105,7 @@ fn the_scan_sees_what_is_inherited() {
 fn documents_name_goals_that_exist() {
     let goals = goals();
     let named = Regex::new(r"(?:^|`|\s)make ([a-z][a-z0-9-]*)(?:`|\s|$)").unwrap();
-    for document in ["README.md", "CONTRIBUTING.md", "docs/guide/install.md", "docs/guide/choosing.md"] {
+    for document in ["README.md", "CONTRIBUTING.md", "docs/guide/install.md", "lab/CHOOSE.md"] {
         let text = read(document);
         for block in text.split("```").skip(1).step_by(2) {
             for goal in block.lines().filter_map(|line| named.captures(line.split('#').next().unwrap_or(""))) {

@@ -180,7 +180,7 @@ with_settings() {
 
 before_README_1() { cd /srv/app || exit; }
 before_acme_1() { mkdir -p ~/.local/state; ln -sfn /var/lib/howdah-www-data ~/.local/state/howdah; }
-prepare_classic_applications() { made_up_project /usr/share/phpmyadmin; }
+prepare_applications() { made_up_project /usr/share/phpmyadmin; }
 prepare_wordpress() { made_up_project /srv/wordpress; }
 
 prepare_deploy() {
@@ -213,7 +213,6 @@ before_reload_1() {
 }
 
 before_reload_2() { printf '[pool]\nwrokers = 1\n' >>/etc/howdah/conf.d/shop.toml; }
-before_operations_2() { systemctl start howdah; }
 before_troubleshooting_4() { systemctl start howdah; }
 
 before_sizing_1() {

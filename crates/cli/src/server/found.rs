@@ -44,7 +44,7 @@ pub(crate) fn of_sites(loaded: &Loaded) -> String {
     sites.iter().filter_map(line).collect()
 }
 
-const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/choosing.md";
+const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/modes.md";
 
 /// Message for a directory without a known application. `None`: settings decide, or there is no index.php.
 fn plain(loaded: &Loaded) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Differences from Apache with a reason, as docs/guide/from-apache.md has it.
+//! Differences from Apache with a reason, as docs/reference/htaccess.md has it.
 
 use super::Outcome;
 use super::generated::Asked;

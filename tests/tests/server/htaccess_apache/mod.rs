@@ -1,7 +1,7 @@
 //! The same `.htaccess` files under Apache and here, on the same files: what a client sees of each must be the same.
 //!
 //! `cases` are files as they are shipped, and those that once were answered otherwise. `generated` makes directories with
-//! files at random; `HOWDAH_HTACCESS_CASES` says how many and `HOWDAH_DIFFERENCE_SEED` which. What differs for a reason is in `known`, with the reason that docs/guide/from-apache.md gives.
+//! files at random; `HOWDAH_HTACCESS_CASES` says how many and `HOWDAH_DIFFERENCE_SEED` which. What differs for a reason is in `known`, with the reason that docs/reference/htaccess.md gives.
 
 mod cases;
 mod generated;
