@@ -33,7 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-transport"]),
-    ("howdah-telemetry", &["howdah-config", "howdah-observe"]),
+    ("howdah-telemetry", &["howdah-config", "howdah-observe", "howdah-tls"]),
     ("howdah-tls", &[]),
     ("howdah-rules", &[]),
     ("howdah-htaccess", &["howdah-rules"]),

@@ -1,15 +1,13 @@
 //! A Redis in which servers share what they have: just the commands that takes, over one connection that is opened again when
 //! it breaks. Blocking, with a limit on everything; callers are on threads that may wait.
 
-use crate::provider::provider;
+use crate::client;
 use parking_lot::Mutex;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Time limit of a command with all its steps: the connection, its encryption, the password. Only the system's name
@@ -319,25 +317,10 @@ impl Connection {
 }
 
 fn encrypted(address: &RedisAddress, stream: Bounded) -> io::Result<StreamOwned<ClientConnection, Bounded>> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(file) = &address.ca_file {
-        add_file(&mut roots, file)?;
-    }
-    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
+    let config = client::config(address.ca_file.as_deref(), "acme.ca_file").map_err(io::Error::other)?;
     let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
-    let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+    let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(session, stream))
-}
-
-fn add_file(roots: &mut RootCertStore, file: &Path) -> io::Result<()> {
-    let wrong = |why: &dyn std::fmt::Display| io::Error::other(format!("`acme.ca_file`: {}: {why}", file.display()));
-    let before = roots.len();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
-        roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
-    }
-    if roots.len() == before { Err(wrong(&"no certificate in it")) } else { Ok(()) }
 }
 
 #[cfg(test)]
