@@ -12,7 +12,7 @@ use crate::origin::{ConfigError, ConfigErrors, Origin};
 use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::settings_file::{FILE_NAME, read_file};
-use crate::source::{Source, Surroundings};
+use crate::source::{Scope, Source, Surroundings};
 
 /// Maximum time to connect to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
 fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
     let file = read_file(flags.serve.config.as_deref(), around)?;
     let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
-    let settings = Settings::read(&mut source);
+    let settings = Settings::read(&mut source, Scope::Top);
     source.errors.retain(|error| matches!(error.setting.as_str(), "admin" | "admin_token" | "listen"));
     if !source.errors.is_empty() {
         return Err(ConfigErrors(source.errors));
@@ -90,7 +90,7 @@ fn installed(around: &Surroundings) -> Vec<Candidate> {
         let file = read_file(Some(path), around).ok()??;
         let none = std::collections::BTreeMap::new();
         let mut source = Source::new(Some(&file), &none, around, Vec::new());
-        let settings = Settings::read(&mut source);
+        let settings = Settings::read(&mut source, Scope::Top);
         let addr = match source.origins.of("admin") {
             Origin::Default => ListenAddr::Unix(PathBuf::from("/run").join(admin_name(&settings.listen))),
             _ => settings.admin,

@@ -6,7 +6,7 @@ use howdah_detect::Application;
 use crate::app_choice::AppChoice;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, Settings};
-use crate::source::Source;
+use crate::source::{Scope, Source};
 
 /// The application in the directory that is named, or in the current one.
 pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
@@ -14,7 +14,7 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
         return None;
     }
     let errors = source.errors.len();
-    let settings = Settings::read(source);
+    let settings = Settings::read(source, Scope::Top);
     // They are reported when the settings are read for good.
     source.errors.truncate(errors);
     if settings.app != AppChoice::Auto {

@@ -27,7 +27,7 @@ use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
-use crate::source::{Source, Surroundings, absolute};
+use crate::source::{Scope, Source, Surroundings, absolute};
 use crate::strict;
 use crate::{check_acme, check_mercure, check_telemetry};
 use howdah_budget::machine;
@@ -113,7 +113,7 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let around = Surroundings::of_process();
     let file = read_file(flags.config.as_deref(), &around)?;
     let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
-    let mut acme = AcmeSettings::read(&mut source);
+    let mut acme = AcmeSettings::read(&mut source, Scope::Top);
     if source.origins.of("acme.state") == Origin::Default {
         acme.state = check_acme::find_state(&source, check_users::of_server().as_ref());
     }
@@ -128,16 +128,16 @@ fn read_site_files(
     errors: &mut Vec<ConfigError>,
 ) -> Vec<File> {
     let Some(main) = file else { return Vec::new() };
-    let patterns = Settings::read(&mut Source::new(file, &flags.values, around, Vec::new())).site_patterns;
+    let patterns = Settings::read(&mut Source::new(file, &flags.values, around, Vec::new()), Scope::Top).site_patterns;
     load_sites::read_files(main, &patterns, errors)
 }
 
 /// Reads every section.
 fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&Application>) -> Settings {
     let default = PoolSettings {
-        php: PhpSettings::read(source),
-        sandbox: SandboxSettings::read(source),
-        ..PoolSettings::read(source)
+        php: PhpSettings::read(source, Scope::Top),
+        sandbox: SandboxSettings::read(source, Scope::Top),
+        ..PoolSettings::read(source, Scope::Top)
     };
     let main = source.file;
     let files: Vec<&File> = main.into_iter().chain(site_files).collect();
@@ -148,16 +148,16 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
     let mut gathered = Gathered { proxies: load_proxies::read(source), shares: 0 };
     let mut settings = Settings {
         pools,
-        http: HttpSettings::read(source),
-        tls: TlsSettings::read(source),
-        static_files: StaticSettings::read(source),
-        compression: CompressionSettings::read(source),
-        acme: AcmeSettings::read(source),
-        mercure: MercureSettings::read(source),
-        deploy: DeploySettings::read(source),
-        log: LogSettings::read(source),
-        telemetry: TelemetrySettings::read(source),
-        ..Settings::read(source)
+        http: HttpSettings::read(source, Scope::Top),
+        tls: TlsSettings::read(source, Scope::Top),
+        static_files: StaticSettings::read(source, Scope::Top),
+        compression: CompressionSettings::read(source, Scope::Top),
+        acme: AcmeSettings::read(source, Scope::Top),
+        mercure: MercureSettings::read(source, Scope::Top),
+        deploy: DeploySettings::read(source, Scope::Top),
+        log: LogSettings::read(source, Scope::Top),
+        telemetry: TelemetrySettings::read(source, Scope::Top),
+        ..Settings::read(source, Scope::Top)
     };
     if let Some(found) = found {
         detected::take(found, &mut settings, source);

@@ -1,7 +1,7 @@
 //! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a rule.
 
 use crate::settings_proxy::ProxySettings;
-use crate::source::Source;
+use crate::source::{Scope, Section, Source};
 use howdah_rules::tree::Tree;
 
 /// Reads the sections, which stand in `howdah.toml` alone.
@@ -10,7 +10,8 @@ pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
     let mut proxies = Vec::new();
     for entry in source.section("proxy") {
         if let Tree::Table(own) = &entry.node.tree {
-            let read = source.alone(file, format!("proxy.{}", entry.key), own, ProxySettings::read);
+            let section = Section { file, name: format!("proxy.{}", entry.key), entries: own };
+            let read = ProxySettings::read(source, Scope::Alone(&section));
             proxies.push(ProxySettings { name: entry.key.clone(), ..read });
         }
     }

@@ -15,7 +15,7 @@ use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
 use crate::settings_tls::TlsSettings;
 use crate::sites::own_row;
-use crate::source::{Source, entries, find};
+use crate::source::{Scope, Section, Source, entries, find};
 use howdah_rules::tree::{Entry, Node, Tree};
 
 /// More files than this are a mistake in a pattern.
@@ -125,16 +125,16 @@ pub(crate) fn read_pools<'a>(source: &mut Source<'a>, files: &[&'a File], sites:
     pools
 }
 
-fn read_pool<'a>(source: &mut Source<'a>, name: &str, file: &'a File, own: &'a [Entry]) -> PoolSettings {
-    let section = format!("pool.{name}");
+fn read_pool(source: &mut Source<'_>, name: &str, file: &File, own: &[Entry]) -> PoolSettings {
     let own_sandbox = find(own, "sandbox").map_or(&[][..], |entry| entries(&entry.node));
-    let sandbox = source.with_own(file, format!("{section}.sandbox"), own_sandbox, SandboxSettings::read);
-    let mut pool = source.with_own(file, section, own, |source| PoolSettings {
+    let sandbox = Section { file, name: format!("pool.{name}.sandbox"), entries: own_sandbox };
+    let section = Section { file, name: format!("pool.{name}"), entries: own };
+    let mut pool = PoolSettings {
         name: name.to_owned(),
-        php: PhpSettings::read(source),
-        sandbox,
-        ..PoolSettings::read(source)
-    });
+        sandbox: SandboxSettings::read(source, Scope::Over(&sandbox)),
+        php: PhpSettings::read(source, Scope::Over(&section)),
+        ..PoolSettings::read(source, Scope::Over(&section))
+    };
     // Patterns that it has from the top level start from there.
     if find(own, "watch").is_some() {
         make_absolute(&mut pool.watch, &file.dir);
@@ -189,53 +189,46 @@ fn read_site<'a>(
     gathered: &mut Gathered,
 ) -> SiteSettings {
     let file = site.file;
-    let section = format!("site.{name}");
+    let section = |entries, part: &str| Section { file, name: format!("site.{name}{part}"), entries };
+    let own = section(site.entries, "");
     let is_empty = |hosts: &Entry| match &hosts.node.tree {
         Tree::List(list) => list.is_empty(),
         _ => false,
     };
     if find(site.entries, "hosts").is_none_or(is_empty) {
         let message = "needs at least one host; for example: hosts = [\"shop.example\"], or hosts = \"default\"";
-        source.error(Some(file.line(site.line)), &format!("{section}.hosts"), message.to_owned());
+        source.error(Some(file.line(site.line)), &format!("{}.hosts", own.name), message.to_owned());
     }
-    let keys = source.alone(file, section.clone(), site.entries, SiteKeys::read);
+    let keys = SiteKeys::read(source, Scope::Alone(&own));
     let own_pool = find(site.entries, OWN_POOL).map(|_| site.name());
-    let mut found = source.with_own(file, section.clone(), site.entries, |source| SiteSettings {
+    let mut found = SiteSettings {
         hosts: keys.hosts,
         listen: Vec::new(),
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
-        app: source.take_over(own_row("app"), &top.app),
-        server_name: source.take_over(own_row("server_name"), &top.server_name),
-        root: source.take_over(own_row("root"), &top.root),
-        root_links: source.take_over(own_row("root_links"), &top.root_links),
-        index: source.take_over(own_row("index"), &top.index),
-        front_controller: source.take_over(own_row("front_controller"), &top.front_controller),
-        htaccess: source.take_over(own_row("htaccess"), &top.htaccess),
+        app: source.take_over(&own, own_row("app"), &top.app),
+        server_name: source.take_over(&own, own_row("server_name"), &top.server_name),
+        root: source.take_over(&own, own_row("root"), &top.root),
+        root_links: source.take_over(&own, own_row("root_links"), &top.root_links),
+        index: source.take_over(&own, own_row("index"), &top.index),
+        front_controller: source.take_over(&own, own_row("front_controller"), &top.front_controller),
+        htaccess: source.take_over(&own, own_row("htaccess"), &top.htaccess),
         origin: file.line(site.line),
-        name,
+        name: name.clone(),
         ..top.top_level_site()
-    });
+    };
     let app = find(site.entries, "app").and(found.app.name());
-    let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
+    let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{}.", own.name) };
     if let Some(rules) = load_rules::read(source, written, app, &top.pools, gathered) {
         found.rules = rules;
     }
-    let part = |key: &str| (format!("{section}.{key}"), site.section(key));
-    let (name, own) = part("http");
-    found.http = source.with_own(file, name, own, |source| HttpSettings::read_over(&top.http, source));
-    let (name, own) = part("static");
-    found.static_files =
-        source.with_own(file, name, own, |source| StaticSettings::read_over(&top.static_files, source));
-    let (name, own) = part("compression");
-    let read = |source: &mut Source<'a>| CompressionSettings::read_over(&top.compression, source);
-    found.compression = source.with_own(file, name, own, read);
-    let (name, own) = part("log");
-    found.log = source.with_own(file, name, own, |source| LogSettings::read_over(&top.log, source));
-    let (name, own) = part("tls");
+    let part = |key: &str| section(site.section(key), &format!(".{key}"));
+    found.http = HttpSettings::read_over(&top.http, source, &part("http"));
+    found.static_files = StaticSettings::read_over(&top.static_files, source, &part("static"));
+    found.compression = CompressionSettings::read_over(&top.compression, source, &part("compression"));
+    found.log = LogSettings::read_over(&top.log, source, &part("log"));
     // Those of the top level are for all sites, by the names in them.
     let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
-    found.tls = source.with_own(file, name, own, |source| TlsSettings::read_over(&base, source));
-    let (name, own) = part("mercure");
-    found.mercure = source.with_own(file, name, own, |source| MercureSettings::read_over(&top.mercure, source));
+    found.tls = TlsSettings::read_over(&base, source, &part("tls"));
+    found.mercure = MercureSettings::read_over(&top.mercure, source, &part("mercure"));
     found
 }

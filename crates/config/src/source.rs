@@ -52,17 +52,23 @@ pub(crate) struct Source<'a> {
     pub(crate) origins: Origins,
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) warnings: Vec<String>,
-    /// The section that is read, where it is stronger than the rest.
-    own: Option<Own<'a>>,
-    /// Only that section counts.
-    alone: bool,
 }
 
-/// A section that is stronger than the rest.
-struct Own<'a> {
-    file: &'a File,
-    name: String,
-    entries: &'a [Entry],
+/// The sources of a setting: all of them, weakest first, or one section.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    Top,
+    /// A section over all other sources, as `[pool.NAME]` is.
+    Over(&'a Section<'a>),
+    /// A section without other sources, as a `[[site]]`.
+    Alone(&'a Section<'a>),
+}
+
+/// A section of a file, with its name in messages.
+pub(crate) struct Section<'a> {
+    pub(crate) file: &'a File,
+    pub(crate) name: String,
+    pub(crate) entries: &'a [Entry],
 }
 
 impl<'a> Source<'a> {
@@ -72,35 +78,7 @@ impl<'a> Source<'a> {
         around: &'a Surroundings,
         errors: Vec<ConfigError>,
     ) -> Self {
-        Self { file, flags, around, origins: Origins::default(), errors, warnings: Vec::new(), own: None, alone: false }
-    }
-
-    /// Reads with a section of a file over all other sources, as `[pool.NAME]` is.
-    pub(crate) fn with_own<T>(
-        &mut self,
-        file: &'a File,
-        name: String,
-        entries: &'a [Entry],
-        read: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        self.own = Some(Own { file, name, entries });
-        let result = read(self);
-        self.own = None;
-        result
-    }
-
-    /// Reads a section of the file that has no other sources, as a `[[site]]`.
-    pub(crate) fn alone<T>(
-        &mut self,
-        file: &'a File,
-        name: String,
-        entries: &'a [Entry],
-        read: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        self.alone = true;
-        let result = self.with_own(file, name, entries, read);
-        self.alone = false;
-        result
+        Self { file, flags, around, origins: Origins::default(), errors, warnings: Vec::new() }
     }
 
     /// The entries of the table that stands under a key of the file's top level; none for the empty key.
@@ -111,15 +89,22 @@ impl<'a> Source<'a> {
     }
 
     /// The value of a setting, out of all sources.
-    pub(crate) fn take<T: Value>(&mut self, row: Option<&'static Row>, default: impl FnOnce() -> T) -> T {
+    pub(crate) fn take<T: Value>(
+        &mut self,
+        scope: Scope<'_>,
+        row: Option<&'static Row>,
+        default: impl FnOnce() -> T,
+    ) -> T {
         let mut value = default();
         let Some(row) = row else { return value };
-        let name = match &self.own {
-            Some(own) => format!("{}.{}", own.name, row.key),
-            None => row.name(),
+        let (own, is_alone) = match scope {
+            Scope::Top => (None, false),
+            Scope::Over(own) => (Some(own), false),
+            Scope::Alone(own) => (Some(own), true),
         };
+        let name = own.map_or_else(|| row.name(), |own| format!("{}.{}", own.name, row.key));
         let mut origin = Origin::Default;
-        if !self.alone {
+        if !is_alone {
             if let Some(file) = self.file
                 && let Some(entry) = find(self.section(row.section), row.key)
             {
@@ -128,23 +113,23 @@ impl<'a> Source<'a> {
             origin = self.take_env(row, &name, &mut value).unwrap_or(origin);
             origin = self.take_flags(row, &name, &mut value).unwrap_or(origin);
         }
-        if let Some((file, own)) = self.own.as_ref().map(|own| (own.file, own.entries))
-            && let Some(entry) = find(own, row.key)
+        if let Some(own) = own
+            && let Some(entry) = find(own.entries, row.key)
         {
-            origin = self.take_entry(file, row, &name, entry, &mut value).unwrap_or(origin);
+            origin = self.take_entry(own.file, row, &name, entry, &mut value).unwrap_or(origin);
         }
         self.origins.set(name, origin);
         value
     }
 
-    /// Overrides an earlier value of a setting by that of the current section. Only set values have their own origin.
-    pub(crate) fn take_over<T: Value + Clone>(&mut self, row: Option<&'static Row>, base: &T) -> T {
+    /// Overrides an earlier value of a setting by that of a section. Only set values have their own origin.
+    pub(crate) fn take_over<T: Value + Clone>(&mut self, own: &Section<'_>, row: Option<&'static Row>, base: &T) -> T {
         let mut value = base.clone();
-        if let (Some(row), Some(own)) = (row, &self.own)
+        if let Some(row) = row
             && let Some(entry) = find(own.entries, row.key)
         {
-            let (file, name) = (own.file, format!("{}.{}", own.name, row.key));
-            if let Some(origin) = self.take_entry(file, row, &name, entry, &mut value) {
+            let name = format!("{}.{}", own.name, row.key);
+            if let Some(origin) = self.take_entry(own.file, row, &name, entry, &mut value) {
                 self.origins.set(name, origin);
             }
         }

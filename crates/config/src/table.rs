@@ -41,21 +41,21 @@ macro_rules! settings {
 
         impl $name {
             /// Reads this section from the sources of settings.
-            pub(crate) fn read(source: &mut $crate::source::Source<'_>) -> Self {
+            pub(crate) fn read(source: &mut $crate::source::Source<'_>, scope: $crate::source::Scope<'_>) -> Self {
                 // Fields are evaluated in the order in which they are written, which is that of the rows.
                 let mut rows = Self::ROWS.iter();
                 Self {
-                    $( $field: source.take(rows.next(), || settings!(@default $ty, $default $(, $auto)?)), )*
+                    $( $field: source.take(scope, rows.next(), || settings!(@default $ty, $default $(, $auto)?)), )*
                     $( $pfield: $pdefault, )*
                 }
             }
 
             /// Reads this section of a site over the top level's.
             #[allow(dead_code, reason = "not every section may stand in a site")]
-            pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>) -> Self {
+            pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>, own: &$crate::source::Section<'_>) -> Self {
                 let mut rows = Self::ROWS.iter();
                 Self {
-                    $( $field: source.take_over(rows.next(), &base.$field), )*
+                    $( $field: source.take_over(own, rows.next(), &base.$field), )*
                     $( $pfield: base.$pfield.clone(), )*
                 }
             }
