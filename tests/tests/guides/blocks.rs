@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Languages of blocks. `text` is output, a picture or a fragment.
-const LANGUAGES: &[&str] = &["caddyfile", "console", "ini", "json", "nginx", "php", "sh", "text", "toml", "yaml"];
+const LANGUAGES: &[&str] = &["caddyfile", "console", "ini", "js", "json", "nginx", "php", "sh", "text", "toml", "yaml"];
 
 /// Number of blocks that are not tried. Lower it when you have made one of them run.
 const NOT_TRIED: usize = 26;
