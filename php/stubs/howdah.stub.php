@@ -166,6 +166,9 @@ namespace Howdah {
         public static function subscribe(string $connection, string $channel): void {}
 
         public static function unsubscribe(string $connection, string $channel): void {}
+
+        /** Sends a message to every connection of the site that subscribes to the channel. */
+        public static function publish(string $channel, string $data, bool $binary = false): void {}
     }
 
     /**
@@ -211,12 +214,6 @@ namespace Howdah {
          * @throws \ValueError for a longer one
          */
         public function setState(string $state): void {}
-    }
-
-    /** Channels: every WebSocket connection of the site that subscribes to one gets its messages. */
-    final class Channel
-    {
-        public static function publish(string $channel, string $data, bool $binary = false): void {}
     }
 
     /**

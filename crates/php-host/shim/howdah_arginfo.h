@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 6b8582ce7951c191eff948e7c6dd2e313c085402 */
+ * Stub hash: 4cc7e45fd3bc4bf1c2d0fa96884bf363585029ea */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -92,6 +92,12 @@ ZEND_END_ARG_INFO()
 
 #define arginfo_class_Howdah_WebSocket_unsubscribe arginfo_class_Howdah_WebSocket_subscribe
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_publish, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_send, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
@@ -110,12 +116,6 @@ ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_setState, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, state, IS_STRING, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Channel_publish, 0, 2, IS_VOID, 0)
-	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
-	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_Coroutine_start, 0, 1, Howdah\\Coroutine, 0)
@@ -183,12 +183,12 @@ ZEND_METHOD(Howdah_WebSocket, send);
 ZEND_METHOD(Howdah_WebSocket, close);
 ZEND_METHOD(Howdah_WebSocket, subscribe);
 ZEND_METHOD(Howdah_WebSocket, unsubscribe);
+ZEND_METHOD(Howdah_WebSocket, publish);
 ZEND_METHOD(Howdah_WebSocketEvent, send);
 ZEND_METHOD(Howdah_WebSocketEvent, close);
 ZEND_METHOD(Howdah_WebSocketEvent, subscribe);
 ZEND_METHOD(Howdah_WebSocketEvent, unsubscribe);
 ZEND_METHOD(Howdah_WebSocketEvent, setState);
-ZEND_METHOD(Howdah_Channel, publish);
 ZEND_METHOD(Howdah_Coroutine, start);
 ZEND_METHOD(Howdah_Coroutine, current);
 ZEND_METHOD(Howdah_Coroutine, main);
@@ -239,6 +239,7 @@ static const zend_function_entry class_Howdah_WebSocket_methods[] = {
 	ZEND_ME(Howdah_WebSocket, close, arginfo_class_Howdah_WebSocket_close, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, subscribe, arginfo_class_Howdah_WebSocket_subscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, unsubscribe, arginfo_class_Howdah_WebSocket_unsubscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, publish, arginfo_class_Howdah_WebSocket_publish, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_FE_END
 };
 
@@ -249,12 +250,6 @@ static const zend_function_entry class_Howdah_WebSocketEvent_methods[] = {
 	ZEND_ME(Howdah_WebSocketEvent, subscribe, arginfo_class_Howdah_WebSocketEvent_subscribe, ZEND_ACC_PUBLIC)
 	ZEND_ME(Howdah_WebSocketEvent, unsubscribe, arginfo_class_Howdah_WebSocketEvent_unsubscribe, ZEND_ACC_PUBLIC)
 	ZEND_ME(Howdah_WebSocketEvent, setState, arginfo_class_Howdah_WebSocketEvent_setState, ZEND_ACC_PUBLIC)
-	ZEND_FE_END
-};
-
-
-static const zend_function_entry class_Howdah_Channel_methods[] = {
-	ZEND_ME(Howdah_Channel, publish, arginfo_class_Howdah_Channel_publish, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_FE_END
 };
 
@@ -340,17 +335,6 @@ static zend_class_entry *register_class_Howdah_WebSocketEvent(void)
 	zend_string *property_state_name = zend_string_init("state", sizeof("state") - 1, 1);
 	zend_declare_typed_property(class_entry, property_state_name, &property_state_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
 	zend_string_release(property_state_name);
-
-	return class_entry;
-}
-
-static zend_class_entry *register_class_Howdah_Channel(void)
-{
-	zend_class_entry ce, *class_entry;
-
-	INIT_NS_CLASS_ENTRY(ce, "Howdah", "Channel", class_Howdah_Channel_methods);
-	class_entry = zend_register_internal_class_ex(&ce, NULL);
-	class_entry->ce_flags |= ZEND_ACC_FINAL;
 
 	return class_entry;
 }

@@ -176,7 +176,6 @@ static PHP_MINIT_FUNCTION(howdah) {
     register_howdah_symbols(module_number);
     register_class_Howdah_WebSocket();
     websocket_class_startup(register_class_Howdah_WebSocketEvent());
-    register_class_Howdah_Channel();
     coroutine_class_startup(register_class_Howdah_Coroutine());
     async_stacks_class_startup();
     async_pools_class_startup();

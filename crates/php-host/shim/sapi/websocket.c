@@ -1,4 +1,4 @@
-/* Howdah\WebSocket, Howdah\WebSocketEvent and Howdah\Channel: events of connections that the server holds, and orders
+/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders
  * to it. An event is a request with the variables below; its body is the message. No client can set them, as those of
  * its headers begin with HTTP_. */
 #include "sapi/websocket.h"
@@ -233,7 +233,7 @@ PHP_METHOD(Howdah_WebSocketEvent, setState) {
     }
 }
 
-PHP_METHOD(Howdah_Channel, publish) {
+PHP_METHOD(Howdah_WebSocket, publish) {
     zend_string *channel, *data;
     bool binary = false;
     ZEND_PARSE_PARAMETERS_START(2, 3)

@@ -1,4 +1,4 @@
-/* Howdah\WebSocket, Howdah\WebSocketEvent and Howdah\Channel: events of connections that the server holds, and orders
+/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders
  * to it. */
 #ifndef HOWDAH_SAPI_WEBSOCKET_H
 #define HOWDAH_SAPI_WEBSOCKET_H
