@@ -103,6 +103,9 @@ pub struct Metrics {
     pub connections_displaced: Counter,
     /// Connections that have changed to another protocol.
     pub connections_upgraded: Gauge,
+    /// Messages of WebSocket connections that the server holds itself.
+    pub websocket_received: Counter,
+    pub websocket_sent: Counter,
     /// Handshakes of TLS that succeeded, those that resumed a session among them.
     pub tls_handshakes: Counter,
     pub tls_resumed: Counter,

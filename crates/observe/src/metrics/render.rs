@@ -40,6 +40,10 @@ impl Metrics {
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
             Id::ConnectionsUpgraded => page.sample(&[], self.connections_upgraded.get()),
+            Id::WebSocketMessages => {
+                page.sample(&["received"], self.websocket_received.get());
+                page.sample(&["sent"], self.websocket_sent.get());
+            }
             Id::UpstreamUp | Id::UpstreamActive | Id::UpstreamRequests | Id::UpstreamFailures => {
                 self.upstream_samples(id, page)
             }

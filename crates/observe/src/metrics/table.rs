@@ -72,6 +72,8 @@ metrics! {
         "Connections closed at `http.max_connections` to accept new ones: idle ones, or slow to send a header.";
     ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
         "Open connections that were upgraded (WebSocket).";
+    WebSocketMessages "howdah_websocket_messages_total" Counter ["direction"]
+        "Messages of WebSocket connections with a `websocket` rule, received from clients and sent to them.";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
         "TLS handshakes by result: full, resumed, or failed (no common version, cipher or certificate, or no TLS).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";

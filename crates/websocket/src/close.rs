@@ -1,0 +1,81 @@
+//! Close codes (RFC 6455 7.4) and the closing of a connection.
+
+use bytes::Bytes;
+
+/// Longest reason, in bytes.
+const MAX_REASON: usize = 123;
+
+/// The end of a connection: a code and a reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    /// The code; `None` for none, which is 1005.
+    pub code: Option<u16>,
+    /// The reason.
+    pub reason: Bytes,
+}
+
+impl Close {
+    /// Without a code.
+    pub const NONE: Self = Self { code: None, reason: Bytes::new() };
+    /// The server goes away, or ends for another.
+    pub const AWAY: Self = Self::of(1001, "the server restarts");
+    /// A broken frame.
+    pub const PROTOCOL: u16 = 1002;
+    /// A text that is no UTF-8.
+    pub const NOT_UTF8: u16 = 1007;
+    /// A message that is not accepted.
+    pub const POLICY: u16 = 1008;
+    /// A message that is too large.
+    pub const TOO_LARGE: u16 = 1009;
+    /// The handler failed.
+    pub const FAILED: u16 = 1011;
+    /// There is no room now.
+    pub const LATER: u16 = 1013;
+    /// The connection broke off without a close frame. Never on the wire.
+    pub const BROKEN: u16 = 1006;
+
+    /// A close that the server begins.
+    #[must_use]
+    pub const fn of(code: u16, reason: &'static str) -> Self {
+        Self { code: Some(code), reason: Bytes::from_static(reason.as_bytes()) }
+    }
+
+    /// The code for an application: 1005 stands for none.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.code.unwrap_or(1005)
+    }
+
+    /// The payload of a close frame.
+    #[must_use]
+    pub fn payload(&self) -> Vec<u8> {
+        let Some(code) = self.code else { return Vec::new() };
+        let mut end = self.reason.len().min(MAX_REASON);
+        // A reason is text, and a frame is not to cut a character.
+        while std::str::from_utf8(&self.reason[..end]).is_err() && end > 0 {
+            end -= 1;
+        }
+        [&code.to_be_bytes(), &self.reason[..end]].concat()
+    }
+
+    /// Reads a close frame's payload. An error is the code to close with instead, and the reason.
+    ///
+    /// # Errors
+    /// It breaks the protocol.
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, (u16, &'static str)> {
+        if payload.is_empty() {
+            return Ok(Self::NONE);
+        }
+        let Some((code, reason)) = payload.split_first_chunk() else {
+            return Err((Self::PROTOCOL, "a close frame with half a code"));
+        };
+        let code = u16::from_be_bytes(*code);
+        if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+            return Err((Self::PROTOCOL, "an invalid close code"));
+        }
+        if std::str::from_utf8(reason).is_err() {
+            return Err((Self::NOT_UTF8, "a close reason that is not UTF-8"));
+        }
+        Ok(Self { code: Some(code), reason: Bytes::copy_from_slice(reason) })
+    }
+}

@@ -1,0 +1,272 @@
+//! Reads what a client sends: frames to messages, without I/O. Nothing is kept while no message is under way.
+
+use crate::close::Close;
+use crate::deflate;
+use bytes::Bytes;
+
+/// Bytes of the longest frame head from a client.
+const LONGEST_HEAD: usize = 14;
+/// Longest payload of a control frame.
+const MAX_CONTROL: usize = 125;
+
+const CONTINUATION: u8 = 0;
+const TEXT: u8 = 1;
+const BINARY: u8 = 2;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+
+/// Something complete from a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// A message, and `true` if it is binary. A text is UTF-8.
+    Message(Bytes, bool),
+    /// A ping, to be answered with this payload.
+    Ping(Bytes),
+    /// A pong.
+    Pong,
+    /// The client closes the connection; nothing follows.
+    Close(Close),
+}
+
+/// A broken rule: the code to close with, and the reason.
+pub(crate) type Fault = (u16, &'static str);
+
+/// The frames of one client.
+#[derive(Debug)]
+pub struct Receiver {
+    /// Maximum size of a message, unpacked.
+    limit: usize,
+    /// permessage-deflate was agreed on.
+    deflate: bool,
+    head: [u8; LONGEST_HEAD],
+    have: u8,
+    frame: Option<Frame>,
+    message: Option<Box<Open>>,
+    control: Vec<u8>,
+}
+
+/// A frame whose payload is arriving.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    opcode: u8,
+    is_last: bool,
+    mask: [u8; 4],
+    left: usize,
+    /// Bytes of the payload so far, for the mask.
+    at: usize,
+}
+
+/// A message that is not complete.
+#[derive(Debug)]
+struct Open {
+    is_text: bool,
+    packed: bool,
+    data: Vec<u8>,
+    /// Bytes of a text that were found to be UTF-8.
+    checked: usize,
+}
+
+impl Receiver {
+    /// A client with messages of up to `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize, deflate: bool) -> Self {
+        Self { limit, deflate, head: [0; LONGEST_HEAD], have: 0, frame: None, message: None, control: Vec::new() }
+    }
+
+    /// Takes bytes off `input` up to the next thing that is complete; `None` once all are taken.
+    ///
+    /// # Errors
+    /// The client broke a rule: the connection is to be closed with this code.
+    pub fn take(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Fault> {
+        loop {
+            let Some(frame) = self.frame else {
+                if !self.take_head(input)? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            if frame.left > 0 {
+                if input.is_empty() {
+                    return Ok(None);
+                }
+                self.take_payload(frame, input)?;
+                continue;
+            }
+            self.frame = None;
+            if let Some(complete) = self.end_frame(frame)? {
+                return Ok(Some(complete));
+            }
+        }
+    }
+
+    /// `true` if no memory is in use for messages.
+    #[cfg(test)]
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.message.is_none() && self.control.capacity() == 0
+    }
+
+    /// Collects a frame's head; `false` if it is not complete.
+    fn take_head(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+        loop {
+            let have = usize::from(self.have);
+            let wanted = match have {
+                0 | 1 => 2,
+                _ => 6 + extended(self.head[1]),
+            };
+            if have >= 2 && have == wanted {
+                break;
+            }
+            let bytes = (wanted - have).min(input.len());
+            if bytes == 0 {
+                return Ok(false);
+            }
+            self.head[have..have + bytes].copy_from_slice(&input[..bytes]);
+            *input = &input[bytes..];
+            self.have += bytes as u8;
+            // Refused as early as it is known.
+            if have < 2 && self.have >= 2 {
+                self.check_start()?;
+            }
+        }
+        self.have = 0;
+        let length = self.length()?;
+        let at = 2 + extended(self.head[1]);
+        let mask = [self.head[at], self.head[at + 1], self.head[at + 2], self.head[at + 3]];
+        let (opcode, is_last) = (self.head[0] & 0xf, self.head[0] & 0x80 != 0);
+        if opcode < CLOSE {
+            self.open_message(opcode, length)?;
+        }
+        self.frame = Some(Frame { opcode, is_last, mask, left: length, at: 0 });
+        Ok(true)
+    }
+
+    /// Judges the first two bytes of a frame.
+    fn check_start(&self) -> Result<(), Fault> {
+        let (first, second) = (self.head[0], self.head[1]);
+        let (opcode, is_last) = (first & 0xf, first & 0x80 != 0);
+        let broken = |reason| Err((Close::PROTOCOL, reason));
+        if second & 0x80 == 0 {
+            return broken("a frame without a mask");
+        }
+        let may_be_packed = self.deflate && matches!(opcode, TEXT | BINARY);
+        if first & 0x30 != 0 || (first & 0x40 != 0 && !may_be_packed) {
+            return broken("a reserved bit");
+        }
+        match opcode {
+            CLOSE | PING | PONG if !is_last => broken("a control frame in parts"),
+            CLOSE | PING | PONG if usize::from(second & 0x7f) > MAX_CONTROL => broken("a long control frame"),
+            CLOSE | PING | PONG => Ok(()),
+            CONTINUATION if self.message.is_none() => broken("a continuation of no message"),
+            TEXT | BINARY if self.message.is_some() => broken("a message inside of a message"),
+            CONTINUATION | TEXT | BINARY => Ok(()),
+            _ => broken("an unknown kind of frame"),
+        }
+    }
+
+    /// The payload's length.
+    fn length(&self) -> Result<usize, Fault> {
+        let head = &self.head;
+        let (length, least) = match head[1] & 0x7f {
+            126 => (u64::from(u16::from_be_bytes([head[2], head[3]])), 126),
+            127 => {
+                (u64::from_be_bytes([head[2], head[3], head[4], head[5], head[6], head[7], head[8], head[9]]), 65536)
+            }
+            short => (u64::from(short), 0),
+        };
+        if length < least || length > u64::MAX >> 1 {
+            return Err((Close::PROTOCOL, "a length that is not in its shortest form"));
+        }
+        usize::try_from(length).map_err(|_| TOO_LARGE)
+    }
+
+    /// A data frame begins: of a new message, or of the open one.
+    fn open_message(&mut self, opcode: u8, length: usize) -> Result<(), Fault> {
+        let packed = self.head[0] & 0x40 != 0;
+        let new = || Box::new(Open { is_text: opcode == TEXT, packed, data: Vec::new(), checked: 0 });
+        let message = self.message.get_or_insert_with(new);
+        if length > self.limit - message.data.len().min(self.limit) {
+            return Err(TOO_LARGE);
+        }
+        Ok(())
+    }
+
+    fn take_payload(&mut self, mut frame: Frame, input: &mut &[u8]) -> Result<(), Fault> {
+        let bytes = frame.left.min(input.len());
+        let is_control = frame.opcode >= CLOSE;
+        let target = match &mut self.message {
+            Some(message) if !is_control => &mut message.data,
+            _ => &mut self.control,
+        };
+        let from = target.len();
+        // Grown as data arrives: a length alone reserves nothing.
+        target.extend_from_slice(&input[..bytes]);
+        unmask(&mut target[from..], frame.mask, frame.at);
+        *input = &input[bytes..];
+        frame.left -= bytes;
+        frame.at = (frame.at + bytes) % 4;
+        self.frame = Some(frame);
+        match &mut self.message {
+            Some(message) if !is_control && message.is_text && !message.packed => message.check_text(false),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_frame(&mut self, frame: Frame) -> Result<Option<Incoming>, Fault> {
+        if frame.opcode >= CLOSE {
+            let payload = std::mem::take(&mut self.control);
+            return Ok(Some(match frame.opcode {
+                CLOSE => Incoming::Close(Close::parse(&payload)?),
+                PING => Incoming::Ping(payload.into()),
+                _ => Incoming::Pong,
+            }));
+        }
+        if !frame.is_last {
+            return Ok(None);
+        }
+        let Some(mut message) = self.message.take() else { return Ok(None) };
+        if message.packed {
+            message.data = deflate::unpack(&message.data, self.limit)?;
+        }
+        if message.is_text {
+            message.check_text(true)?;
+        }
+        Ok(Some(Incoming::Message(message.data.into(), !message.is_text)))
+    }
+}
+
+const TOO_LARGE: Fault = (Close::TOO_LARGE, "the message is too large");
+
+impl Open {
+    /// Checks what has come of a text; at its `end` no character may be cut.
+    fn check_text(&mut self, end: bool) -> Result<(), Fault> {
+        match std::str::from_utf8(&self.data[self.checked..]) {
+            Ok(_) => self.checked = self.data.len(),
+            Err(error) if error.error_len().is_none() && !end => self.checked += error.valid_up_to(),
+            Err(_) => return Err((Close::NOT_UTF8, "a text that is not UTF-8")),
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a head between its first two and its mask.
+const fn extended(second: u8) -> usize {
+    match second & 0x7f {
+        126 => 2,
+        127 => 8,
+        _ => 0,
+    }
+}
+
+/// Takes the mask off; `at`: the position of the first byte in its payload.
+fn unmask(data: &mut [u8], mut mask: [u8; 4], at: usize) {
+    mask.rotate_left(at % 4);
+    let wide = u64::from_ne_bytes([mask[0], mask[1], mask[2], mask[3], mask[0], mask[1], mask[2], mask[3]]);
+    let (words, rest) = data.as_chunks_mut::<8>();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
+    }
+    for (byte, mask) in rest.iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= mask;
+    }
+}
