@@ -370,6 +370,15 @@ impl Conn {
         Some(self.buffer.remove(0))
     }
 
+    /// So many bytes as they came over the wire, outside of any answer.
+    pub fn raw_bytes(&mut self, n: usize) -> Vec<u8> {
+        while self.buffer.len() < n {
+            let more = self.fill().unwrap_or_else(|e| panic!("waiting for {n} bytes: {e}"));
+            assert!(more > 0, "the server closed the connection in the middle");
+        }
+        self.buffer.drain(..n).collect()
+    }
+
     /// True once the server has closed the connection with nothing more to read; waits for it.
     pub fn closed_by_server(&mut self) -> bool {
         assert!(self.buffer.is_empty(), "unread bytes: {:?}", self.buffer.escape_ascii().to_string());

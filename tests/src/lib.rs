@@ -35,6 +35,7 @@ pub mod site;
 pub mod tls;
 pub mod upstream;
 pub mod versions;
+pub mod websocket;
 
 pub use client::{Conn, Target};
 pub use collector::Collector;

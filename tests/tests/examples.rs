@@ -2,6 +2,7 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
+use howdah_tests::websocket::{CLOSE, TEXT, WebSocket};
 use howdah_tests::{Mode, Request, Setup, Site, run};
 use std::collections::BTreeSet;
 
@@ -29,6 +30,42 @@ fn worker_example_keeps_its_notes() {
             assert_eq!(notes(site), serde_json::json!([{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]));
             assert_eq!(site.send(&Request::form("/notes", "text=")).status, 422);
             assert_eq!(site.get("/else").status, 404);
+        },
+    );
+}
+
+#[test]
+fn chat_example_tells_all_of_a_room() {
+    let script = include_str!("../../examples/chat/index.php");
+    run(
+        Mode::Classic,
+        |s| {
+            s.http1("WebSockets are opened as HTTP/1.1 does")
+                .file("index.php", script)
+                .workers(1)
+                .setting("rule", "[{ path = \"/ws\", websocket = \"/index.php\" }]")
+        },
+        |site| {
+            assert!(site.get_ok("/").contains("new WebSocket("));
+            let [mut ann, mut ben] = ["/ws", "/ws?room=lobby"].map(|target| WebSocket::open(site, target));
+            let mut elsewhere = WebSocket::open(site, "/ws?room=other");
+            assert!(WebSocket::ask(site, "/ws?room=a%20b", &[]).is_err_and(|response| response.status == 400));
+            ann.send(TEXT, r#"{"text": "too early"}"#);
+            ann.send(TEXT, r#"{"name": "Ann"}"#);
+            ann.send(TEXT, r#"{"text": "Hello"}"#);
+            let said = |socket: &mut WebSocket| -> (String, String) {
+                let line: serde_json::Value = serde_json::from_str(&socket.next(TEXT)).unwrap();
+                (line["name"].as_str().unwrap().to_owned(), line["text"].as_str().unwrap().to_owned())
+            };
+            for text in ["has joined", "Hello"] {
+                for socket in [&mut ann, &mut ben] {
+                    assert_eq!(said(socket), ("Ann".to_owned(), text.to_owned()));
+                }
+            }
+            ann.send(CLOSE, "");
+            assert_eq!(said(&mut ben).1, "has left");
+            elsewhere.send(TEXT, r#"{"name": "Eve"}"#);
+            assert_eq!(said(&mut elsewhere).0, "Eve");
         },
     );
 }

@@ -10,6 +10,7 @@ use crate::origin::Origin;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
+use howdah_rules::Action;
 
 /// The row of a key of the top level that sites may say too.
 pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
@@ -51,6 +52,16 @@ impl Settings {
     #[must_use]
     pub fn only_web_servers(&self) -> bool {
         !self.listen.is_empty() && self.listen.iter().all(ListenAddr::is_fastcgi)
+    }
+
+    /// `true` if a rule has requests change the protocol.
+    #[must_use]
+    pub fn may_upgrade(&self) -> bool {
+        let has_websocket = |site: &SiteSettings| {
+            let mut actions = site.rules.rules().iter().flat_map(|rule| &rule.actions);
+            actions.any(|action| matches!(action, Action::WebSocket(_)))
+        };
+        !self.proxies.is_empty() || self.all_sites().iter().any(has_websocket)
     }
 
     /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site serves every

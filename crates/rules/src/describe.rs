@@ -76,6 +76,7 @@ impl Action {
                 workers.into_iter().chain(weight).collect::<Vec<_>>().join(", ")
             }
             Self::Pool(pool) => format!("pool {pool}"),
+            Self::WebSocket(script) => format!("WebSocket connections: events to {script}"),
             Self::Times(times) => {
                 let named = [("deadline", times.deadline), ("wait", times.queue)];
                 let said = named.iter().filter_map(|(name, time)| Some(format!("{name} {:?}", (*time)?)));

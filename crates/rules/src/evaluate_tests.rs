@@ -170,6 +170,7 @@ fn each_action_is_noted() {
         ("error_pages = { 404 = '/404.html', 5xx = '/5.html' }", "page /404.html page /5.html"),
         ("listing = true", "listing true"),
         ("access_log = false", "log false"),
+        ("websocket = '/chat.php'", "websocket /chat.php"),
         ("allow = '192.0.2.0/24'\nphp = true", "php true"),
         ("allow = '10.0.0.0/8'", "403"),
         ("deny = '192.0.2.1'", "403"),

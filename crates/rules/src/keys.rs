@@ -55,6 +55,7 @@ keys! {
     Action "weight" "While requests wait: how much of the workers' time these get, where a client's other requests have 1." "4";
     Action "deadline" "Maximum time in PHP, overriding the pool's `deadline`; `0` for no limit." r#""2m""#;
     Action "queue_timeout" "Maximum wait for a worker, overriding the pool's `queue_timeout`." r#""500ms""#;
+    Action "websocket" "The path of the script that gets the events of WebSocket connections, which the server holds. `cors` names other origins that may connect." r#""/chat.php""#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
     Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "The largest body of a request; larger ones get 413." r#""512M""#;

@@ -46,6 +46,8 @@ pub struct Outcome {
     pub listing: Option<bool>,
     /// The pool that runs scripts.
     pub pool: Option<Arc<str>>,
+    /// The script that gets the events of WebSocket connections.
+    pub websocket: Option<Arc<str>>,
     /// The route that metrics and traces name.
     pub route: Option<Arc<Route>>,
     /// The position of its share of the workers among those of all sites.

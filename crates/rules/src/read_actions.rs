@@ -105,6 +105,9 @@ impl Reader<'_> {
                 actions.push(Action::FrontController(Some(path.into())));
             }
         }
+        if let Some(node) = keys.get("websocket") {
+            actions.extend(self.address("websocket", node).map(|script| Action::WebSocket(script.into())));
+        }
         if let Some(node) = keys.get("try_files") {
             let mount = self.mount.clone();
             let attempts = self.each("try_files", node, |text| match text.strip_prefix('=') {

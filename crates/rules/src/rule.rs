@@ -109,6 +109,8 @@ pub enum Action {
     Route(Arc<Route>),
     /// The pool that runs scripts.
     Pool(Arc<str>),
+    /// The script that gets the events of WebSocket connections to this path.
+    WebSocket(Arc<str>),
     /// Time limits of requests.
     Times(Times),
     /// The largest body of a request.

@@ -241,6 +241,7 @@ impl Outcome {
             Action::ErrorPages(pages) => self.error_pages.push(pages.clone()),
             Action::Listing(on) => self.listing = Some(*on),
             Action::Pool(pool) => self.pool = Some(pool.clone()),
+            Action::WebSocket(script) => self.websocket = Some(script.clone()),
             Action::Route(route) => {
                 self.route = Some(route.clone());
                 self.share = route.share.map(|share| share.number).or(self.share);

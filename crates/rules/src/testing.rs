@@ -110,6 +110,7 @@ fn describe(outcome: &Outcome) -> String {
     parts.extend(outcome.error_pages.iter().flat_map(|pages| &pages.0).map(|(_, page)| format!("page {page}")));
     parts.extend(outcome.listing.map(|listing| format!("listing {listing}")));
     parts.extend(outcome.pool.iter().map(|pool| format!("pool {pool}")));
+    parts.extend(outcome.websocket.iter().map(|script| format!("websocket {script}")));
     parts.extend(
         outcome
             .ini

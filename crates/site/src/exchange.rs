@@ -74,6 +74,8 @@ pub enum Purpose {
     Explain,
     /// A reload asks new workers for it before they take over (`deploy.check`).
     DeployCheck,
+    /// An event of a WebSocket connection.
+    WebSocket,
 }
 
 impl Purpose {
@@ -83,6 +85,7 @@ impl Purpose {
             Self::WarmUp => "Howdah warm-up",
             Self::Explain => "Howdah explain",
             Self::DeployCheck => "Howdah deploy check",
+            Self::WebSocket => "Howdah WebSocket",
         }
     }
 

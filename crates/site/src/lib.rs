@@ -3,7 +3,7 @@
 //! Reading order, which is the path of a request: `service` (the list of responders), `phase/*` (one file per phase). What
 //! leaves for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`; what is dear is done `aside`; `ahead` is the pool that has booted its application. `explain` asks the same
+//! `compress`; what is dear is done `aside`; `live` is what scripts reach of its connections; `ahead` is the pool that has booted its application. `explain` asks the same
 //! code what would become of a request, `server_request` makes requests of the server itself, `warm_up` those for new
 //! workers. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
@@ -32,6 +32,7 @@ mod host;
 pub mod https;
 mod listings;
 pub mod mercure;
+mod live;
 pub mod notes;
 pub mod passwords;
 mod path_parts;

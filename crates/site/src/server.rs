@@ -5,12 +5,14 @@ use crate::compress::Cache;
 use crate::mercure::Hubs;
 use crate::passwords::Passwords;
 use crate::rejected;
+use crate::server_request::MakesRequests;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
 use howdah_protocol::{Rejected, Rejection};
 use howdah_telemetry::Telemetry;
+use howdah_websocket::Connections;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -61,6 +63,10 @@ pub struct Server {
     hubs: OnceLock<Arc<Hubs>>,
     /// Verification of passwords.
     pub passwords: Passwords,
+    /// WebSocket connections of all sites; handed on from one server to the next.
+    websockets: OnceLock<Arc<Connections>>,
+    /// Makes the requests of their events.
+    events: OnceLock<Arc<dyn MakesRequests>>,
     /// Lines about hosts that are no site's.
     unknown_hosts: Quiet,
     /// Lines about clients that do not speak what is spoken here.
@@ -96,6 +102,8 @@ impl Server {
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
             hubs: OnceLock::new(),
+            websockets: OnceLock::new(),
+            events: OnceLock::new(),
             unknown_hosts: Quiet::new(QUIET),
             other_protocols: Quiet::new(QUIET),
             waited_in_vain: Quiet::new(OVERLOAD_QUIET),
@@ -123,8 +131,23 @@ impl Server {
         let _ = self.telemetry.set(telemetry);
     }
 
-    /// Makes traces as another server before this one.
+    /// Has requests for events made by the sites that serve at that time.
+    pub fn make_events_by(&self, events: Arc<dyn MakesRequests>) {
+        let _ = self.events.set(events);
+    }
+
+    pub(crate) fn events(&self) -> Option<&Arc<dyn MakesRequests>> {
+        self.events.get()
+    }
+
+    /// The open WebSocket connections.
+    pub fn websockets(&self) -> &Arc<Connections> {
+        self.websockets.get_or_init(Arc::default)
+    }
+
+    /// Makes traces as another server before this one, and takes its connections over.
     pub fn go_on_from(&self, before: &Self) {
+        let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
         }

@@ -1,18 +1,20 @@
 //! Requests that the server makes itself, by whichever part of it: they take the way of every request, and their [`Purpose`]
 //! is the one thing that sets them apart. A new kind of them is a variant there.
 
-use crate::exchange::Exchange;
 pub use crate::exchange::Purpose;
+use crate::exchange::{Changes, Exchange};
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::{HostPattern, ListenAddr, Settings};
-use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
-use http::{HeaderMap, HeaderValue, Method, Version, header};
+use howdah_protocol::{BodyError, BodySource, Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
 /// A GET such as a visitor on this machine would send, to the first address that does not redirect to TLS.
@@ -82,7 +84,63 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
     exchange
 }
 
+/// A request about something that happened to a client's connection.
+#[derive(Debug)]
+pub struct EventRequest {
+    /// The reason why it is made.
+    pub purpose: Purpose,
+    /// Method, target, host and fields.
+    pub head: Head,
+    /// Its body, complete.
+    pub body: Bytes,
+    /// The client's connection.
+    pub connection: Arc<Connection>,
+    /// Variables for the script.
+    pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
+}
+
+/// The status of a response, and its fields.
+pub type Outcome = (StatusCode, HeaderMap);
+
+/// Makes requests by whichever sites serve at that time: connections outlive the sites on which they began.
+pub trait MakesRequests: std::fmt::Debug + Send + Sync {
+    /// Makes a request, and returns its outcome when the response is complete.
+    fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
+}
+
+/// A body in memory.
+#[derive(Debug)]
+struct Complete(Bytes);
+
+impl BodySource for Complete {
+    fn poll_part(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let rest = std::mem::take(&mut self.0);
+        Poll::Ready((!rest.is_empty()).then_some(Ok(rest)))
+    }
+}
+
 impl<U: Upstream> Service<U> {
+    /// Makes a request for an event, and returns its outcome when the response is complete.
+    pub async fn event(&self, request: EventRequest) -> Outcome {
+        let EventRequest { purpose, head, body, connection, variables } = request;
+        let length = body.len() as u64;
+        let body = if body.is_empty() {
+            RequestBody::none()
+        } else {
+            RequestBody::new(Box::new(Complete(body)), Some(length))
+        };
+        let (received, time) = (Instant::now(), SystemTime::now());
+        let request = Request { head, body, informational: None, variables: None, connection, received, time };
+        let (mut exchange, body) = Exchange::begin(&self.sites, request);
+        exchange.purpose = Some(purpose);
+        exchange.changes = Some(Box::new(Changes { variables, ..Changes::default() }));
+        let (head, body) = self.complete(exchange, body).await.into_parts();
+        match body.discard().await {
+            Ok(()) => (head.status, head.headers),
+            Err(_) => (StatusCode::BAD_GATEWAY, head.headers),
+        }
+    }
+
     /// Makes a request of the server and returns the response as a client would get it.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::phase::mercure::MercureHub;
 use crate::phase::own_responses::{Challenge, HttpsRedirect, PoolPage, Probe, ServerOptions};
 use crate::phase::rules::{self, Rules};
 use crate::phase::web_server::FromWebServer;
+use crate::phase::websocket::WebSocket;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::ruled::Ruled;
@@ -66,6 +67,7 @@ chain![
     HttpsRedirect,
     ServerOptions,
     Rules, // hands on to a proxy, too
+    WebSocket,
     PoolPage,
     MercureHub, // in sites that have one; it bounds its bodies itself
     BodyLimit,

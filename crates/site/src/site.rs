@@ -7,6 +7,7 @@ use crate::handed_over::HandedOver;
 use crate::https::Https;
 use crate::listings::Listings;
 use crate::mercure::Mercure;
+use crate::live::SiteLive;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -14,6 +15,7 @@ use crate::withheld::Withheld;
 use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
+use howdah_pool::TakesLive;
 use howdah_pool::process::environment;
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
@@ -69,6 +71,8 @@ pub struct Site {
     pub htaccess: Option<Htaccess>,
     /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
     pub environment: BTreeMap<OsString, OsString>,
+    /// Receives orders of scripts for its connections and channels, if rules make any.
+    pub(crate) live: Option<Arc<dyn TakesLive>>,
     /// Limits on requests.
     pub limits: Limits,
     /// Where clients without TLS are sent.
@@ -166,6 +170,7 @@ impl Site {
             pool_pages: pool_pages(pools, &settings),
             htaccess: settings.htaccess.then(|| Htaccess::new(".htaccess")),
             environment: if settings.htaccess { environment(&server.settings, &settings) } else { BTreeMap::new() },
+            live: SiteLive::of(server, &settings),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
             static_files: StaticFiles::with_links(

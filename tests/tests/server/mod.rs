@@ -115,6 +115,7 @@ mod traces;
 mod upgrade;
 mod users;
 mod warm_code;
+mod websocket_events;
 mod wordpress_hosts;
 mod worker_trust;
 mod wrong_lengths;

@@ -24,7 +24,7 @@ fn behind(upstream: &Upstream, set: impl FnOnce(Setup) -> Setup, body: impl FnOn
 }
 
 /// The same without anything behind.
-fn client(setup: Setup) -> Setup {
+pub(super) fn client(setup: Setup) -> Setup {
     let setup = setup.workers(1).https().php("seen.php", "touch(__DIR__ . '/ran'); echo 'ran';").file("a.txt", "a");
     let has = Command::new(PYTHON).args(["-c", "import h2, websockets"]).stderr(Stdio::null()).status();
     match has.is_ok_and(|status| status.success()) {
@@ -63,7 +63,7 @@ impl Talk {
     }
 }
 
-fn said(site: &Site, arguments: &[&str]) -> String {
+pub(super) fn said(site: &Site, arguments: &[&str]) -> String {
     Talk::start(site, arguments).end()
 }
 

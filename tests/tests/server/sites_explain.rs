@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Output of `howdah explain --json`.
-fn explain(site: &Site, arguments: &[&str]) -> Value {
+pub(super) fn explain(site: &Site, arguments: &[&str]) -> Value {
     let output = Command::new(program())
         .arg("explain")
         .args(arguments)

@@ -9,13 +9,17 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
+use howdah_pool::io_threads;
 use howdah_protocol::{Handler, Rejected, Request, Response};
 use howdah_proxy::Group;
+use howdah_site::server_request::{EventRequest, MakesRequests, Outcome};
 use howdah_site::{Service, Sites};
+use hyper::http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
 /// Everything made by one reading of the settings.
@@ -110,6 +114,29 @@ impl Edition {
             return (service, Some(Side { trial, is_new }));
         }
         (self.services[thread].clone(), None)
+    }
+}
+
+/// Makes requests for events by the edition that is current then. It belongs to editions, so it does not keep them.
+#[derive(Debug)]
+pub(crate) struct OfEvents(Weak<ArcSwap<Edition>>);
+
+impl OfEvents {
+    pub(crate) fn new(current: &Arc<ArcSwap<Edition>>) -> Arc<Self> {
+        Arc::new(Self(Arc::downgrade(current)))
+    }
+}
+
+impl MakesRequests for OfEvents {
+    fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> {
+        let edition = self.0.upgrade().map(|current| current.load_full());
+        let service = edition.map(|edition| edition.services[io_threads::current() % edition.services.len()].clone());
+        Box::pin(async move {
+            match service {
+                Some(service) => service.event(request).await,
+                None => (StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new()),
+            }
+        })
     }
 }
 

@@ -337,7 +337,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let (program, mut taking_over) = (start.program, start.taking_over);
     let Listening { listeners, admin, access, files, .. } = listening;
     let shared = Shared::new(&settings.http, budgets, metrics.clone());
-    let shared = Arc::new(shared.with_extended_connect(!settings.proxies.is_empty()));
+    let shared = Arc::new(shared.with_extended_connect(settings.may_upgrade()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| Settled::new(&configs));

@@ -262,9 +262,12 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
             exchange.head.headers.insert(name.clone(), value.clone());
         }
     }
+    // Those of an event are there before.
+    let mut variables = exchange.changes.take().map_or_else(Vec::new, |changes| changes.variables);
+    variables.extend_from_slice(&outcome.variables);
     exchange.changes = Some(Box::new(Changes {
         query: outcome.query.clone(),
-        variables: outcome.variables.clone(),
+        variables,
         ini: outcome.ini.clone(),
         max_body: outcome.max_body,
         user,

@@ -13,3 +13,4 @@ pub(crate) mod proxy;
 pub mod rules;
 mod traces;
 pub(crate) mod web_server;
+pub(crate) mod websocket;

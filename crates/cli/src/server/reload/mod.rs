@@ -9,7 +9,7 @@ mod opening;
 mod proving;
 mod reading;
 
-use crate::server::edition::{Edition, Unused};
+use crate::server::edition::{Edition, OfEvents, Unused};
 use crate::server::memory;
 use crate::server::pools::{self, Pools, Surroundings};
 use crate::server::programs::Settled;
@@ -157,6 +157,7 @@ impl Server {
     pub(crate) fn introduce(&self, edition: &Edition) {
         let store = self.fixed.store.clone();
         edition.sites.ask_about_certificates(Covers(Box::new(move |name, host| store.covers(name, host))));
+        edition.sites.server.make_events_by(OfEvents::new(&self.current));
         if let Some(challenges) = self.fixed.certificates.challenges() {
             edition.sites.server.respond_to_challenges(challenges);
         }
@@ -278,7 +279,7 @@ impl Server {
         let metrics = &self.fixed.around.metrics;
         let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
-        let shared = shared.with_extended_connect(!settings.proxies.is_empty());
+        let shared = shared.with_extended_connect(settings.may_upgrade());
         shared.on_missing_certificates(self.fixed.certificates.demand());
         self.forget(&pools);
         self.others.lock().push(old.pools.clone());

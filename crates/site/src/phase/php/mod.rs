@@ -80,7 +80,7 @@ pub(crate) async fn run<U: Upstream>(
         route: exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.share),
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
-        live: None,
+        live: site.live.clone(),
         share: exchange.connection.share.get().cloned(),
         busy: None,
     };

@@ -44,7 +44,7 @@ pub(super) fn preflight(exchange: &Exchange) -> Option<Response> {
     Some(response)
 }
 
-fn admits(cors: &Cors, request: &HeaderMap) -> bool {
+pub(in crate::phase) fn admits(cors: &Cors, request: &HeaderMap) -> bool {
     let Some(origin) = request.get(header::ORIGIN) else { return false };
     cors.any || cors.origins.iter().any(|allowed| allowed.matches_any_case(origin.as_bytes()))
 }

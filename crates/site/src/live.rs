@@ -1,0 +1,77 @@
+//! What scripts reach beyond their own responses: WebSocket connections and channels of their site.
+
+use crate::server::Server;
+use bytes::Bytes;
+use howdah_config::SiteSettings;
+use howdah_pool::{LiveField, LiveKind, LiveOrder, TakesLive};
+use howdah_rules::Action;
+use howdah_websocket::{Close, Link, Message};
+use std::sync::{Arc, Weak};
+
+/// Follows the orders of one site's scripts.
+#[derive(Debug)]
+pub(crate) struct SiteLive {
+    /// The server has the site.
+    server: Weak<Server>,
+    site: Arc<str>,
+}
+
+impl SiteLive {
+    /// `None` if the site has no connections.
+    pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn TakesLive>> {
+        let mut actions = settings.rules.rules().iter().flat_map(|rule| &rule.actions);
+        let has_some = actions.any(|action| matches!(action, Action::WebSocket(_)));
+        has_some.then(|| -> Arc<dyn TakesLive> {
+            Arc::new(Self { server: Arc::downgrade(server), site: settings.name.as_str().into() })
+        })
+    }
+
+    fn link(&self, server: &Server, order: &LiveOrder) -> Option<Arc<Link>> {
+        server.websockets().find(&self.site, &order.field(LiveField::Connection)?)
+    }
+
+    /// `None` if there is no such connection, or a field is missing: nothing happens.
+    fn follow(&self, server: &Server, order: &LiveOrder) -> Option<()> {
+        let data = || order.field(LiveField::Data);
+        let message = || Some(Message::new(&data()?, order.field(LiveField::Binary).is_some()));
+        match order.kind() {
+            LiveKind::Send => self.link(server, order)?.send(&message()?),
+            LiveKind::Close => {
+                let code = order.field(LiveField::Code)?;
+                let code = std::str::from_utf8(&code).ok()?.parse().ok()?;
+                let reason = Bytes::copy_from_slice(&data()?);
+                let is_valid = matches!(code, 1000 | 3000..=4999) && std::str::from_utf8(&reason).is_ok();
+                let close = Close { code: Some(code), reason };
+                self.link(server, order)?.close(if is_valid { close } else { Close::of(1000, "") });
+            }
+            LiveKind::Subscribe => {
+                let link = self.link(server, order)?;
+                for channel in order.all(LiveField::Topic) {
+                    if let Err(why) = server.websockets().subscribe(&link, &channel) {
+                        tracing::warn!(target: "howdah::websocket", site = &*self.site, "cannot subscribe: {why}");
+                    }
+                }
+            }
+            LiveKind::Unsubscribe => {
+                let link = self.link(server, order)?;
+                order.all(LiveField::Topic).for_each(|channel| server.websockets().unsubscribe(&link, &channel));
+            }
+            LiveKind::State => drop(self.link(server, order)?.set_state(data()?)),
+            LiveKind::Publish => {
+                let message = message()?;
+                let channels = order.all(LiveField::Topic);
+                channels.for_each(|channel| server.websockets().publish(&self.site, &channel, &message));
+            }
+            LiveKind::Update => {}
+        }
+        Some(())
+    }
+}
+
+impl TakesLive for SiteLive {
+    fn take(&self, order: LiveOrder) {
+        if let Some(server) = self.server.upgrade() {
+            let _ = self.follow(&server, &order);
+        }
+    }
+}

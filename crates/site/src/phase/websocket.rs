@@ -1,0 +1,202 @@
+//! Responder "websocket": takes the upgrade requests of paths with such a rule. The server holds the connection; the script
+//! that the rule names gets its events as requests, with the fields of the handshake, so it knows the client's session.
+
+use crate::exchange::{Exchange, Purpose};
+use crate::explanation::Explaining;
+use crate::phase::rules::response::admits;
+use crate::refusal::Refusal;
+use crate::responder::{Context, Responder};
+use crate::server::Server;
+use crate::server_request::{EventRequest, Outcome};
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
+use howdah_websocket::{Accepted, Deflate, Event, Events, Handled, Link, Rejected, Session, judge, same_origin};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use std::sync::{Arc, Weak};
+
+/// Opens WebSocket connections, and sends their events to the script.
+pub(crate) struct WebSocket;
+
+impl Responder for WebSocket {
+    async fn respond<U: Upstream>(
+        _: &Context<U>,
+        exchange: &mut Exchange,
+        _: &mut RequestBody,
+    ) -> Result<Option<Response>, Refusal> {
+        let Some(ruled) = &mut exchange.ruled else { return Ok(None) };
+        let Some(script) = &ruled.outcome.websocket else { return Ok(None) };
+        if exchange.purpose == Some(Purpose::WebSocket) {
+            ruled.outcome.path = Some(script.as_bytes().to_vec());
+            return Ok(None);
+        }
+        let Some(offer) = exchange.head.asks_to_upgrade() else { return Ok(None) };
+        let Some(judged) = judge(&exchange.head.method, &exchange.head.headers, &offer) else { return Ok(None) };
+        match judged {
+            Ok(accepted) => Box::pin(open(exchange, accepted, &offer)).await.map(Some),
+            Err(Rejected::Version) => Ok(Some(other_version())),
+            Err(Rejected::Method) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET")),
+            Err(Rejected::Key) => Err(Refusal::bad_request("no valid Sec-WebSocket-Key")),
+        }
+    }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        if let Some(script) = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.websocket.as_ref()) {
+            explaining.notes.add("websocket", format!("connections are held; {script} gets their events"));
+        }
+    }
+}
+
+/// Names the version that is spoken here.
+fn other_version() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+    for (name, value) in [(header::SEC_WEBSOCKET_VERSION, "13"), (header::UPGRADE, "websocket")] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// `true` if the page that asks for the connection may have it.
+fn may_connect(exchange: &Exchange) -> bool {
+    let cors = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.cors.as_ref());
+    let headers = &exchange.head.headers;
+    same_origin(headers, exchange.host_text()) || cors.is_some_and(|cors| admits(cors, headers))
+}
+
+/// Asks the script, and opens the connection unless it refuses.
+async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<Response, Refusal> {
+    if !may_connect(exchange) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN).because("an Origin that may not connect here"));
+    }
+    let (server, site) = (&exchange.site.server, &exchange.site);
+    let unavailable = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE);
+    let link = Link::new(site.settings.name.as_str().into(), exchange.connection.charge());
+    let link = link.map_err(|_| unavailable())?;
+    let script = Script { server: Arc::downgrade(server), origin: Arc::new(Origin::of(exchange)) };
+    let registered = server.websockets().add(&link);
+    let (status, mut fields) = script.event(&link, "open", Bytes::new(), &[]).await;
+    if status.as_u16() >= 400 {
+        return Err(Refusal::new(status));
+    }
+    let mut response = Response::new(Body::upgrade(Box::new(Session::new(
+        registered,
+        Box::new(script),
+        accepted.deflate.is_some(),
+        server.metrics.clone(),
+        server.settings.grace,
+    ))));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    if !offer.bare {
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    }
+    let chosen = fields.remove(header::SEC_WEBSOCKET_PROTOCOL).filter(|protocol| accepted.offers(protocol));
+    for cookie in fields.get_all(header::SET_COOKIE) {
+        headers.append(header::SET_COOKIE, cookie.clone());
+    }
+    for (name, value) in [
+        (header::SEC_WEBSOCKET_ACCEPT, accepted.accept),
+        (header::SEC_WEBSOCKET_PROTOCOL, chosen),
+        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.map(|_| HeaderValue::from_static(Deflate::RESPONSE))),
+    ] {
+        if let Some(value) = value {
+            headers.insert(name, value);
+        }
+    }
+    Ok(response)
+}
+
+/// The request that has opened a connection, for those of its events.
+#[derive(Debug)]
+struct Origin {
+    version: Version,
+    target: howdah_protocol::Target,
+    headers: HeaderMap,
+    connection: Arc<Connection>,
+}
+
+/// Fields that belong to the handshake or to the client's HTTP connection.
+const OF_THE_HANDSHAKE: &[HeaderName] = &[
+    header::CONNECTION,
+    header::UPGRADE,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::TE,
+    header::EXPECT,
+    header::ACCEPT_ENCODING,
+    header::SEC_WEBSOCKET_ACCEPT,
+    header::SEC_WEBSOCKET_EXTENSIONS,
+    header::SEC_WEBSOCKET_KEY,
+    header::SEC_WEBSOCKET_VERSION,
+];
+
+impl Origin {
+    fn of(exchange: &Exchange) -> Self {
+        let mut headers = exchange.head.headers.clone();
+        OF_THE_HANDSHAKE.iter().for_each(|name| drop(headers.remove(name)));
+        Self {
+            version: exchange.head.version,
+            target: exchange.head.target.clone(),
+            headers,
+            connection: exchange.connection.clone(),
+        }
+    }
+}
+
+/// Handles events by requests for the script.
+#[derive(Debug)]
+struct Script {
+    /// The server on which the connection began; its successors know how to make requests as well.
+    server: Weak<Server>,
+    origin: Arc<Origin>,
+}
+
+impl Script {
+    fn event(
+        &self,
+        link: &Link,
+        kind: &str,
+        body: Bytes,
+        more: &[(&str, &[u8])],
+    ) -> impl Future<Output = Outcome> + Send + 'static {
+        let Origin { version, target, headers, connection } = &*self.origin;
+        let mut variables: Vec<(Arc<str>, Arc<[u8]>)> = vec![
+            ("HOWDAH_WEBSOCKET_EVENT".into(), kind.as_bytes().into()),
+            ("HOWDAH_WEBSOCKET_ID".into(), link.id().as_bytes().into()),
+        ];
+        let state = link.state();
+        if !state.is_empty() {
+            variables.push(("HOWDAH_WEBSOCKET_STATE".into(), (&*state).into()));
+        }
+        variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let head = Head { method: Method::POST, target: target.clone(), version: *version, headers: headers.clone() };
+        let request =
+            EventRequest { purpose: Purpose::WebSocket, head, body, connection: connection.clone(), variables };
+        let events = self.server.upgrade().and_then(|server| server.events().cloned());
+        async move {
+            match events {
+                Some(events) => events.make(request).await,
+                None => (StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new()),
+            }
+        }
+    }
+}
+
+impl Events for Script {
+    fn handle(&self, link: &Link, event: Event) -> Handled {
+        const BINARY: &[(&str, &[u8])] = &[("HOWDAH_WEBSOCKET_BINARY", b"1")];
+        match event {
+            Event::Message(data, binary) => {
+                let done = self.event(link, "message", data, if binary { BINARY } else { &[] });
+                Box::pin(async move { done.await.0.as_u16() })
+            }
+            Event::Close(code, reason) => {
+                let code = code.to_string();
+                let done = self.event(link, "close", reason, &[("HOWDAH_WEBSOCKET_CODE", code.as_bytes())]);
+                Box::pin(async move { done.await.0.as_u16() })
+            }
+        }
+    }
+}

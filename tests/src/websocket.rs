@@ -1,0 +1,123 @@
+//! A WebSocket client that writes and reads frames byte by byte, and shares no line with the server.
+
+use crate::client::Conn;
+use crate::request::Request;
+use crate::response::Response;
+use crate::site::Site;
+
+/// A frame from the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The final bit, the reserved bits and the kind.
+    pub first: u8,
+    pub payload: Vec<u8>,
+}
+
+pub const TEXT: u8 = 0x81;
+pub const BINARY: u8 = 0x82;
+pub const CLOSE: u8 = 0x88;
+pub const PING: u8 = 0x89;
+pub const PONG: u8 = 0x8a;
+
+/// An open connection.
+#[derive(Debug)]
+pub struct WebSocket {
+    pub conn: Conn,
+    /// The response to the handshake.
+    pub head: Response,
+}
+
+impl WebSocket {
+    /// Opens a connection.
+    #[must_use]
+    pub fn open(site: &Site, target: &str) -> Self {
+        Self::ask(site, target, &[]).unwrap_or_else(|response| panic!("no connection: {response:?}"))
+    }
+
+    /// Asks for a connection with further fields.
+    ///
+    /// # Errors
+    /// The response, if it is another than 101.
+    pub fn ask(site: &Site, target: &str, fields: &[(&str, &str)]) -> Result<Self, Box<Response>> {
+        let mut conn = site.conn();
+        let request = Request::get(target)
+            .header("Connection", "keep-alive, Upgrade")
+            .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let request = fields.iter().fold(request, |request, (name, value)| request.header(name, value));
+        conn.send(request.bytes());
+        let head = conn.next_head();
+        if head.status != 101 {
+            return Err(Box::new(head));
+        }
+        assert_eq!(head.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        Ok(Self { conn, head })
+    }
+
+    /// Sends a frame, masked.
+    pub fn send(&mut self, first: u8, payload: impl AsRef<[u8]>) {
+        self.conn.send(frame(first, payload.as_ref()));
+    }
+
+    /// The next frame; `None` if the server has closed the connection.
+    pub fn try_next(&mut self) -> Option<Frame> {
+        let first = self.conn.raw_byte()?;
+        let mut bytes = |n| self.conn.raw_bytes(n);
+        let short = bytes(1)[0];
+        assert!(short & 0x80 == 0, "a server masks nothing");
+        let number = |bytes: Vec<u8>| bytes.iter().fold(0, |number, &byte| number << 8 | usize::from(byte));
+        let length = match short {
+            126 => number(bytes(2)),
+            127 => number(bytes(8)),
+            short => usize::from(short),
+        };
+        Some(Frame { first, payload: bytes(length) })
+    }
+
+    /// The next frame, which has to be of this kind, as text.
+    #[must_use]
+    pub fn next(&mut self, first: u8) -> String {
+        let frame = self.try_next().expect("the server closed the connection without a close frame");
+        let text = frame.payload.escape_ascii().to_string();
+        assert_eq!(frame.first, first, "{}", &text[..text.len().min(200)]);
+        String::from_utf8(frame.payload).unwrap_or(text)
+    }
+
+    /// The code with which the server closes, after frames of other kinds; confirms it and awaits the end.
+    #[must_use]
+    pub fn closed(&mut self) -> u16 {
+        loop {
+            let frame = self.try_next().expect("the server closed the connection without a close frame");
+            if frame.first != CLOSE {
+                continue;
+            }
+            let code = frame.payload.first_chunk().map_or(1005, |code| u16::from_be_bytes(*code));
+            // It may have gone after a broken frame.
+            let _ = self.conn.try_send(&self::frame(CLOSE, &frame.payload));
+            assert_eq!(self.try_next(), None);
+            return code;
+        }
+    }
+}
+
+/// A frame of a client.
+#[must_use]
+pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![first];
+    match payload.len() {
+        short if short < 126 => out.push(0x80 | short as u8),
+        long if long < 1 << 16 => {
+            out.push(0x80 | 126);
+            out.extend((long as u16).to_be_bytes());
+        }
+        long => {
+            out.push(0x80 | 127);
+            out.extend((long as u64).to_be_bytes());
+        }
+    }
+    let mask = [1, 2, 3, 4];
+    out.extend(mask);
+    out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    out
+}
