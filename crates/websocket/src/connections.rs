@@ -270,7 +270,7 @@ impl Drop for Registered {
 
 fn leave(all: &mut FxHashMap<Channel, Vec<Arc<Link>>>, channel: &Channel, link: &Link) {
     let Some(subscribers) = all.get_mut(channel) else { return };
-    subscribers.retain(|other| !std::ptr::eq(&**other, link));
+    subscribers.retain(|other| other.id != link.id);
     if subscribers.is_empty() {
         all.remove(channel);
     }

@@ -100,10 +100,9 @@ impl Receiver {
         }
     }
 
-    /// `true` if no memory is in use for messages.
-    #[cfg(test)]
-    pub(crate) fn holds_nothing(&self) -> bool {
-        self.message.is_none() && self.control.capacity() == 0
+    /// Bytes of memory of a message that is not complete.
+    pub(crate) fn held(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| size_of::<Open>() + message.data.capacity()) + self.control.capacity()
     }
 
     /// Collects a frame's head; `false` if it is not complete.

@@ -65,7 +65,10 @@ fn read(bytes: &[u8], deflate: bool) -> Vec<String> {
     whole
 }
 
-fn check(cases: &[(&str, Vec<Vec<u8>>, &[&str])]) {
+/// A name, frames, and what comes of them.
+type Case<'a> = (&'a str, Vec<Vec<u8>>, &'a [&'a str]);
+
+fn check(cases: &[Case<'_>]) {
     for (name, frames, expected) in cases {
         assert_eq!(read(&frames.concat(), false), *expected, "{name}");
     }
@@ -244,7 +247,7 @@ fn an_idle_client_has_no_memory_beyond_the_receiver() {
     let bytes = [frame(TEXT, &[b'*'; 5000]), frame(PING, b"Hello")].concat();
     let mut input = &bytes[..];
     while receiver.take(&mut input).unwrap().is_some() {}
-    assert!(receiver.holds_nothing() && size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
+    assert!(receiver.held() == 0 && size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
 }
 
 #[test]

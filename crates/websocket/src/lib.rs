@@ -7,6 +7,7 @@
 mod close;
 mod connections;
 mod deflate;
+mod ending;
 mod events;
 mod frames;
 #[cfg(test)]

@@ -6,14 +6,15 @@
 
 use crate::close::Close;
 use crate::connections::{Next, Registered};
-use crate::events::{Event, Events, Handled};
+use crate::ending::{End, Unfinished, failure};
+use crate::events::{Event, Events};
 use crate::frames::{Incoming, Receiver};
 use crate::{MAX_MESSAGE, message};
 use bytes::{Buf, Bytes};
+use howdah_budget::Charge;
 use howdah_observe::Metrics;
 use howdah_protocol::{Upgrade, Upgraded};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,11 +49,12 @@ pub struct Session {
     deflate: bool,
     metrics: Arc<Metrics>,
     grace: Duration,
+    charge: Charge,
 }
 
 impl Session {
     /// A connection with the handler of its events. `deflate`: permessage-deflate was agreed on; `grace`: the time that the
-    /// server has for its end.
+    /// server has for its end; `charge`: for messages that come in.
     #[must_use]
     pub fn new(
         registered: Registered,
@@ -60,21 +62,24 @@ impl Session {
         deflate: bool,
         metrics: Arc<Metrics>,
         grace: Duration,
+        charge: Charge,
     ) -> Self {
-        let end = End { registered, events, handling: None, inbox: VecDeque::new(), close: BROKEN, messages: 0 };
-        Self { unfinished: Unfinished(Some(end)), deflate, metrics, grace }
+        let unfinished = Unfinished(Some(End::new(registered, events)));
+        Self { unfinished, deflate, metrics, grace, charge }
     }
 }
 
 impl Upgrade for Session {
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let Self { unfinished, deflate, metrics, grace } = *self;
+        let Self { unfinished, deflate, metrics, grace, charge } = *self;
         let mut talk = Talk {
             client,
             receiver: Receiver::new(MAX_MESSAGE, deflate),
             deflate,
             ahead: Bytes::new(),
             ahead_bytes: 0,
+            charge,
+            charged: 0,
             out: Bytes::new(),
             unflushed: false,
             pong: None,
@@ -99,8 +104,6 @@ impl Upgrade for Session {
         })
     }
 }
-
-const BROKEN: (u16, Bytes) = (Close::BROKEN, Bytes::new());
 
 /// Progress of the closing handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +135,9 @@ struct Talk {
     ahead: Bytes,
     /// Bytes of messages that wait for the handler.
     ahead_bytes: usize,
+    /// For these, and for a message that is not complete.
+    charge: Charge,
+    charged: usize,
     /// The frame that is being sent.
     out: Bytes,
     unflushed: bool,
@@ -172,6 +178,7 @@ impl Talk {
                 return Pin::new(&mut self.client).poll_shutdown(cx).map(|_| Ok(()));
             }
             let read = self.poll_read(cx)?;
+            self.settle();
             let timed = self.poll_timer(cx)?;
             if handled.is_pending() && read.is_pending() && timed.is_pending() {
                 return Poll::Pending;
@@ -256,6 +263,19 @@ impl Talk {
             self.ahead = Bytes::copy_from_slice(&buf.filled()[buf.filled().len() - rest..]);
             Poll::Ready(Ok(()))
         })
+    }
+
+    /// Charges what is kept of the client's messages. One for which there is no memory closes its connection.
+    fn settle(&mut self) {
+        let held = self.receiver.held() + self.ahead_bytes + self.ahead.len();
+        if held < self.charged {
+            self.charge.shrink((self.charged - held) as u64);
+        } else if held > self.charged && !self.charge.grow((held - self.charged) as u64) {
+            self.receiver = Receiver::new(MAX_MESSAGE, self.deflate);
+            self.broken = true;
+            return self.close(Close::of(Close::LATER, "the server has no memory left"));
+        }
+        self.charged = held;
     }
 
     /// `true` if the client is to wait for the handler.
@@ -417,63 +437,6 @@ impl Talk {
         let at = (self.heard + next).max(now + Duration::from_millis(10));
         self.timer.as_mut().reset(self.leaves_at.map_or(at, |leaves| at.min(leaves)));
         Poll::Ready(Ok(()))
-    }
-}
-
-/// The close for a handler's status, if that is no success.
-fn failure(status: u16) -> Option<Close> {
-    match status {
-        0..400 => None,
-        413 => Some(Close::of(Close::TOO_LARGE, "the message is too large")),
-        400..500 => Some(Close::of(Close::POLICY, "the application refused the message")),
-        503 => Some(Close::of(Close::LATER, "the application is overloaded")),
-        _ => Some(Close::of(Close::FAILED, "the application failed")),
-    }
-}
-
-/// All that is left to do at a connection's end: messages that were read are handled, then the close is.
-struct End {
-    registered: Registered,
-    events: Box<dyn Events>,
-    handling: Option<Handled>,
-    inbox: VecDeque<(Bytes, bool)>,
-    close: (u16, Bytes),
-    /// Messages that have come.
-    messages: u64,
-}
-
-impl End {
-    fn begin(&mut self, event: Event) {
-        self.handling = Some(self.events.handle(&self.registered.link, event));
-    }
-
-    async fn finish(self, error: Option<io::Error>) {
-        let Self { registered, events, handling, inbox, close: (code, reason), messages } = self;
-        let link = registered.link.clone();
-        drop(registered);
-        if let Some(handling) = handling {
-            handling.await;
-        }
-        for (data, binary) in inbox {
-            if failure(events.handle(&link, Event::Message(data, binary)).await).is_some() {
-                break;
-            }
-        }
-        let (id, error) = (link.id(), error.map(tracing::field::display));
-        let text = String::from_utf8_lossy(&reason);
-        tracing::debug!(target: "howdah::websocket", id, code, reason = &*text, messages, error, "connection closed");
-        events.handle(&link, Event::Close(code, reason.clone())).await;
-    }
-}
-
-/// The end of a connection, if it is still to come: it does so too if the connection is cut.
-struct Unfinished(Option<End>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let (Some(end), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(end.finish(None));
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connections::{Connections, Link};
+use crate::events::Handled;
 use crate::frames_tests::frame;
 use crate::message::Message;
 use howdah_budget::{Budgets, Charge};
@@ -75,14 +76,24 @@ struct Stage {
 impl Stage {
     /// `room`: bytes that the client takes without reading.
     fn new(room: usize) -> Self {
-        let budgets = Budgets::new(1 << 26, 1 << 26);
+        Self::with(room, Budgets::new(1 << 26, 1 << 26))
+    }
+
+    fn with(room: usize, budgets: Budgets) -> Self {
         let (stream, peer) = duplex(room);
         let stops = Arc::new(AtomicBool::new(false));
         let link = Link::new("site".into(), Charge::new(budgets.memory, None)).unwrap();
         let registered = Arc::new(Connections::default()).add(&link);
         let noted = Noted::default();
         let grace = Duration::from_millis(20);
-        let session = Session::new(registered, Box::new(noted.clone()), false, Arc::default(), grace);
+        let session = Session::new(
+            registered,
+            Box::new(noted.clone()),
+            false,
+            Arc::default(),
+            grace,
+            Charge::new(budgets.memory, None),
+        );
         let client = Box::new(Client { stream, stops: stops.clone() });
         let running = tokio::spawn(Box::new(session).run(client));
         Self { peer, link, noted, stops, running, budgets }
@@ -169,4 +180,18 @@ async fn a_client_that_takes_nothing_is_cut_once_too_much_waits_for_it() {
         tokio::task::yield_now().await;
     }
     assert_eq!(stage.end().await, [closed(1008, "the client is too slow")]);
+}
+
+#[tokio::test]
+async fn a_message_for_which_there_is_no_memory_closes_its_connection() {
+    let mut stage = Stage::with(100_000, Budgets::new(300_000, 1 << 26));
+    let (mut reader, mut writer) = tokio::io::split(std::mem::replace(&mut stage.peer, duplex(1).0));
+    let writing = tokio::spawn(async move { writer.write_all(&frame(0x82, &[0; 1 << 20])).await });
+    let mut came = [0; 4];
+    reader.read_exact(&mut came).await.unwrap();
+    assert_eq!((came[0], &came[2..]), (0x88, &1013u16.to_be_bytes()[..]));
+    // The rest is dropped.
+    writing.await.unwrap().unwrap();
+    drop(reader);
+    assert_eq!(stage.end().await, [closed(1013, "the server has no memory left")]);
 }

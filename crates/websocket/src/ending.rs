@@ -1,0 +1,71 @@
+//! The end of a connection, however it comes about: messages that were read are handled, then the close is.
+
+use crate::close::Close;
+use crate::connections::Registered;
+use crate::events::{Event, Events, Handled};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io;
+
+/// The close for a handler's status, if that is no success.
+pub(crate) fn failure(status: u16) -> Option<Close> {
+    match status {
+        0..400 => None,
+        413 => Some(Close::of(Close::TOO_LARGE, "the message is too large")),
+        400..500 => Some(Close::of(Close::POLICY, "the application refused the message")),
+        503 => Some(Close::of(Close::LATER, "the application is overloaded")),
+        _ => Some(Close::of(Close::FAILED, "the application failed")),
+    }
+}
+
+/// All that is left to do at a connection's end: messages that were read are handled, then the close is.
+pub(crate) struct End {
+    pub(crate) registered: Registered,
+    events: Box<dyn Events>,
+    pub(crate) handling: Option<Handled>,
+    pub(crate) inbox: VecDeque<(Bytes, bool)>,
+    pub(crate) close: (u16, Bytes),
+    /// Messages that have come.
+    pub(crate) messages: u64,
+}
+
+impl End {
+    /// Nothing has come yet, and no close frame.
+    pub(crate) fn new(registered: Registered, events: Box<dyn Events>) -> Self {
+        let close = (Close::BROKEN, Bytes::new());
+        Self { registered, events, handling: None, inbox: VecDeque::new(), close, messages: 0 }
+    }
+
+    pub(crate) fn begin(&mut self, event: Event) {
+        self.handling = Some(self.events.handle(&self.registered.link, event));
+    }
+
+    pub(crate) async fn finish(self, error: Option<io::Error>) {
+        let Self { registered, events, handling, inbox, close: (code, reason), messages } = self;
+        let link = registered.link.clone();
+        drop(registered);
+        if let Some(handling) = handling {
+            handling.await;
+        }
+        for (data, binary) in inbox {
+            if failure(events.handle(&link, Event::Message(data, binary)).await).is_some() {
+                break;
+            }
+        }
+        let (id, error) = (link.id(), error.map(tracing::field::display));
+        let text = String::from_utf8_lossy(&reason);
+        tracing::debug!(target: "howdah::websocket", id, code, reason = &*text, messages, error, "connection closed");
+        events.handle(&link, Event::Close(code, reason.clone())).await;
+    }
+}
+
+/// The end of a connection, if it is still to come: it does so too if the connection is cut.
+pub(crate) struct Unfinished(pub(crate) Option<End>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let (Some(end), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(end.finish(None));
+        }
+    }
+}
