@@ -75,10 +75,14 @@ impl WebSocket {
         Some(Frame { first, payload: bytes(length) })
     }
 
+    fn some_next(&mut self) -> Frame {
+        self.try_next().unwrap_or_else(|| panic!("the server closed the connection without a close frame"))
+    }
+
     /// The next frame, which has to be of this kind, as text.
     #[must_use]
     pub fn next(&mut self, first: u8) -> String {
-        let frame = self.try_next().expect("the server closed the connection without a close frame");
+        let frame = self.some_next();
         let text = frame.payload.escape_ascii().to_string();
         assert_eq!(frame.first, first, "{}", &text[..text.len().min(200)]);
         String::from_utf8(frame.payload).unwrap_or(text)
@@ -88,7 +92,7 @@ impl WebSocket {
     #[must_use]
     pub fn closed(&mut self) -> u16 {
         loop {
-            let frame = self.try_next().expect("the server closed the connection without a close frame");
+            let frame = self.some_next();
             if frame.first != CLOSE {
                 continue;
             }

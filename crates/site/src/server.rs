@@ -2,10 +2,10 @@
 
 use crate::challenges::Challenges;
 use crate::compress::Cache;
+use crate::event_request::MakesRequests;
 use crate::mercure::Hubs;
 use crate::passwords::Passwords;
 use crate::rejected;
-use crate::server_request::MakesRequests;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};

@@ -1,6 +1,7 @@
 //! Requests that the server makes itself, by whichever part of it: they take the way of every request, and their [`Purpose`]
 //! is the one thing that sets them apart. A new kind of them is a variant there.
 
+use crate::event_request::{EventRequest, Outcome};
 pub use crate::exchange::Purpose;
 use crate::exchange::{Changes, Exchange};
 use crate::service::Service;
@@ -12,7 +13,6 @@ use howdah_config::{HostPattern, ListenAddr, Settings};
 use howdah_protocol::{BodyError, BodySource, Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
@@ -84,30 +84,6 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
     exchange
 }
 
-/// A request about something that happened to a client's connection.
-#[derive(Debug)]
-pub struct EventRequest {
-    /// The reason why it is made.
-    pub purpose: Purpose,
-    /// Method, target, host and fields.
-    pub head: Head,
-    /// Its body, complete.
-    pub body: Bytes,
-    /// The client's connection.
-    pub connection: Arc<Connection>,
-    /// Variables for the script.
-    pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
-}
-
-/// The status of a response, and its fields.
-pub type Outcome = (StatusCode, HeaderMap);
-
-/// Makes requests by whichever sites serve at that time: connections outlive the sites on which they began.
-pub trait MakesRequests: std::fmt::Debug + Send + Sync {
-    /// Makes a request, and returns its outcome when the response is complete.
-    fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
-}
-
 /// A body in memory.
 #[derive(Debug)]
 struct Complete(Bytes);
@@ -122,7 +98,7 @@ impl BodySource for Complete {
 impl<U: Upstream> Service<U> {
     /// Makes a request for an event, and returns its outcome when the response is complete.
     pub async fn event(&self, request: EventRequest) -> Outcome {
-        let EventRequest { purpose, head, body, connection, variables } = request;
+        let EventRequest { head, body, connection, variables } = request;
         let length = body.len() as u64;
         let body = if body.is_empty() {
             RequestBody::none()
@@ -132,7 +108,7 @@ impl<U: Upstream> Service<U> {
         let (received, time) = (Instant::now(), SystemTime::now());
         let request = Request { head, body, informational: None, variables: None, connection, received, time };
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
-        exchange.purpose = Some(purpose);
+        exchange.purpose = Some(Purpose::WebSocket);
         exchange.changes = Some(Box::new(Changes { variables, ..Changes::default() }));
         let (head, body) = self.complete(exchange, body).await.into_parts();
         match body.discard().await {

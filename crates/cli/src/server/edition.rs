@@ -12,7 +12,7 @@ use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::io_threads;
 use howdah_protocol::{Handler, Rejected, Request, Response};
 use howdah_proxy::Group;
-use howdah_site::server_request::{EventRequest, MakesRequests, Outcome};
+use howdah_site::event_request::{EventRequest, MakesRequests, Outcome};
 use howdah_site::{Service, Sites};
 use hyper::http::{HeaderMap, StatusCode};
 use std::convert::Infallible;

@@ -1,13 +1,13 @@
 //! Responder "websocket": takes the upgrade requests of paths with such a rule. The server holds the connection; the script
 //! that the rule names gets its events as requests, with the fields of the handshake, so it knows the client's session.
 
+use crate::event_request::{EventRequest, Outcome};
 use crate::exchange::{Exchange, Purpose};
 use crate::explanation::Explaining;
 use crate::phase::rules::response::admits;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::server::Server;
-use crate::server_request::{EventRequest, Outcome};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
@@ -73,7 +73,7 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let unavailable = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE);
     let link = Link::new(site.settings.name.as_str().into(), exchange.connection.charge());
     let link = link.map_err(|_| unavailable())?;
-    let script = Script { server: Arc::downgrade(server), origin: Arc::new(Origin::of(exchange)) };
+    let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
     let registered = server.websockets().add(&link);
     let (status, mut fields) = script.event(&link, "open", Bytes::new(), &[]).await;
     if status.as_u16() >= 400 {
@@ -85,6 +85,7 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
         accepted.deflate.is_some(),
         server.metrics.clone(),
         server.settings.grace,
+        exchange.connection.charge(),
     ))));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -113,7 +114,8 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
 struct Origin {
     version: Version,
     target: howdah_protocol::Target,
-    headers: HeaderMap,
+    /// Without the index of a map, which most connections do not need for most of their time.
+    fields: Box<[(HeaderName, HeaderValue)]>,
     connection: Arc<Connection>,
 }
 
@@ -134,14 +136,22 @@ const OF_THE_HANDSHAKE: &[HeaderName] = &[
 
 impl Origin {
     fn of(exchange: &Exchange) -> Self {
-        let mut headers = exchange.head.headers.clone();
-        OF_THE_HANDSHAKE.iter().for_each(|name| drop(headers.remove(name)));
+        let all = exchange.head.headers.iter().filter(|(name, _)| !OF_THE_HANDSHAKE.contains(name));
         Self {
             version: exchange.head.version,
             target: exchange.head.target.clone(),
-            headers,
+            fields: all.map(|(name, value)| (name.clone(), value.clone())).collect(),
             connection: exchange.connection.clone(),
         }
+    }
+
+    /// The head of a request about the connection.
+    fn head(&self) -> Head {
+        let mut headers = HeaderMap::with_capacity(self.fields.len());
+        for (name, value) in &self.fields {
+            headers.append(name, value.clone());
+        }
+        Head { method: Method::POST, target: self.target.clone(), version: self.version, headers }
     }
 }
 
@@ -150,7 +160,7 @@ impl Origin {
 struct Script {
     /// The server on which the connection began; its successors know how to make requests as well.
     server: Weak<Server>,
-    origin: Arc<Origin>,
+    origin: Origin,
 }
 
 impl Script {
@@ -161,7 +171,6 @@ impl Script {
         body: Bytes,
         more: &[(&str, &[u8])],
     ) -> impl Future<Output = Outcome> + Send + 'static {
-        let Origin { version, target, headers, connection } = &*self.origin;
         let mut variables: Vec<(Arc<str>, Arc<[u8]>)> = vec![
             ("HOWDAH_WEBSOCKET_EVENT".into(), kind.as_bytes().into()),
             ("HOWDAH_WEBSOCKET_ID".into(), link.id().as_bytes().into()),
@@ -171,9 +180,8 @@ impl Script {
             variables.push(("HOWDAH_WEBSOCKET_STATE".into(), (&*state).into()));
         }
         variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-        let head = Head { method: Method::POST, target: target.clone(), version: *version, headers: headers.clone() };
-        let request =
-            EventRequest { purpose: Purpose::WebSocket, head, body, connection: connection.clone(), variables };
+        let (head, connection) = (self.origin.head(), self.origin.connection.clone());
+        let request = EventRequest { head, body, connection, variables };
         let events = self.server.upgrade().and_then(|server| server.events().cloned());
         async move {
             match events {
