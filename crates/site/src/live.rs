@@ -1,4 +1,4 @@
-//! What scripts reach beyond their own responses: WebSocket connections and channels of their site.
+//! Orders of scripts for the WebSocket connections and channels of their site.
 
 use crate::server::Server;
 use bytes::Bytes;

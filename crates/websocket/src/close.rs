@@ -5,6 +5,9 @@ use bytes::Bytes;
 /// Longest reason, in bytes.
 const MAX_REASON: usize = 123;
 
+/// A broken rule: the code to close with, and the reason.
+pub(crate) type Fault = (u16, &'static str);
+
 /// The end of a connection: a code and a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Close {
@@ -62,7 +65,7 @@ impl Close {
     ///
     /// # Errors
     /// It breaks the protocol.
-    pub(crate) fn parse(payload: &[u8]) -> Result<Self, (u16, &'static str)> {
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Fault> {
         if payload.is_empty() {
             return Ok(Self::NONE);
         }

@@ -33,7 +33,7 @@ pub struct Link {
 #[derive(Debug)]
 struct Inner {
     queue: VecDeque<Message>,
-    /// What the queue counts.
+    /// Bytes that the queue counts.
     bytes: usize,
     charge: Charge,
     /// The connection is to be closed after the queue.

@@ -1,8 +1,7 @@
 //! permessage-deflate (RFC 7692). Neither side keeps a context between messages: an idle connection has no memory for it,
 //! and one packed message serves any number of connections. The compressors are the thread's.
 
-use crate::close::Close;
-use crate::frames::Fault;
+use crate::close::{Close, Fault};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 
@@ -65,7 +64,7 @@ pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
         packer.reset();
         let mut out = Vec::with_capacity(data.len());
         let mut taken = 0;
-        // What does not fit is not worth it.
+        // A result that does not fit saves nothing.
         while taken < data.len() {
             packer.compress_vec(&data[taken..], &mut out, FlushCompress::Sync).ok()?;
             taken = usize::try_from(packer.total_in()).ok()?;

@@ -1,6 +1,6 @@
 //! Reads what a client sends: frames to messages, without I/O. Nothing is kept while no message is under way.
 
-use crate::close::Close;
+use crate::close::{Close, Fault};
 use crate::deflate;
 use bytes::Bytes;
 
@@ -28,9 +28,6 @@ pub enum Incoming {
     /// The client closes the connection; nothing follows.
     Close(Close),
 }
-
-/// A broken rule: the code to close with, and the reason.
-pub(crate) type Fault = (u16, &'static str);
 
 /// The frames of one client.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ fn text(text: &str) -> String {
     format!("text {text}")
 }
 
-/// What comes of bytes that arrive in pieces of `piece` bytes: a word for each thing, the last one a code if it broke.
+/// Reads bytes that arrive in pieces of `piece` bytes: a word for each thing, the last one a code if it broke.
 fn read_in(bytes: &[u8], piece: usize, deflate: bool, limit: usize) -> Vec<String> {
     let mut receiver = Receiver::new(limit, deflate);
     let mut seen = Vec::new();

@@ -117,7 +117,7 @@ enum Closing {
     },
     /// A close frame was sent, and the client is to confirm it.
     Waiting,
-    /// The client has broken a rule, so a confirmation could not be told from other bytes: the server's side is ended, and
+    /// The client has broken a rule, so a confirmation looks like any other bytes: the server's side is ended, and
     /// what still comes is dropped, until the client closes. With unread bytes it might not see the close frame.
     Lingering {
         ended: bool,

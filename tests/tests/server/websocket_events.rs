@@ -171,7 +171,7 @@ fn handshakes_are_refused_by_the_script_and_for_other_origins_and_versions() {
             let plain = WebSocket::open(site, "/ws");
             assert_eq!(plain.head.header("sec-websocket-protocol"), None);
             assert_eq!(plain.head.header("sec-websocket-extensions"), None);
-            // What is no upgrade, or one to another protocol, is a request as usual.
+            // Other requests for the path are served as usual.
             assert_eq!(site.get("/ws").status, 404);
             let explained = super::sites_explain::explain(site, &["/ws"]).to_string();
             assert!(explained.contains("/chat.php gets their events"), "{explained}");
