@@ -47,6 +47,12 @@ static inline uint32_t shim_compat_loaded_version(void) {
     return ask != NULL ? ask() : 80200;
 }
 
+/* The version of the libphp that is loaded, which may be a later patch release than its headers. PHP has started. */
+static inline const char *shim_compat_php_version(void) {
+    const zval *version = zend_get_constant_str(ZEND_STRL("PHP_VERSION"));
+    return version != NULL ? Z_STRVAL_P(version) : PHP_VERSION;
+}
+
 /* SAPI.h before 8.3 declares sapi_module.ini_entries without const; PHP never writes to it. */
 #if PHP_VERSION_ID < 80300
 #define SHIM_INI_ENTRIES(text) ((char *)(text))

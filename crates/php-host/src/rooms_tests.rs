@@ -54,7 +54,7 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
         }
         // Pages for developers.
         "sapi/error_page.c" => &[
-            r#"int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", howdah_c_php_version(), shim.mode->name);"#,
+            r#"int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", shim_compat_php_version(), shim.mode->name);"#,
         ],
         _ => &[],
     };

@@ -16,12 +16,6 @@ const KNOTS: &[&[&str]] = &[
         "async/core/descriptors",
         "async/core/loop",
         "async/core/request",
-        "async/core/serving",
-        "async/hooks/file_locks",
-        "async/hooks/hooks",
-        "async/hooks/io",
-        "async/hooks/names",
-        "async/hooks/process",
         "async/isolation/exclusive_connections",
         "async/isolation/non_preemptible",
         "async/pools/connection",
@@ -31,7 +25,6 @@ const KNOTS: &[&[&str]] = &[
         "async/tools/time_slice",
     ],
     &["modes/snapshot", "modes/snapshot_functions"],
-    &["sapi/error_page", "sapi/startup"],
     &["snapshot/sessions/mysql", "snapshot/sessions/pgsql", "snapshot/sessions/redis", "snapshot/sessions/tap"],
 ];
 

@@ -119,7 +119,7 @@ static void send_page(void) {
         howdah_rs_error_variable(name, length, shim_text(shim.vars[i].value), shim.vars[i].value.len);
     }
     char server[128];
-    int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", howdah_c_php_version(), shim.mode->name);
+    int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", shim_compat_php_version(), shim.mode->name);
     const char *head, *body;
     size_t head_len, body_len;
     howdah_rs_error_page(server, (size_t)server_len, &head, &head_len, &body, &body_len);

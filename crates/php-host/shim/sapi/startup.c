@@ -151,9 +151,7 @@ SHIM_EXPORT void howdah_c_shutdown(void) {
 }
 
 SHIM_EXPORT const char *howdah_c_php_version(void) {
-    /* The version of the libphp that is loaded, which may be a later patch release than its headers. */
-    const zval *version = started ? zend_get_constant_str(ZEND_STRL("PHP_VERSION")) : NULL;
-    return version != NULL ? Z_STRVAL_P(version) : PHP_VERSION;
+    return started ? shim_compat_php_version() : PHP_VERSION;
 }
 
 SHIM_EXPORT uint32_t howdah_c_loaded_version(void) {

@@ -11,7 +11,7 @@
 #include "async/core/coroutine_state.h"
 #include "async/core/loop.h"
 #include "async/core/sanitizer.h"
-#include "async/core/serving.h"
+#include "async/core/worker.h"
 #include "async/isolation/exclusive_connections.h"
 #include "async/isolation/half_linked.h"
 #include "async/isolation/ini.h"

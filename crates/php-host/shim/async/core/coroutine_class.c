@@ -6,7 +6,7 @@
 #include "async/core/coroutine.h"
 #include "async/core/loop.h"
 #include "async/core/request.h"
-#include "async/core/serving.h"
+#include "async/core/worker.h"
 #include "async/pools/pools.h"
 #include "modes/script_loop.h"
 

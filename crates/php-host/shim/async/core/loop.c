@@ -6,7 +6,6 @@
 #include "async/core/admission.h"
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
-#include "async/core/serving.h"
 #include "async/pools/numbers.h"
 #include "async/tools/audit.h"
 #include "async/tools/stacks.h"
@@ -246,9 +245,9 @@ static void sleep_until_something(void) {
     }
 }
 
-void async_loop_run(bool (*finished)(void)) {
+void async_loop_run(bool (*finished)(void), void (*take_events)(void)) {
     while (!finished()) {
-        async_take_events();
+        take_events();
         async_admission_look();
         async_admission_next();
         turn_is_over = false;

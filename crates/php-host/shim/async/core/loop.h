@@ -7,8 +7,8 @@
 
 bool async_loop_startup(void);
 void async_loop_shutdown(void);
-/* Runs coroutines and takes requests until `finished()`. */
-void async_loop_run(bool (*finished)(void));
+/* Runs coroutines until `finished()`; `take_events()` takes requests before each turn. */
+void async_loop_run(bool (*finished)(void), void (*take_events)(void));
 /* Requests and descriptors are looked at before the next coroutine runs. */
 void async_loop_end_turn(void);
 /* Nanoseconds of the monotonic clock. */

@@ -11,7 +11,7 @@
 #include "async/core/coroutine.h"
 #include "async/core/coroutine_class.h"
 #include "async/core/coroutine_state.h"
-#include "async/core/serving.h"
+#include "async/core/worker.h"
 #include "async/isolation/request_globals.h"
 #include "async/pools/pools.h"
 #include "async/tools/audit.h"

@@ -1,6 +1,5 @@
-/* Serving in a worker that runs many requests at once: what the server sends, cancellation, the limit of memory, and
- * the end. The hooks that make blocking calls wait are installed here, after the fork: no process of another mode has
- * them. */
+/* Serving in a worker that runs many requests at once: what the server sends, cancellation, and the end. The hooks that
+ * make blocking calls wait are installed here, after the fork: no process of another mode has them. */
 #include "async/core/serving.h"
 
 #include "shim.h"
@@ -9,6 +8,7 @@
 #include "async/core/coroutine_state.h"
 #include "async/core/loop.h"
 #include "async/core/request.h"
+#include "async/core/worker.h"
 #include "async/hooks/hooks.h"
 #include "async/isolation/ini.h"
 #include "async/isolation/non_preemptible.h"
@@ -23,51 +23,11 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static bool draining;
 static bool stopping;
-static bool ending;
-/* Memory of the process when it began to serve. */
-static size_t booted_memory;
 
 static void (*original_interrupt)(zend_execute_data *execute_data);
 
-void async_drain(void) {
-    draining = true;
-}
-
-bool async_ending(void) {
-    return ending;
-}
-
-bool async_draining(void) {
-    return draining;
-}
-
-/* Requests of one worker that may use all of memory_limit at the same time. With more of them in flight PHP's guard
- * against a script that runs away would come too late for the machine. */
-#define FULL_SHARES 8
-
-/* PHP counts the memory of the process, not of a request: the limit is that of some requests together, on top of what
- * the application itself needs. The one that runs into it ends alone. */
-void async_set_memory_limit(void) {
-    if (PG(memory_limit) <= 0) {
-        zend_set_memory_limit((size_t)Z_L(-1) >> 1);
-        return;
-    }
-    size_t shares = MIN(shim.worker->concurrency, FULL_SHARES);
-    size_t all;
-    if (__builtin_mul_overflow((size_t)PG(memory_limit), shares, &all) ||
-        __builtin_add_overflow(all, booted_memory, &all)) {
-        all = (size_t)Z_L(-1) >> 1;
-    }
-    zend_set_memory_limit(all);
-}
-
 /* --- cancellation --- */
-
-void async_interrupt(void) {
-    SHIM_REQUEST_INTERRUPT();
-}
 
 /* Between two instructions of PHP code: the one place where an exception may be thrown from outside. */
 static void interrupt(zend_execute_data *execute_data) {
@@ -91,10 +51,11 @@ static void interrupt(zend_execute_data *execute_data) {
 /* --- serving --- */
 
 static bool finished(void) {
-    return (stopping || draining) && async_request_count() == 0;
+    return (stopping || async_draining()) && async_request_count() == 0;
 }
 
-void async_take_events(void) {
+/* Takes what the server sent: new requests, cancellations, the end. */
+static void take_events(void) {
     for (;;) {
         const WireRequest *encoded = NULL;
         uint64_t number = 0;
@@ -124,7 +85,7 @@ void async_take_events(void) {
 
 /* Coroutines that belong to no request end with the worker, and so does what they start in their last moments. */
 static void end_detached(void) {
-    ending = true;
+    async_end();
     for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
         coroutine_cancel(self, NULL);
     }
@@ -145,8 +106,7 @@ static void startup(void) {
     async_stacks_startup();
     original_interrupt = zend_interrupt_function;
     zend_interrupt_function = interrupt;
-    booted_memory = zend_memory_usage(true);
-    async_set_memory_limit();
+    async_memory_booted();
     zend_unset_timeout();
 }
 
@@ -159,9 +119,9 @@ void async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     async_request_handler(function, cache);
     shim_loop_hand_over();
     howdah_rs_ready();
-    async_loop_run(finished);
+    async_loop_run(finished, take_events);
     end_detached();
-    async_loop_run(none_left);
+    async_loop_run(none_left, take_events);
     async_request_load(NULL);
     async_guard_shutdown();
     zend_interrupt_function = original_interrupt;

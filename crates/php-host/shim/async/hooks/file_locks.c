@@ -6,7 +6,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/loop.h"
-#include "async/hooks/hooks.h"
+#include "async/hooks/waits.h"
 
 #include <errno.h>
 #include <string.h>

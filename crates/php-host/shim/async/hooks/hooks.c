@@ -3,12 +3,11 @@
 #include "async/hooks/hooks.h"
 
 #include "shim.h"
-#include "async/core/coroutine.h"
 #include "async/hooks/file_locks.h"
 #include "async/hooks/io.h"
 #include "async/hooks/names.h"
 #include "async/hooks/process.h"
-#include "async/tools/audit.h"
+#include "async/hooks/waits.h"
 #include "process/import_hooks.h"
 
 static const import_hook hooks[] = {
@@ -38,25 +37,7 @@ static const import_hook hooks[] = {
     {"gethostbyname_r", async_gethostbyname_r},
 };
 
-/* Set in the thread that runs PHP; libraries have other threads. */
-static __thread bool php_thread;
-
-bool async_may_wait(void) {
-    return php_thread && coroutine_may_wait();
-}
-
-bool async_owns_descriptors(void) {
-    return php_thread && !shim.script_child;
-}
-
-bool async_may_sleep(void) {
-    if (php_thread && coroutine_pinned > 0) {
-        async_audit_blocked();
-    }
-    return async_may_wait();
-}
-
 void async_hooks_install(void) {
-    php_thread = true;
+    async_waits_begin();
     import_hooks_install(hooks, sizeof hooks / sizeof *hooks);
 }

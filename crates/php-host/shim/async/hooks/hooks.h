@@ -9,11 +9,4 @@
 /* Replaces the functions in the loaded libraries. Called when a worker begins to serve, never in another mode. */
 void async_hooks_install(void);
 
-/* True if the calling code may be made to wait in its coroutine. */
-bool async_may_wait(void);
-/* The same for calls that are made to wait: the audit reports where they can only block. */
-bool async_may_sleep(void);
-/* True if what the calling code does to a descriptor is done to the worker's. */
-bool async_owns_descriptors(void);
-
 #endif

@@ -10,7 +10,7 @@
 #include "async/core/descriptors.h"
 #include "async/core/loop.h"
 #include "async/hooks/file_locks.h"
-#include "async/hooks/hooks.h"
+#include "async/hooks/waits.h"
 #include "async/tools/stacks.h"
 
 #include <errno.h>

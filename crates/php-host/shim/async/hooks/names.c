@@ -10,7 +10,7 @@
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
 #include "async/core/loop.h"
-#include "async/hooks/hooks.h"
+#include "async/hooks/waits.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

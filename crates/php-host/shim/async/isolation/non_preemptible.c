@@ -4,7 +4,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/serving.h"
+#include "async/core/worker.h"
 #include "async/isolation/exclusive_connections.h"
 
 #include <zend_gc.h>

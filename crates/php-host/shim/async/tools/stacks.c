@@ -6,7 +6,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/coroutine_class.h"
-#include "async/core/serving.h"
+#include "async/core/worker.h"
 #include "process/stack_text.h"
 #include "sapi/log.h"
 
