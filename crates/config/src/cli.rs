@@ -69,10 +69,10 @@ pub enum Command {
     /// Show the effective settings, or every mistake in them
     #[command(after_help = CHECK_EXAMPLES)]
     Check(ServeFlags),
-    /// Write a howdah.toml for the application in a directory, or from a file of PHP-FPM, nginx, Apache or Caddy
+    /// Write a howdah.toml for the application in a directory, or from a file of another server
     #[command(after_help = INIT_EXAMPLES)]
     Init {
-        /// The application's directory, or a file of PHP-FPM, nginx, Apache or Caddy
+        /// The application's directory, or a file of another server
         #[arg(value_name = "DIR", default_value = ".")]
         directory: PathBuf,
         /// Print the settings instead of writing them
@@ -249,6 +249,7 @@ Examples:
   howdah init nginx.conf         convert nginx's sites, with a comment for each line
   howdah init site.conf          convert Apache's virtual hosts
   howdah init Caddyfile          convert a Caddyfile
+  howdah init unit.json          convert Unit's; also RoadRunner's .rr.yaml, config/octane.php
   howdah init --octane && php artisan octane:start --server=frankenphp
 
 An existing howdah.toml is never overwritten. Use --octane before `octane:install`, which then downloads nothing.";

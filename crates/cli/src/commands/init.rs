@@ -46,9 +46,8 @@ fn found_with_schema(dir: &Path) -> Result<(std::path::PathBuf, String)> {
 fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
     if dir.is_file() {
-        let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = std::fs::read_to_string(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
-        let page = import::converted(&name, &text).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
+        let page = import::converted(&dir, &text).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
         return Ok((std::env::current_dir()?, page));
     }
     if let Some(found) = howdah_detect::look(&dir) {

@@ -4,36 +4,50 @@
 mod apache;
 mod caddy;
 mod directive;
+mod flat;
 mod merge;
 mod nginx;
+mod octane;
 mod page;
 mod report;
+mod roadrunner;
 mod site;
 mod table;
+mod unit;
+mod yaml;
 
 use super::fpm;
+use serde_json::Value;
+use std::path::Path;
 
-/// The `howdah.toml` for the text of such a configuration. The name of the file decides where its text could be several.
+/// The `howdah.toml` for such a file. Its name decides where its text could be several.
 ///
 /// # Errors
 /// The mistake in it.
-pub(crate) fn converted(name: &str, text: &str) -> Result<String, String> {
+pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let comment = |line: &&str| line.is_empty() || line.starts_with([';', '#']);
     let first = text.lines().map(str::trim).find(|line| !comment(line)).unwrap_or_default();
-    if first.starts_with('[') {
+    if name.ends_with(".yaml") || name.ends_with(".yml") {
+        roadrunner::converted(text)
+    } else if first.starts_with("<?php") {
+        // `config/octane.php`; what `env()` gives is in the directory above.
+        let environment = path.parent().and_then(Path::parent).map(|project| project.join(".env"));
+        octane::converted(text, &environment.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default())
+    } else if name.ends_with(".json") || (first.starts_with('{') && serde_json::from_str::<Value>(text).is_ok()) {
+        unit::converted(text)
+    } else if first.starts_with('[') {
         fpm::init::converted(text)
     } else if is_apache(text) {
         apache::converted(text)
-    } else if name.to_ascii_lowercase().contains("caddyfile") || is_caddy(text) {
+    } else if name.contains("caddyfile") || is_caddy(text) {
         caddy::converted(text)
     } else if text.contains('{') && !first.starts_with('{') {
         nginx::converted(text)
     } else {
-        Err(UNKNOWN.to_owned())
+        Err("it is no configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
     }
 }
-
-const UNKNOWN: &str = "it is no configuration of nginx, Apache, Caddy or PHP-FPM";
 
 /// A section or a directive that only Apache has.
 fn is_apache(text: &str) -> bool {

@@ -13,6 +13,8 @@ pub(super) struct Page {
     pub(super) keys: Keys,
     /// `[NAME]` with its keys.
     sections: Vec<(String, Keys)>,
+    /// A rule of the server, where there are no sites.
+    pub(super) rule: Rule,
     pub(super) sites: Vec<Site>,
     pub(super) report: Report,
 }
@@ -47,6 +49,7 @@ impl Page {
         for (name, keys) in self.sections.iter().filter(|(_, keys)| !keys.is_empty()) {
             let _ = write!(text, "\n[{name}]\n{}", keys.lines());
         }
+        text.push_str(&self.rule.text("rule"));
         sites.iter().for_each(|site| text.push_str(&site.text()));
         text + &self.report.comments()
     }

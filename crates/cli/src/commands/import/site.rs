@@ -153,8 +153,7 @@ impl Site {
         for (name, keys) in self.sections.iter().filter(|(_, keys)| !keys.is_empty()) {
             let _ = write!(text, "\n[site.{name}]\n{}", keys.lines());
         }
-        self.rules.iter().filter(|rule| !rule.keys.is_empty()).for_each(|rule| text.push_str(&rule.text()));
-        text
+        text + &self.rules.iter().map(|rule| rule.text("site.rule")).collect::<String>()
     }
 }
 
@@ -170,8 +169,12 @@ impl Rule {
         }
     }
 
-    fn text(&self) -> String {
-        let mut text = "\n[[site.rule]]\n".to_owned();
+    /// Its text under `[[site.rule]]` or `[[rule]]`; nothing without an action.
+    pub(super) fn text(&self, header: &str) -> String {
+        if self.keys.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n[[{header}]]\n");
         if !self.paths.is_empty() {
             let _ = writeln!(text, "path = {}", list(&self.paths));
         }
