@@ -71,8 +71,8 @@ packages() {
     local scenarios="php$php-curl php$php-mbstring php$php-xml php$php-soap php$php-mysql php$php-pgsql php$php-sqlite3 php$php-intl curl openssl procps util-linux"
     # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
     local acme="golang-go"
-    # htpasswd; ab, for the lab; a peer of the lab
-    tested="$tested apache2-utils haproxy"
+    # htpasswd; ab, for the lab; peers of the lab and web servers of the tests
+    tested="$tested apache2-utils haproxy lighttpd"
     # A daemon that takes logs.
     tested="$tested rsyslog"
     # Count what a request costs.

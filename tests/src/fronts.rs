@@ -65,6 +65,22 @@ impl Front {
         })
     }
 
+    /// lighttpd with mod_fastcgi. `/pretty/…` is rewritten to `/dump.php/…`.
+    #[must_use]
+    pub fn lighttpd(root: &Path, socket: &Path) -> Self {
+        let (root, socket) = (root.display(), socket.display());
+        Self::start("/usr/sbin/lighttpd", &["-D", "-f"], |dir, port| {
+            let dir = dir.display();
+            format!(
+                "server.modules = (\"mod_rewrite\", \"mod_fastcgi\")\nserver.document-root = \"{root}\"\n\
+                 server.bind = \"127.0.0.1\"\nserver.port = {port}\nserver.errorlog = \"{dir}/error.log\"\n\
+                 server.upload-dirs = (\"{dir}\")\n\
+                 url.rewrite-once = (\"^/pretty/(.*)$\" => \"/dump.php/$1\")\n\
+                 fastcgi.server = (\".php\" => ((\"socket\" => \"{socket}\")))\n"
+            )
+        })
+    }
+
     fn start(program: &str, arguments: &[&str], configuration: impl FnOnce(&Path, u16) -> String) -> Self {
         let directory = tempfile::Builder::new().prefix("howdah-front-").tempdir().unwrap_or_else(|e| panic!("{e}"));
         let port = Port::hold();

@@ -1,4 +1,4 @@
-//! Apache and HAProxy before the FastCGI listener, compared with the same ones before PHP-FPM; and failures behind a web server.
+//! Apache, HAProxy and lighttpd before the FastCGI listener, compared with the same ones before PHP-FPM; and failures behind a web server.
 
 use howdah_tests::fronts::Front;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -36,7 +36,7 @@ fn dump(site: &Site, front: &Front, request: &Request) -> Map<String, Value> {
 }
 
 #[test]
-fn apache_and_haproxy_give_scripts_the_same_as_before_php_fpm() {
+fn web_servers_give_scripts_the_same_as_before_php_fpm() {
     // A connection that HAProxy keeps holds a process of PHP-FPM.
     let setup = Setup::default().workers(6).www("dump.php");
     // Apache changes to that user if it starts as root.
@@ -44,8 +44,12 @@ fn apache_and_haproxy_give_scripts_the_same_as_before_php_fpm() {
         if rustix::process::geteuid().is_root() { setup.setting("listen_group", "\"www-data\"") } else { setup };
     let ours = Site::start(Mode::Classic, &setup.clone().behind_nginx().allow_log("Primary script unknown"));
     let theirs = Site::start(Backend::Reference, &setup);
-    for (name, front) in [("Apache", Front::apache as fn(&_, &_) -> Front), ("HAProxy", Front::haproxy)] {
+    let fronts: [(&str, fn(&_, &_) -> Front); 3] =
+        [("Apache", Front::apache), ("HAProxy", Front::haproxy), ("lighttpd", Front::lighttpd)];
+    for (name, front) in fronts {
         let both = [&ours, &theirs].map(|site| (site, front(&site.place().root, &site.fastcgi())));
+        let plain = dump(both[0].0, &both[0].1, &Request::get("/dump.php"));
+        assert!(plain.contains_key("SCRIPT_NAME"), "{name}: {plain:?}");
         for request in [
             Request::get("/dump.php?x=1&y[]=2"),
             Request::get("/dump.php/a/b%20c?x=1").header("Cookie", "a=1"),
