@@ -71,6 +71,22 @@ namespace {
 
     /** Writes a line into the server's log, `$context` behind it as JSON. */
     function frankenphp_log(string $message, int $level = 0, array $context = []): void {}
+
+    /**
+     * Publishes an update to the Mercure hub of the request's site.
+     *
+     * @param string|string[] $topics the canonical topic, then alternate ones
+     * @param bool $private only authorized subscribers get it
+     * @param string|null $id a new one for null
+     * @param string|null $type the type of the event
+     * @param int|null $retry milliseconds after which clients come back
+     *
+     * @return string the id
+     *
+     * @throws RuntimeException if the site has no hub
+     * @throws ValueError for more than 1 MiB of data, and for topics, ids and types with control characters
+     */
+    function mercure_publish(string|array $topics, string $data = '', bool $private = false, ?string $id = null, ?string $type = null, ?int $retry = null): string {}
 }
 
 namespace Howdah {

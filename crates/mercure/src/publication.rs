@@ -85,7 +85,7 @@ impl Publication {
         if names.clone().any(|name| name.len() > MAX_NAME) {
             return Err(Error::LongName);
         }
-        if names.any(|name| name.contains(char::is_control)) {
+        if names.any(|name| name.contains(|c: char| c.is_ascii_control())) {
             return Err(Error::ControlCharacter);
         }
         if given.as_deref().is_some_and(|id| id.starts_with('#') || id == "earliest") {

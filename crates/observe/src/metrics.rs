@@ -106,6 +106,9 @@ pub struct Metrics {
     /// Messages of WebSocket connections that the server holds itself.
     pub websocket_received: Counter,
     pub websocket_sent: Counter,
+    /// Subscribers of Mercure hubs, and updates that were published there.
+    pub mercure_subscribers: Gauge,
+    pub mercure_updates: Counter,
     /// Handshakes of TLS that succeeded, those that resumed a session among them.
     pub tls_handshakes: Counter,
     pub tls_resumed: Counter,

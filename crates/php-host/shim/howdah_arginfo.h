@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 4cc7e45fd3bc4bf1c2d0fa96884bf363585029ea */
+ * Stub hash: 0237c6ade7568947974cd5e7c9219efb68afaa45 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -30,6 +30,15 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_log, 0, 1, IS_VOID, 0
 	ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "0")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_mercure_publish, 0, 1, IS_STRING, 0)
+	ZEND_ARG_TYPE_MASK(0, topics, MAY_BE_STRING|MAY_BE_ARRAY, NULL)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, data, IS_STRING, 0, "\'\'")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, private, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, id, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, type, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, retry, IS_LONG, 1, "null")
 ZEND_END_ARG_INFO()
 
 #define arginfo_Howdah_handle_request arginfo_frankenphp_handle_request
@@ -169,6 +178,7 @@ ZEND_FUNCTION(fastcgi_finish_request);
 ZEND_FUNCTION(apache_request_headers);
 ZEND_FUNCTION(apache_response_headers);
 ZEND_FUNCTION(frankenphp_log);
+ZEND_FUNCTION(mercure_publish);
 ZEND_FUNCTION(Howdah_log);
 ZEND_FUNCTION(Howdah_snapshot);
 ZEND_FUNCTION(Howdah_on_restore);
@@ -217,6 +227,7 @@ static const zend_function_entry ext_functions[] = {
 	ZEND_FE(apache_response_headers, arginfo_apache_response_headers)
 	ZEND_FALIAS(frankenphp_response_headers, apache_response_headers, arginfo_frankenphp_response_headers)
 	ZEND_FE(frankenphp_log, arginfo_frankenphp_log)
+	ZEND_FE(mercure_publish, arginfo_mercure_publish)
 	ZEND_NS_FALIAS("Howdah", handle_request, frankenphp_handle_request, arginfo_Howdah_handle_request)
 	ZEND_NS_FALIAS("Howdah", headers_send, headers_send, arginfo_Howdah_headers_send)
 	ZEND_NS_FALIAS("Howdah", finish_request, fastcgi_finish_request, arginfo_Howdah_finish_request)

@@ -1,4 +1,4 @@
-//! Orders of scripts for the WebSocket connections and channels of their site.
+//! Orders of scripts for the WebSocket connections, channels and the Mercure hub of their site.
 
 use crate::server::Server;
 use bytes::Bytes;
@@ -14,15 +14,17 @@ pub(crate) struct SiteLive {
     /// The server has the site.
     server: Weak<Server>,
     site: Arc<str>,
+    has_hub: bool,
 }
 
 impl SiteLive {
-    /// `None` if the site has no connections.
+    /// `None` if the site has neither connections nor a Mercure hub.
     pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn TakesLive>> {
         let mut actions = settings.rules.rules().iter().flat_map(|rule| &rule.actions);
-        let has_some = actions.any(|action| matches!(action, Action::WebSocket(_)));
-        has_some.then(|| -> Arc<dyn TakesLive> {
-            Arc::new(Self { server: Arc::downgrade(server), site: settings.name.as_str().into() })
+        let has_connections = actions.any(|action| matches!(action, Action::WebSocket(_)));
+        let has_hub = settings.mercure.is_used();
+        (has_connections || has_hub).then(|| -> Arc<dyn TakesLive> {
+            Arc::new(Self { server: Arc::downgrade(server), site: settings.name.as_str().into(), has_hub })
         })
     }
 
@@ -62,6 +64,7 @@ impl SiteLive {
                 let channels = order.all(LiveField::Topic);
                 channels.for_each(|channel| server.websockets().publish(&self.site, &channel, &message));
             }
+            LiveKind::Update if self.has_hub => server.hubs().publish(&self.site, order, &server.metrics),
             LiveKind::Update => {}
         }
         Some(())

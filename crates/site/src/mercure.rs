@@ -2,7 +2,9 @@
 
 use howdah_config::{MercureSettings, Secret};
 use howdah_live::{Hub, Limits};
-use howdah_mercure::Key;
+use howdah_mercure::{Key, Publication};
+use howdah_observe::Metrics;
+use howdah_pool::{LiveField, LiveOrder};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -50,6 +52,20 @@ impl Mercure {
     }
 }
 
+/// The update that a script publishes by `mercure_publish()`.
+fn publication(order: &LiveOrder) -> Publication {
+    let text = |bytes: bytes::Bytes| String::from_utf8_lossy(&bytes).into_owned();
+    let field = |name| order.field(name).map(text);
+    Publication {
+        topics: order.all(LiveField::Topic).map(text).collect(),
+        data: field(LiveField::Data).unwrap_or_default(),
+        private: order.field(LiveField::Private).is_some(),
+        id: field(LiveField::Id),
+        kind: field(LiveField::Type),
+        retry: field(LiveField::Retry).and_then(|retry| retry.parse().ok()),
+    }
+}
+
 /// The hubs of all sites, by their names. Reloads hand them on, so subscribers stay.
 #[derive(Debug, Default)]
 pub struct Hubs(Mutex<FxHashMap<String, Hub>>);
@@ -62,6 +78,18 @@ impl Hubs {
         match hubs.get(site) {
             Some(hub) => hub.clone(),
             None => hubs.entry(site.to_owned()).or_insert_with(|| Hub::new(Limits::default())).clone(),
+        }
+    }
+
+    /// Publishes the update of an order, which a script of this site has given.
+    pub(crate) fn publish(&self, site: &str, order: &LiveOrder, metrics: &Metrics) {
+        match publication(order).into_update() {
+            Ok(update) => {
+                metrics.mercure_updates.inc();
+                self.of(site).publish(update);
+            }
+            // The worker has checked its arguments, but it is not trusted.
+            Err(why) => tracing::warn!(target: "howdah::mercure", site, "update of a script refused: {why}"),
         }
     }
 

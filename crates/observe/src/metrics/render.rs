@@ -44,6 +44,8 @@ impl Metrics {
                 page.sample(&["received"], self.websocket_received.get());
                 page.sample(&["sent"], self.websocket_sent.get());
             }
+            Id::MercureSubscribers => page.sample(&[], self.mercure_subscribers.get()),
+            Id::MercureUpdates => page.sample(&[], self.mercure_updates.get()),
             Id::UpstreamUp | Id::UpstreamActive | Id::UpstreamRequests | Id::UpstreamFailures => {
                 self.upstream_samples(id, page)
             }

@@ -74,6 +74,8 @@ metrics! {
         "Open connections that were upgraded (WebSocket).";
     WebSocketMessages "howdah_websocket_messages_total" Counter ["direction"]
         "Messages of WebSocket connections with a `websocket` rule, received from clients and sent to them.";
+    MercureSubscribers "howdah_mercure_subscribers" Gauge [] "Subscribers of Mercure hubs.";
+    MercureUpdates "howdah_mercure_updates_total" Counter [] "Updates published to Mercure hubs.";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
         "TLS handshakes by result: full, resumed, or failed (no common version, cipher or certificate, or no TLS).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";

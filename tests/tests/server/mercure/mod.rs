@@ -4,6 +4,7 @@ mod authorization;
 mod delivery;
 mod protocol;
 mod restarts;
+mod scripts;
 
 use howdah_tests::{Conn, Request, Response, Setup, Site, Target};
 use serde_json::{Value, json};

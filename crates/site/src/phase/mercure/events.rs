@@ -4,9 +4,11 @@ use bytes::Bytes;
 use howdah_budget::Charge;
 use howdah_live::{Event, Hub, Subscription};
 use howdah_mercure::{document, event};
+use howdah_observe::Metrics;
 use howdah_protocol::{Chunk, ChunkStream};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -26,6 +28,7 @@ pub(super) struct Events {
     timer: Pin<Box<Sleep>>,
     ends: Option<Instant>,
     is_new: bool,
+    metrics: Arc<Metrics>,
     _charge: Charge,
 }
 
@@ -35,14 +38,15 @@ impl Events {
         subscription: Subscription,
         heartbeat: Duration,
         expires: Option<SystemTime>,
-        charge: Charge,
+        (charge, metrics): (Charge, Arc<Metrics>),
     ) -> Self {
+        metrics.mercure_subscribers.inc();
         let now = Instant::now();
         let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default().min(LONGEST);
         let ends = expires.map(|at| now + left(at));
         let timer = Box::pin(sleep_until(ends.unwrap_or(now + heartbeat).min(now + heartbeat)));
         document::events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));
-        Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, _charge: charge }
+        Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, metrics, _charge: charge }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -101,6 +105,7 @@ impl ChunkStream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
+        self.metrics.mercure_subscribers.dec();
         let interest = &self.subscription.subscriber().interest;
         document::events(&self.hub, interest, false).for_each(|update| _ = self.hub.notify(update));
     }

@@ -37,6 +37,7 @@ pub(super) async fn respond(
     let update = publication.into_update().map_err(mistake)?;
     let site = &exchange.site;
     let id = Bytes::copy_from_slice(update.id.as_bytes());
+    site.server.metrics.mercure_updates.inc();
     site.server.hubs().of(&site.settings.name).publish(update);
     let mut response = Response::new(Body::full(id));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=UTF-8"));

@@ -57,7 +57,8 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     {
         headers.insert(LAST_EVENT_ID, id);
     }
-    let events = Events::new(hub, joined.subscription, mercure.heartbeat, expires, charge);
+    let metrics = site.server.metrics.clone();
+    let events = Events::new(hub, joined.subscription, mercure.heartbeat, expires, (charge, metrics));
     *response.body_mut() = Body::stream(Box::new(events));
     Ok(response)
 }

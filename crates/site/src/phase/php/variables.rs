@@ -45,6 +45,10 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     if let Some(of_request) = &exchange.trace {
         trace(&mut encoded, of_request);
     }
+    if site.mercure.is_some() {
+        // For `mercure_publish()`.
+        encoded.custom_var(b"HOWDAH_MERCURE", b"1");
+    }
     settled(&mut encoded, exchange);
     encoded.finish()
 }
