@@ -11,7 +11,8 @@ journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 journal.bind("/run/systemd/journal/socket")
 time.sleep(600)' &
 getent group media >/dev/null || groupadd --system media
-mkdir -p /srv/tried
+mkdir -p /srv/tried /run/secrets
+openssl rand -base64 32 >/run/secrets/mercure
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
     -addext "subjectAltName=DNS:localhost" -keyout /srv/key.pem -out /srv/cert.pem 2>/dev/null
 
