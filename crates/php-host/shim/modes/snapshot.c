@@ -22,6 +22,7 @@
 #include "sapi/log.h"
 #include "sapi/opcache_room.h"
 #include "sapi/script.h"
+#include "sapi/user_ini.h"
 #include "sapi/whole_request.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/heap.h"
@@ -106,6 +107,17 @@ static void share_when_warm(void) {
     }
 }
 
+/* PHP keeps a script open until its end, and a restore looks at each open file. What was compiled is not read again. */
+static void close_script(void *handle) {
+    zend_file_handle *file = handle;
+    if (file->type == ZEND_HANDLE_FP && file->handle.fp != NULL) {
+        fclose(file->handle.fp);
+    } else if (file->type == ZEND_HANDLE_STREAM && file->handle.stream.closer != NULL) {
+        file->handle.stream.closer(file->handle.stream.handle);
+    }
+    file->type = ZEND_HANDLE_FILENAME;
+}
+
 /* Returns again after each restore. */
 static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
@@ -125,6 +137,8 @@ static void take_snapshot(void) {
         refuse(trouble);
     }
     shim_opcache_room_check();
+    zend_llist_apply(&CG(open_files), close_script);
+    shim_user_ini_remember_absent(snapshot_lasting_memory(SHIM_ABSENT_FILES));
     settle();
     if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
@@ -303,6 +317,8 @@ static bool run_boot_file(const char *path) {
 /* Runs the request's own script, as classic mode does. */
 static void run_request_script(void) {
     zend_file_handle file;
+    /* It enters the script's directory. */
+    snapshot_touched(SNAPSHOT_DIRECTORY);
     unsigned status = shim_script_prepare(&file);
     if (status != 0) {
         shim_respond_instead(status);

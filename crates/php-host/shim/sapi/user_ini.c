@@ -1,7 +1,8 @@
 /* Settings that depend on the request: those of .htaccess files, and, where a script runs for one request, sections
  * [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document root down to the script's directory
  * (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept for cache_ttl seconds, an absent file
- * too, so that most requests look at no file. */
+ * too, so that most requests look at no file. Where a request's memory is restored, absent files alone are remembered.
+ */
 #include "sapi/user_ini.h"
 
 #include "shim.h"
@@ -12,11 +13,22 @@
 
 /* Directories to remember at most; then the cache starts anew. */
 #define MAX_DIRECTORIES 4096
+/* Directories to remember across restores: those of an application's scripts are few. */
+#define ABSENT_DIRECTORIES 16
 
 typedef struct directory_settings {
     time_t expires;
     HashTable values;
 } directory_settings;
+
+/* A directory without such files, from the document root on. */
+typedef struct absent_files {
+    time_t expires;
+    char path[SHIM_ABSENT_FILES / ABSENT_DIRECTORIES - sizeof(time_t)];
+} absent_files;
+
+/* Memory that no restore touches, or NULL. A directory has one place. */
+static absent_files *absent;
 
 /* A setting as it was before a rule changed it for the request. */
 typedef struct changed_setting {
@@ -38,6 +50,18 @@ static void free_directory(zval *entry) {
     directory_settings *settings = Z_PTR_P(entry);
     zend_hash_destroy(&settings->values);
     free(settings);
+}
+
+void shim_user_ini_remember_absent(void *memory) {
+    absent = memory;
+}
+
+/* The place of a directory, or NULL. */
+static absent_files *absent_of(const char *path, size_t length) {
+    if (absent == NULL || length >= sizeof absent->path) {
+        return NULL;
+    }
+    return &absent[zend_inline_hash_func(path, length) % ABSENT_DIRECTORIES];
 }
 
 void shim_user_ini_shutdown(void) {
@@ -86,8 +110,12 @@ static void activate_user_files(char *path, size_t length) {
     while (root_len > 0 && root[root_len - 1] == '/') {
         root_len--;
     }
-    directory_settings *settings = settings_of(path, length);
     time_t now = (time_t)sapi_get_request_time();
+    absent_files *none = absent_of(path, length);
+    if (none != NULL && now <= none->expires && strcmp(none->path, path) == 0) {
+        return;
+    }
+    directory_settings *settings = settings_of(path, length);
     if (now > settings->expires) {
         zend_hash_clean(&settings->values);
         read_files(&settings->values, path, length, root, root_len);
@@ -95,6 +123,9 @@ static void activate_user_files(char *path, size_t length) {
     }
     if (zend_hash_num_elements(&settings->values) > 0) {
         php_ini_activate_config(&settings->values, PHP_INI_PERDIR, PHP_INI_STAGE_HTACCESS);
+    } else if (none != NULL) {
+        none->expires = settings->expires;
+        memcpy(none->path, path, length + 1);
     }
 }
 

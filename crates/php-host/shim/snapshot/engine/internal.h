@@ -73,13 +73,17 @@ typedef struct snapshot_lock {
 /* See lines.c. */
 typedef struct snapshot_lines snapshot_lines;
 
+/* PR_GET_NAME of prctl(2) */
+#define SNAPSHOT_NAME_LENGTH 16
+
 /* The kernel's side of the process. */
 typedef struct snapshot_process {
     int directory;  /* the current directory */
     int first_free; /* every lower descriptor is taken at the snapshot */
     mode_t umask;
     bool had_children;
-    bool signals_touched;
+    char name[SNAPSHOT_NAME_LENGTH];
+    unsigned touched, unseen; /* of snapshot_part */
     const char *spoiled;
     struct sigaction actions[NSIG];
     stack_t signal_stack;

@@ -13,15 +13,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-void snapshot_signals_touched(void) {
+void snapshot_touched(unsigned parts) {
     if (snapshot_state_ != NULL) {
-        snapshot_state_->process.signals_touched = true;
+        snapshot_state_->process.touched |= parts;
+    }
+}
+
+void snapshot_unseen(unsigned parts) {
+    if (snapshot_state_ != NULL) {
+        snapshot_state_->process.unseen |= parts;
     }
 }
 
@@ -147,6 +154,7 @@ bool snapshot_process_store(snapshot_state *s) {
     }
     p->umask = umask(0);
     umask(p->umask);
+    prctl(PR_GET_NAME, p->name);
     p->had_children = has_child();
     p->priority = getpriority(PRIO_PROCESS, 0);
     for (int number = 1; number < NSIG; number++) {
@@ -267,11 +275,7 @@ bool snapshot_process_rewind(const snapshot_process *p) {
     return true;
 }
 
-static void restore_signals(snapshot_process *p) {
-    if (!p->signals_touched) {
-        return;
-    }
-    p->signals_touched = false;
+static void restore_signals(const snapshot_process *p) {
     for (int number = 1; number < NSIG; number++) {
         if (number != SIGKILL && number != SIGSTOP) {
             sigaction(number, &p->actions[number], NULL);
@@ -289,22 +293,40 @@ static void restore_signals(snapshot_process *p) {
     }
 }
 
+/* Reaps children that have ended; true if others still run. */
+static bool reap_children(void) {
+    pid_t child;
+    while ((child = waitpid(-1, NULL, WNOHANG)) > 0) {
+    }
+    return child == 0;
+}
+
 bool snapshot_process_restore(snapshot_state *s) {
     snapshot_process *p = &s->process;
-    static const struct itimerval off;
-    setitimer(ITIMER_REAL, &off, NULL);
-    restore_signals(p);
+    const unsigned touched = p->touched | p->unseen;
+    p->touched = 0;
+    if ((touched & SNAPSHOT_ALARM) != 0) {
+        static const struct itimerval off;
+        setitimer(ITIMER_REAL, &off, NULL);
+    }
+    if ((touched & SNAPSHOT_SIGNALS) != 0) {
+        restore_signals(p);
+    }
     snapshot_locks_close(p);
     if (!snapshot_process_rewind(p)) {
         return false;
     }
-    if (p->directory >= 0) {
+    if ((touched & SNAPSHOT_DIRECTORY) != 0 && p->directory >= 0) {
         (void)!fchdir(p->directory);
     }
-    umask(p->umask);
-    if (!p->had_children) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) {
-        }
+    if ((touched & SNAPSHOT_UMASK) != 0) {
+        umask(p->umask);
+    }
+    if ((touched & SNAPSHOT_NAME) != 0) {
+        prctl(PR_SET_NAME, p->name);
+    }
+    if ((touched & SNAPSHOT_CHILDREN) != 0 && !p->had_children && reap_children()) {
+        p->touched = SNAPSHOT_CHILDREN;
     }
     return true;
 }

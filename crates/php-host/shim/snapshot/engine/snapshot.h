@@ -107,8 +107,19 @@ pid_t snapshot_fork(void);
 
 /* --- process.c --- */
 
-/* The script has changed signal handlers: the next restore puts all of them back. */
-void snapshot_signals_touched(void);
+/* Kernel state that few requests change. To put it back costs system calls, so the calls that change it are watched. */
+typedef enum snapshot_part {
+    SNAPSHOT_SIGNALS = 1,
+    SNAPSHOT_ALARM = 2,
+    SNAPSHOT_DIRECTORY = 4,
+    SNAPSHOT_UMASK = 8,
+    SNAPSHOT_CHILDREN = 16,
+    SNAPSHOT_NAME = 32,
+} snapshot_part;
+/* The request may have changed these parts (of snapshot_part): the next restore puts them back. */
+void snapshot_touched(unsigned parts);
+/* Requests may change these parts unseen: each restore puts them back. */
+void snapshot_unseen(unsigned parts);
 /* Makes the next restore impossible, so that the process is replaced. `why` is a literal. */
 void snapshot_spoil(const char *why);
 /* Descriptors that the application opened while it booted, except those open at snapshot_prepare(). */

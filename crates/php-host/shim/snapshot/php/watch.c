@@ -13,16 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PROCESS_NAME 16
-
-static char boot_name[PROCESS_NAME];
 /* Of semaphores that nothing but the script releases: how often they were acquired more than released. */
 static int acquired;
 /* The script has asked that its semaphores stay acquired. */
@@ -92,10 +92,69 @@ static int watched_fcntl(int fd, int command, ...) {
     return fcntl(fd, command, argument);
 }
 
+static unsigned watched_alarm(unsigned seconds) {
+    snapshot_touched(SNAPSHOT_ALARM);
+    return alarm(seconds);
+}
+
+/* PHP's own timer, of processor time, is PHP's to stop. */
+static int watched_setitimer(__itimer_which_t which, const struct itimerval *new, struct itimerval *old) {
+    if (which == ITIMER_REAL) {
+        snapshot_touched(SNAPSHOT_ALARM);
+    }
+    return setitimer(which, new, old);
+}
+
+static int watched_chdir(const char *path) {
+    snapshot_touched(SNAPSHOT_DIRECTORY);
+    return chdir(path);
+}
+
+static int watched_fchdir(int fd) {
+    snapshot_touched(SNAPSHOT_DIRECTORY);
+    return fchdir(fd);
+}
+
+static mode_t watched_umask(mode_t mask) {
+    snapshot_touched(SNAPSHOT_UMASK);
+    return umask(mask);
+}
+
+static pid_t watched_fork(void) {
+    snapshot_touched(SNAPSHOT_CHILDREN);
+    return fork();
+}
+
+static FILE *watched_popen(const char *command, const char *type) {
+    snapshot_touched(SNAPSHOT_CHILDREN);
+    return popen(command, type);
+}
+
+static int watched_system(const char *command) {
+    snapshot_touched(SNAPSHOT_CHILDREN);
+    return system(command);
+}
+
+static int watched_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    snapshot_touched(SNAPSHOT_CHILDREN);
+    return posix_spawn(pid, path, actions, attributes, arguments, environment);
+}
+
+static int watched_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    snapshot_touched(SNAPSHOT_CHILDREN);
+    return posix_spawnp(pid, file, actions, attributes, arguments, environment);
+}
+
 static const import_hook hooks[] = {
-    {"open", watched_open},         {"open64", watched_open},   {"__open_2", watched_open_2},
-    {"__open64_2", watched_open_2}, {"openat", watched_openat}, {"openat64", watched_openat},
-    {"flock", watched_flock},       {"fcntl", watched_fcntl},   {"fcntl64", watched_fcntl},
+    {"open", watched_open},           {"open64", watched_open},         {"__open_2", watched_open_2},
+    {"__open64_2", watched_open_2},   {"openat", watched_openat},       {"openat64", watched_openat},
+    {"flock", watched_flock},         {"fcntl", watched_fcntl},         {"fcntl64", watched_fcntl},
+    {"alarm", watched_alarm},         {"setitimer", watched_setitimer}, {"chdir", watched_chdir},
+    {"fchdir", watched_fchdir},       {"umask", watched_umask},         {"fork", watched_fork},
+    {"popen", watched_popen},         {"system", watched_system},       {"posix_spawn", watched_spawn},
+    {"posix_spawnp", watched_spawnp},
 };
 
 /* --- PHP's functions --- */
@@ -147,7 +206,7 @@ static ZEND_NAMED_FUNCTION(releases_semaphore) {
 
 /* Restoring signals takes many system calls, so the engine does so only if a call has changed one. */
 static ZEND_NAMED_FUNCTION(touches_signals) {
-    snapshot_signals_touched();
+    snapshot_touched(SNAPSHOT_SIGNALS | SNAPSHOT_ALARM);
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
@@ -196,8 +255,13 @@ void shim_snapshot_watch(void) {
 
 /* --- at the snapshot and after each request --- */
 
+/* Scripts that may use FFI find functions where no table of imports shows it. */
 void shim_snapshot_watch_boot(void) {
-    prctl(PR_GET_NAME, boot_name);
+    const zend_long enabled = zend_ini_long("ffi.enable", strlen("ffi.enable"), 0);
+    const char *preloaded = zend_ini_string("opcache.preload", strlen("opcache.preload"), 0);
+    if (shim_extension("ffi") != NULL && (enabled == 1 || (preloaded != NULL && *preloaded != '\0'))) {
+        snapshot_unseen(SNAPSHOT_ALARM | SNAPSHOT_DIRECTORY | SNAPSHOT_UMASK | SNAPSHOT_CHILDREN | SNAPSHOT_NAME);
+    }
 }
 
 void shim_snapshot_watch_responded(void) {
@@ -205,10 +269,5 @@ void shim_snapshot_watch_responded(void) {
 }
 
 const char *shim_snapshot_watch_settle(void) {
-    char name[PROCESS_NAME] = "";
-    prctl(PR_GET_NAME, name);
-    if (strcmp(name, boot_name) != 0) {
-        prctl(PR_SET_NAME, boot_name);
-    }
     return acquired != 0 ? "a semaphore was acquired and not released, or the other way round" : NULL;
 }
