@@ -106,6 +106,7 @@ pub use secret::Secret;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 pub use settings_acme::AcmeSettings;
 pub use settings_deploy::DeploySettings;
+pub use settings_file::installed_settings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_mercure::MercureSettings;
 pub use settings_proxy::{ProxySettings, may_switch_to};

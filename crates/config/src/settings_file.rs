@@ -1,5 +1,6 @@
 //! Finds and reads `howdah.toml`.
 
+use crate::cli::ServeFlags;
 use crate::file::File;
 use crate::origin::{ConfigError, ConfigErrors};
 use crate::source::{Surroundings, absolute};
@@ -7,6 +8,20 @@ use std::path::{Path, PathBuf};
 
 /// The name of the file that is read where no other is named.
 pub(crate) const FILE_NAME: &str = "howdah.toml";
+
+/// What makes a directory one that settings are about: them, or an application.
+const OWN: &[&str] = &[FILE_NAME, "composer.json", "index.php", "index.html", "public"];
+
+/// The packaged settings, for a command that looks at settings where none are named and the current directory has neither
+/// any nor an application.
+#[must_use]
+pub fn installed_settings(flags: &ServeFlags, around: &Surroundings) -> Option<PathBuf> {
+    let is_named = flags.config.is_some() || flags.values.contains_key("root");
+    if is_named || OWN.iter().any(|name| around.current_dir.join(name).exists()) {
+        return None;
+    }
+    around.settings_dir.as_ref().map(|dir| dir.join(FILE_NAME)).filter(|file| file.exists())
+}
 
 /// Reads the `howdah.toml` that is named, or the one in the current directory if there is one.
 pub(crate) fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {

@@ -34,9 +34,13 @@ const STEPS: &[Step] = &[
     ("howdah reload", 0, "site app.example: added"),
     ("curl -s -H 'Host: app.example' http://127.0.0.1:8080/", 0, "app"),
     ("site own.example '[pool]'", 0, ""),
-    ("howdah reload", 1, "`howdah upgrade` starts it with the new settings"),
+    ("howdah reload", 0, "pool own.example: added"),
+    ("curl -s -H 'Host: own.example' http://127.0.0.1:8080/", 0, "app"),
     ("howdah upgrade", 0, ""),
     ("curl -s -H 'Host: own.example' http://127.0.0.1:8080/", 0, "app"),
+    // In a directory that has neither settings nor an application.
+    ("howdah explain http://own.example/", 0, "/srv/app/index.php in the pool own.example"),
+    ("howdah check", 0, "/etc/howdah/conf.d/own.example.toml"),
     ("howdah stop", 0, "stopped"),
     // The state directory is the service's.
     ("cd /srv/app; HOWDAH_USER=www-data start howdah dev", 0, ""),
@@ -51,12 +55,26 @@ const STEPS: &[Step] = &[
     ("until_ready howdah status", 0, ""),
     ("howdah trust --print", 0, "BEGIN CERTIFICATE"),
     ("howdah stop", 0, "stopped"),
+    // An ordinary user, where the package's settings are not, in another directory than the server's.
+    ("mv /etc/howdah /etc/away; as_user howdah check /srv/app", 0, "root = \"/srv/app\""),
+    ("as_user howdah status", 1, "no howdah server"),
+    ("cd /srv/app; start as_user howdah serve --listen 127.0.0.1:8081", 0, ""),
+    ("until_ready curl -sf http://127.0.0.1:8081/", 0, ""),
+    ("cd /; as_user howdah status", 0, "default"),
+    ("as_user howdah top --once", 0, "default"),
+    ("as_user howdah reload", 0, "new workers serve"),
+    ("cd /srv/app; as_user howdah explain http://localhost:8081/", 0, "/srv/app/index.php"),
+    ("as_user howdah upgrade", 0, ""),
+    ("curl -s http://127.0.0.1:8081/", 0, "app"),
+    ("as_user howdah stop", 0, "stopped"),
+    ("as_user howdah serve /srv/app --listen 127.0.0.1:81", 1, "127.0.0.1:81"),
 ];
 
 /// Functions of the steps.
 const FUNCTIONS: &str = r#"
 start() { "$@" >/run/log 2>&1 & }
 until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1; done; cat /run/log /run/out; false; }
+as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH="$PATH" "$@"; }
 site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/conf.d/$1.toml"; }
 "#;
 
@@ -68,7 +86,7 @@ fn the_first_steps_work_where_the_packages_files_are_and_no_systemd() {
     let dir = tempfile::tempdir().unwrap();
     let mut script = FUNCTIONS.to_owned();
     for (at, (command, ..)) in STEPS.iter().enumerate() {
-        script += &format!("echo '=== {at}'; status=0; {{ {command}; }} 2>&1 || status=$?; echo \"=> $status\"\n");
+        script += &format!("echo '=== {at}'; status=0; {{ {command}; }} 2>&1 || status=$?; echo \"#=> $status\"\n");
     }
     script += "howdah stop >/dev/null 2>&1 || true\n";
     let path = dir.path().join("steps.sh");
@@ -97,7 +115,7 @@ fn the_first_steps_work_where_the_packages_files_are_and_no_systemd() {
     for (at, (command, status, text)) in STEPS.iter().enumerate() {
         let rest = said.split_once(&format!("=== {at}\n")).map(|(_, rest)| rest);
         let (printed, ended) =
-            rest.and_then(|rest| rest.split_once("=> ")).unwrap_or_else(|| panic!("{command}: {said}"));
+            rest.and_then(|rest| rest.split_once("#=> ")).unwrap_or_else(|| panic!("{command}: {said}"));
         let ended = ended.lines().next().unwrap_or_default();
         assert_eq!(ended, status.to_string(), "{command}: {printed}\n{said}");
         assert!(printed.contains(text), "{command}: {text} is not in {printed}");

@@ -128,7 +128,10 @@ fn wrong(errors: impl std::fmt::Display) -> ExitCode {
 
 /// The settings of a command that starts nothing, with what is wrong with them.
 fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
-    howdah_config::load_as_far_as_possible(flags, &Surroundings::of_process()).map_err(wrong)
+    let around = Surroundings::of_process();
+    let installed = howdah_config::installed_settings(flags, &around);
+    let config = installed.or_else(|| flags.config.clone());
+    howdah_config::load_as_far_as_possible(&ServeFlags { config, ..flags.clone() }, &around).map_err(wrong)
 }
 
 /// The settings to explain a request with, whatever user would run the server.
