@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The name of the file that is read where no other is named.
 pub(crate) const FILE_NAME: &str = "howdah.toml";
 
-/// What makes a directory one that settings are about: them, or an application.
+/// Names of settings and of applications: a directory with one of them is the one that is meant.
 const OWN: &[&str] = &[FILE_NAME, "composer.json", "index.php", "index.html", "public"];
 
 /// The packaged settings, for a command that looks at settings where none are named and the current directory has neither

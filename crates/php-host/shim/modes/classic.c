@@ -4,6 +4,7 @@
 #include "modes/mode.h"
 #include "modes/modes.h"
 #include "modes/run.h"
+#include "process/timer_signal.h"
 #include "sapi/whole_request.h"
 
 static int work(void) {
@@ -14,6 +15,7 @@ const shim_mode shim_mode_classic = {
     .name = "classic",
     .ini = "",
     .directory_settings = true,
+    .after_php = shim_timer_signal_keep,
     .work = work,
     .client_gone = php_handle_aborted_connection,
 };

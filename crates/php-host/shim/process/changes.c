@@ -99,3 +99,9 @@ const char *shim_changes_left(void) {
     mask_known = false;
     return changed;
 }
+
+bool shim_calls_unseen(void) {
+    const zend_long enabled = zend_ini_long("ffi.enable", strlen("ffi.enable"), 0);
+    const char *preloaded = zend_ini_string("opcache.preload", strlen("opcache.preload"), 0);
+    return shim_extension("ffi") != NULL && (enabled == 1 || (preloaded != NULL && *preloaded != '\0'));
+}

@@ -4,6 +4,7 @@
 #include "snapshot/php/watch.h"
 
 #include "shim.h"
+#include "process/changes.h"
 #include "process/import_hooks.h"
 #include "sapi/watch_function.h"
 #include "snapshot/engine/snapshot.h"
@@ -255,11 +256,8 @@ void shim_snapshot_watch(void) {
 
 /* --- at the snapshot and after each request --- */
 
-/* Scripts that may use FFI find functions where no table of imports shows it. */
 void shim_snapshot_watch_boot(void) {
-    const zend_long enabled = zend_ini_long("ffi.enable", strlen("ffi.enable"), 0);
-    const char *preloaded = zend_ini_string("opcache.preload", strlen("opcache.preload"), 0);
-    if (shim_extension("ffi") != NULL && (enabled == 1 || (preloaded != NULL && *preloaded != '\0'))) {
+    if (shim_calls_unseen()) {
         snapshot_unseen(SNAPSHOT_ALARM | SNAPSHOT_DIRECTORY | SNAPSHOT_UMASK | SNAPSHOT_CHILDREN | SNAPSHOT_NAME);
     }
 }
