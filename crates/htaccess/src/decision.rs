@@ -195,6 +195,14 @@ fn failed(reason: &'static str) -> Decision {
     Decision { outcome, response: Response::default(), found: None, by_rules: false }
 }
 
+/// Rules have led there.
+fn by_rules(next: Next) -> Next {
+    match next {
+        Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),
+        again => again,
+    }
+}
+
 /// One request on its way through the files.
 struct Walk<'w> {
     htaccess: &'w Htaccess,
@@ -271,18 +279,23 @@ impl Walk<'_> {
         if let Some(refused) = self.enter(config, scene)? {
             return Ok(self.stop(config, scene, &effects, place, refused));
         }
-        let mut elsewhere = None;
+        let (mut elsewhere, mut handled) = (None, None);
         if let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) {
             let (outcome, ended) = rewrite::run(rewrite, scene, &mut effects)?;
             self.ended |= ended;
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
-                // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype).
-                rewrite::Outcome::Again(_) if effects.handler.is_some() => Some(status_stop(match place.kind {
-                    Some(Kind::File) => 500,
-                    Some(Kind::Directory) => 403,
-                    _ => 404,
-                })),
+                // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype). The other
+                // modules come before it.
+                rewrite::Outcome::Again(path) if effects.handler.is_some() => {
+                    let status = match place.kind {
+                        Some(Kind::File) => 500,
+                        Some(Kind::Directory) => 403,
+                        _ => 404,
+                    };
+                    (elsewhere, handled) = (Some(path), Some(status_stop(status)));
+                    None
+                }
                 rewrite::Outcome::Again(path) => {
                     elsewhere = Some(path);
                     None
@@ -291,11 +304,7 @@ impl Walk<'_> {
                 rewrite::Outcome::Status(status) => Some(status_stop(status)),
             };
             if let Some(stop) = stop {
-                let next = self.stop(config, scene, &effects, place, stop);
-                return Ok(match next {
-                    Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),
-                    again => again,
-                });
+                return Ok(by_rules(self.stop(config, scene, &effects, place, stop)));
             }
         }
         let mut changed = Environment::default();
@@ -319,6 +328,9 @@ impl Walk<'_> {
         // Of a directory, mod_dir only looks whether its slash is there.
         if let Some(slash) = slash(config, place, scene) {
             return Ok(self.stop(config, scene, &effects, place, slash));
+        }
+        if let Some(stop) = handled {
+            return Ok(by_rules(self.stop(config, scene, &effects, place, stop)));
         }
         if self.redirects == REDIRECTS {
             let reason = "more than 10 internal redirects: the rules lead in a circle";

@@ -11,6 +11,8 @@ use crate::world::World;
 #[derive(Debug)]
 pub(crate) struct SetIf {
     when: When,
+    /// `$1` in values stands for a group. A pattern without operators is searched as text, and has no groups.
+    has_groups: bool,
     /// Names, and the values that they get; none unsets.
     changes: Vec<(String, Option<String>)>,
 }
@@ -31,6 +33,19 @@ pub(crate) enum Change {
     Pass(String),
 }
 
+/// `true` if a pattern has no operator but escaped ones (mod_setenvif.c, non_regex_pattern).
+fn is_plain(pattern: &str) -> bool {
+    const OPERATORS: &[u8] = br"^.$|()[]*+?{}\";
+    let mut bytes = pattern.bytes();
+    while let Some(byte) = bytes.next() {
+        let is_escape = byte == b'\\';
+        if is_escape != OPERATORS.contains(&if is_escape { bytes.next().unwrap_or(0) } else { byte }) {
+            return false;
+        }
+    }
+    true
+}
+
 impl SetIf {
     /// The directive's name in lower case, and what follows.
     pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
@@ -42,14 +57,17 @@ impl SetIf {
             Ok::<_, String>(first.clone())
         };
         let no_case = name.ends_with("nocase");
+        let mut has_groups = true;
+        let mut pattern = |text: String, room: &mut Room| {
+            has_groups = !is_plain(&text);
+            Pattern::new(&text, no_case, room)
+        };
         let when = match name {
             "setenvifexpr" => When::Expression(Expression::new(&next()?, room)?),
-            "browsermatch" | "browsermatchnocase" => {
-                When::Attribute("User-Agent".to_owned(), Pattern::new(&next()?, no_case, room)?)
-            }
+            "browsermatch" | "browsermatchnocase" => When::Attribute("User-Agent".to_owned(), pattern(next()?, room)?),
             _ => {
                 let attribute = next()?;
-                let value = Pattern::new(&next()?, no_case, room)?;
+                let value = pattern(next()?, room)?;
                 let is_name = attribute.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
                 if is_name {
                     When::Attribute(attribute, value)
@@ -66,7 +84,7 @@ impl SetIf {
             (None, Some((name, value))) => (name.to_owned(), Some(value.to_owned())),
             (None, None) => (word.clone(), Some("1".to_owned())),
         };
-        Ok(Self { when, changes: rest.iter().map(change).collect() })
+        Ok(Self { when, has_groups, changes: rest.iter().map(change).collect() })
     }
 
     pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
@@ -90,7 +108,8 @@ impl SetIf {
         let Some(found) = found else { return Ok(()) };
         for (name, value) in &self.changes {
             match value {
-                Some(value) => scene.environment.set(name, substitute::groups(value, &found)),
+                Some(value) if self.has_groups => scene.environment.set(name, substitute::groups(value, &found)),
+                Some(value) => scene.environment.set(name, raw(value).into_owned()),
                 None => scene.environment.unset(name),
             }
         }

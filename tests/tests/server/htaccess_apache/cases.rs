@@ -48,7 +48,7 @@ impl Case {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let script = name.ends_with(".php") || name.contains(".php.") || content.trim() == "dump";
             let content = content.replace("@ROOT@", &root.display().to_string());
-            let content = if script { php!("dump.php").to_owned() } else { content };
+            let content = if script { format!("<?php\n{}", php!("dump.php")) } else { content };
             fs::write(path, content.chars().map(|c| u8::try_from(c).unwrap()).collect::<Vec<_>>()).unwrap();
         }
     }
