@@ -31,6 +31,12 @@ impl<U> Context<U> {
 /// The futures of all responders share the memory of the largest, and each connection has that. So a future that most
 /// requests do not need is boxed by its responder.
 pub(crate) trait Responder {
+    /// `false` for a request that [`Self::respond`] would hand on at the first look: its future is not made then.
+    fn concerns(exchange: &Exchange) -> bool {
+        let _ = exchange;
+        true
+    }
+
     /// Returns the response; `None` hands the request on to the next responder. One that reads the body takes it.
     fn respond<U: Upstream>(
         context: &Context<U>,

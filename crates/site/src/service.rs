@@ -37,7 +37,9 @@ macro_rules! chain {
             mut body: RequestBody,
         ) -> Result<Response, Refusal> {
             $(
-                if let Some(response) = <$responder>::respond(context, exchange, &mut body).await? {
+                if <$responder>::concerns(exchange)
+                    && let Some(response) = <$responder>::respond(context, exchange, &mut body).await?
+                {
                     return Ok(response);
                 }
             )*

@@ -105,14 +105,15 @@ async fn ask<T: Send + 'static>(
 pub(crate) struct HtaccessFiles;
 
 impl Responder for HtaccessFiles {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.site.htaccess.is_some()
+    }
+
     async fn respond<U: Upstream>(
         context: &Context<U>,
         exchange: &mut Exchange,
         body: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
-        if exchange.site.htaccess.is_none() {
-            return Ok(None);
-        }
         Box::pin(run(&*context.upstream, exchange, body.take())).await.map(Some)
     }
 }

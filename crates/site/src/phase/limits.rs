@@ -46,14 +46,15 @@ impl Responder for HeadLimits {
 pub(crate) struct KnownHost;
 
 impl Responder for KnownHost {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.misdirected
+    }
+
     async fn respond<U: Upstream>(
         _: &Context<U>,
         exchange: &mut Exchange,
         _: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
-        if !exchange.misdirected {
-            return Ok(None);
-        }
         let server = &exchange.site.server;
         let host = named_host(&exchange.head).unwrap_or_default();
         server.note_unknown_host(&String::from_utf8_lossy(host));

@@ -16,6 +16,10 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 pub(crate) struct Challenge;
 
 impl Responder for Challenge {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.site.server.challenges().is_some()
+    }
+
     async fn respond<U: Upstream>(
         _: &Context<U>,
         exchange: &mut Exchange,

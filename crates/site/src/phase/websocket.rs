@@ -19,6 +19,10 @@ use std::sync::{Arc, Weak};
 pub(crate) struct WebSocket;
 
 impl Responder for WebSocket {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.websocket.is_some())
+    }
+
     async fn respond<U: Upstream>(
         _: &Context<U>,
         exchange: &mut Exchange,

@@ -42,6 +42,10 @@ impl MercureHub {
 }
 
 impl Responder for MercureHub {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.site.mercure.is_some()
+    }
+
     async fn respond<U: Upstream>(
         _: &Context<U>,
         exchange: &mut Exchange,

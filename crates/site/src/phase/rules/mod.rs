@@ -46,14 +46,15 @@ enum Step {
 pub(crate) struct Rules;
 
 impl Responder for Rules {
+    fn concerns(exchange: &Exchange) -> bool {
+        !exchange.site.settings.rules.is_empty()
+    }
+
     async fn respond<U: Upstream>(
         context: &Context<U>,
         exchange: &mut Exchange,
         body: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
-        if exchange.site.settings.rules.is_empty() {
-            return Ok(None);
-        }
         let site = exchange.site.clone();
         let Some(outcome) = evaluate(&site, exchange, &mut NoTrace) else { return Ok(None) };
         match act(&site, exchange, outcome).await? {

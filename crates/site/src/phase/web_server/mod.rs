@@ -19,6 +19,10 @@ use http::{HeaderValue, StatusCode, header};
 pub(crate) struct FromWebServer;
 
 impl Responder for FromWebServer {
+    fn concerns(exchange: &Exchange) -> bool {
+        exchange.variables.is_some()
+    }
+
     async fn respond<U: Upstream>(
         context: &Context<U>,
         exchange: &mut Exchange,
