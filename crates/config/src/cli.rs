@@ -125,7 +125,7 @@ pub enum Command {
         /// Repeat every second until interrupted; with --json, one line each
         #[arg(long, short)]
         watch: bool,
-        /// Print the [sandbox] that pools with profile "learn" have needed
+        /// Print the settings of `sandbox` that pools with profile "learn" have needed
         #[arg(long, conflicts_with_all = ["json", "watch"])]
         sandbox: bool,
     },
