@@ -25,7 +25,7 @@ self_test() {
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libphptest.so" $source/library.c
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libother.so" $source/other.c
         "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" "${defines[@]}" -I$shim -Wno-attributes -o "$work/test" \
-            $source/main.c $shim/async/hooks/hooks.c $shim/process/import_hooks.c \
+            $source/main.c $shim/async/hooks/hooks.c $shim/async/hooks/waits.c $shim/process/import_hooks.c \
             -L"$work" -lphptest -lother -Wl,-rpath,"$work"
         "${run[@]}" "$work/test"
         echo "relocations: $("$compiler" -dumpmachine), $binding binding: good"

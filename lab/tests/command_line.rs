@@ -92,7 +92,7 @@ impl Bench {
 
     /// Nothing may be left: no process, no file in the temporary directory.
     fn assert_clean(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(45);
         loop {
             let processes = self.processes();
             let files: Vec<PathBuf> =

@@ -56,7 +56,7 @@ impl Bench {
 
     /// No directory of the lab is left.
     fn assert_clean(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(45);
         loop {
             let left: Vec<PathBuf> = fs::read_dir(self.path("tmp"))
                 .unwrap()

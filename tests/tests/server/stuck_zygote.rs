@@ -56,6 +56,13 @@ script_scenario!(
     |site| {
         let worker: u32 = site.get_ok("/pid.php").parse().unwrap();
         let known = identity(worker).unwrap();
+        // Its request is done only a moment after the client has its response.
+        let is_idle = || {
+            let output = site.howdah().command(&["status", "--json"]).stdout;
+            let status: Value = serde_json::from_slice(&output).unwrap();
+            status["pools"][0]["workers"].as_array().unwrap().iter().all(|worker| worker["busy"] == false)
+        };
+        assert!(eventually(PATIENCE, is_idle));
         signal(worker, Signal::STOP);
         let reloaded = site.howdah().command(&["reload"]);
         assert!(reloaded.status.success(), "{reloaded:?}");

@@ -161,14 +161,19 @@ fn no_random_value_comes_twice() {
         Mode::Snapshot,
         |s| by_script(s, code).workers(2),
         |site| {
-            // Two values where one has 31 bits only: among 10,000 of those some repeat by chance.
+            // Two values where one has 31 bits only: among 10,000 of those some repeat by chance. So does, once in a
+            // hundred runs, a seed of 32 bits, which all of these values follow from: twice is no chance any more.
+            const OF_32_BITS: [usize; 6] = [0, 1, 4, 10, 15, 16];
             let mut seen: Vec<HashSet<String>> = vec![HashSet::new(); 17];
+            let mut repeated = [0; 17];
             let mut chosen = HashSet::new();
             let mut conn = site.conn();
             for n in 0..COUNT {
                 let values = conn.exchange(&Request::get("/")).expect(200).json();
                 for (i, set) in seen.iter_mut().enumerate() {
-                    assert!(set.insert(values[i].to_string()), "value {i} of request {n} came before: {}", values[i]);
+                    repeated[i] += usize::from(!set.insert(values[i].to_string()));
+                    let allowed = usize::from(OF_32_BITS.contains(&i));
+                    assert!(repeated[i] <= allowed, "value {i} of request {n} came before: {}", values[i]);
                 }
                 chosen.insert(values[17].to_string());
             }
