@@ -215,7 +215,7 @@ mod tests {
                 assert!(text.contains(word), "{shell}: no {word}");
             }
             // Words of settings, and no command that is not for people.
-            for word in ["snapshot", "wordpress", "debug"] {
+            for word in ["snapshot", "wordpress", "async"] {
                 assert!(text.contains(word), "{shell}: no {word}");
             }
             assert!(!text.contains("sendmail"), "{shell}");

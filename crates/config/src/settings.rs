@@ -224,7 +224,7 @@ settings! {
         /// Maximum time for PHP to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests before it takes the snapshot.
-        warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
+        warmup: Vec<String> = "[]" flag("warmup") example(r#"["/", "/login"]"#);
         /// Request each `warmup` path as two visitors first, and serve without the warm-up if both get the same
         /// session, cookie or token.
         warmup_check: bool = "true" example("false");

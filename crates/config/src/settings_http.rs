@@ -183,7 +183,7 @@ settings! {
     /// The error log and the access log.
     pub struct LogSettings at "log" {
         /// Minimum level of messages in the error log.
-        level: LogLevel = r#""info""# flag("log-level") example(r#""debug""#);
+        level: LogLevel = r#""info""# example(r#""debug""#);
         /// Format of the error log, and of the access log: there `text` is the combined format, and `terminal` a short
         /// line. In a site: of its access log.
         format: LogFormat = r#""text""# example(r#""json""#);
