@@ -74,7 +74,9 @@ const STEPS: &[Step] = &[
 const FUNCTIONS: &str = r#"
 start() { "$@" >/run/log 2>&1 & }
 until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1; done; cat /run/log /run/out; false; }
-as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH="$PATH" "$@"; }
+# As after a login. Without its directory, sockets would be in /tmp, where other tests' servers look for them.
+install -d -o 65534 -m 0700 /run/user
+as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH="$PATH" XDG_RUNTIME_DIR=/run/user "$@"; }
 site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/conf.d/$1.toml"; }
 "#;
 
