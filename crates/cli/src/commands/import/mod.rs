@@ -5,6 +5,8 @@ mod apache;
 mod caddy;
 mod directive;
 mod flat;
+#[cfg(test)]
+mod loading;
 mod merge;
 mod nginx;
 mod octane;

@@ -288,16 +288,10 @@ fn line(text: &str, name: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use howdah_config::{ServeFlags, Surroundings, load_in};
+    use crate::commands::import::loading::convertible;
 
     fn of(text: &str) -> String {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().to_str().unwrap();
-        let page = converted(&text.replace("/srv", top)).unwrap();
-        std::fs::write(dir.path().join("howdah.toml"), &page).unwrap();
-        let around = Surroundings { current_dir: dir.path().to_owned(), ..Surroundings::default() };
-        load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}"));
-        page.replace(top, "/srv")
+        convertible(text, |text| converted(text).unwrap())
     }
 
     #[test]

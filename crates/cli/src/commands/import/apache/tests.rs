@@ -1,14 +1,12 @@
 use super::*;
-use howdah_config::{ServeFlags, Surroundings, load_in};
+use crate::commands::import::loading::loaded;
 
 fn of(inner: &str) -> String {
     let page = converted(&format!("<VirtualHost *:80>\nDocumentRoot /srv/a\n{inner}\n</VirtualHost>\n")).unwrap();
     let page = page.split("\n# The lines").next().unwrap().to_owned();
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("howdah.toml"), page.replace("/srv/a", dir.path().to_str().unwrap())).unwrap();
     std::fs::write(dir.path().join("users"), "anna:{SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n").unwrap();
-    let around = Surroundings { current_dir: dir.path().to_owned(), ..Surroundings::default() };
-    load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}"));
+    loaded(dir.path(), &page.replace("/srv/a", dir.path().to_str().unwrap()));
     page.replace('\n', " ")
 }
 

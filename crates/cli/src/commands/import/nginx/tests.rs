@@ -1,5 +1,6 @@
 use super::*;
-use howdah_config::{ListenAddr, ServeFlags, Settings, Surroundings, load_in};
+use crate::commands::import::loading;
+use howdah_config::{ListenAddr, Settings};
 
 /// Published configurations of applications, which a scenario also asks real servers with.
 const CORPUS: &[(&str, &str)] = &[
@@ -11,10 +12,7 @@ const CORPUS: &[(&str, &str)] = &[
 ];
 
 fn loaded(page: &str) -> Settings {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("howdah.toml"), page).unwrap();
-    let around = Surroundings { current_dir: dir.path().to_owned(), ..Surroundings::default() };
-    load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}")).settings
+    loading::loaded(tempfile::tempdir().unwrap().path(), page)
 }
 
 #[test]
