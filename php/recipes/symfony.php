@@ -201,7 +201,7 @@ final class Sources
  * here fails in the request that needs it, which reports it.
  *
  * The learned warm-up loads the rest. All classes of the preload file, all public services, all templates and API Platform's
- * documentation made the boot of Sylius 3.5 times as long and the workers a third larger, and no request faster.
+ * documentation made the boot of Sylius 3.5 times as long and its workers half as large again, and requests no faster.
  */
 final class WarmCode
 {
