@@ -224,6 +224,11 @@ impl Server {
     pub fn suspend(&self) {
         process::signal(self.process.id(), Signal::STOP);
     }
+
+    /// Ends that.
+    pub fn resume(&self) {
+        process::signal(self.process.id(), Signal::CONT);
+    }
 }
 
 impl Drop for Server {

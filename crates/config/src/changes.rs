@@ -19,6 +19,7 @@ const OF_THE_PROCESS: &[&str] = &[
     "admin_token",
     "dashboard_orders",
     "listen_group",
+    "share",
     "user",
     "allow_root",
     "dumpable",
@@ -82,8 +83,12 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
         waits: waits(&differs.name),
     }));
     // Two secrets are shown alike.
-    if old.admin_token != settings.admin_token && !changes.iter().any(|change: &Change| change.what == "admin_token") {
-        changes.push(Change { what: "admin_token".to_owned(), how: "another one".to_owned(), waits: true });
+    for (name, is_other) in
+        [("admin_token", old.admin_token != settings.admin_token), ("share", old.share != settings.share)]
+    {
+        if is_other && !changes.iter().any(|change: &Change| change.what == name) {
+            changes.push(Change { what: name.to_owned(), how: "another one".to_owned(), waits: true });
+        }
     }
     let said = |name: &str| Change { what: name.to_owned(), how: "changed".to_owned(), waits: false };
     if settings.sites.is_empty() || old.sites.is_empty() {

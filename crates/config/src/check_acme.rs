@@ -55,11 +55,6 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     {
         source.object("acme.ca_file", format!("there is no file {}", file.display()));
     }
-    let is_redis =
-        |address: &Secret| ["redis://", "rediss://"].iter().any(|scheme| address.expose().starts_with(scheme));
-    if !acme.redis.as_ref().is_none_or(is_redis) {
-        source.object("acme.redis", "is no address such as \"redis://:password@10.0.0.5:6379/0\"".to_owned());
-    }
     if let Some(url) = &acme.on_demand
         && !(url.starts_with("http://") || url.starts_with("https://"))
     {

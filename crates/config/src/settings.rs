@@ -111,6 +111,12 @@ settings! {
         /// These files then decide what runs if no file matches; `front_controller` does not apply. Requests below a file
         /// with an unknown directive get 500, as under Apache.
         htaccess: bool = "false" flag("htaccess") example("true");
+        /// Broker in which several servers share certificates with their keys, and the rates of `limit`:
+        /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. `""` for none.
+        ///
+        /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate
+        /// your site. Prefer the environment variable for an address with a password.
+        share: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
         /// A file contains the keys of one `[[site]]` without the header, or several `[[site]]` and their

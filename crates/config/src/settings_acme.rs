@@ -19,8 +19,7 @@ settings! {
         ///
         /// By setting names you accept the authority's terms of service.
         directory: String = r#""production""# example(r#""https://ca.internal/acme/directory""#);
-        /// Additional CA certificates to verify the authority's server and `redis` with, in PEM: for servers in your own
-        /// network.
+        /// Additional CA certificates to verify the authority's server with, in PEM: for one in your own network.
         ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
         /// E-mail address for the authority's notices; only some authorities require one.
         email: Option<String> = r#""""# example(r#""admin@example.org""#);
@@ -34,19 +33,12 @@ settings! {
         /// URL that decides about certificates for unlisted names, when a client requests one: it is requested with
         /// `?domain=NAME`, and a 2xx status allows the certificate. `""` for never.
         on_demand: Option<String> = r#""""# example(r#""http://127.0.0.1:9000/may-have-certificate""#);
-        /// Directory of certificates, their keys, accounts and the local CA. Several servers may share it: one orders,
-        /// the others load the result.
+        /// Directory of certificates, their keys, accounts and the local CA. Several servers may share it, or use
+        /// `share`: one orders, the others load the result.
         ///
         /// It is created for the server's user only. Anyone who can read it can impersonate your site.
         state: PathBuf = "`/var/lib/howdah` for root, else `$STATE_DIRECTORY`, `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
             auto(default_state) flag("state") example(r#""/srv/shared/howdah""#);
-        /// Redis in which several servers share certificates with their keys, the account and challenges:
-        /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. `""` for none: then they are in
-        /// `state`.
-        ///
-        /// Anyone who can read it can impersonate your site. Prefer the environment variable for an address with a
-        /// password.
-        redis: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
     }
     plus {
         /// Maximum pause after failures. The first one is a minute, or a fifth of this, and doubles with each failure.

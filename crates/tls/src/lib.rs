@@ -3,7 +3,7 @@
 //! Reading order: `certificate` (a chain and its key, loaded and checked together), `store` (name → certificate, read
 //! without locks), `resolver` (selection for a ClientHello), `server_config` (rustls' settings, in one place), `files`
 //! (certificates exchanged while the server runs), `acme` (certificates that the server gets itself), `local_ca` (those
-//! that it makes itself), `state_dir` (where both are kept), `session` (variables for PHP), `client` (TLS to other servers).
+//! that it makes itself), `session` (variables for PHP), `client` (TLS to other servers).
 //!
 //! Private keys and the secrets of session tickets are in this process's memory and nowhere else: PHP runs in processes
 //! that were started as programs and share none of it.
@@ -23,7 +23,6 @@ pub mod provider;
 mod resolver;
 pub mod server_config;
 pub mod session;
-pub mod state_dir;
 pub mod store;
 #[cfg(test)]
 mod testing;

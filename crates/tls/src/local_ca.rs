@@ -6,8 +6,8 @@
 use crate::acme::{NameReport, Report};
 use crate::certificate::Certificate;
 use crate::names::{PRIVATE_NETWORKS, PRIVATE_SUFFIXES};
-use crate::state_dir::StateDir;
 use crate::store::Store;
+use howdah_store::StateDir;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,

@@ -372,9 +372,6 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let keys = tempfile::tempdir().unwrap();
     let own = howdah_tests::tls::certificate(keys.path(), "redis", &["localhost"]);
     let redis = Server::redis_with_password(&own, "pass/word");
-    // One file vouches for the authority and for Redis.
-    let both = [authority.ca_file(), own.cert.clone()].map(|file| std::fs::read(file).unwrap()).concat();
-    std::fs::write(authority.ca_file(), both).unwrap();
     let in_redis = |words: &[&str]| {
         let port = redis.port.to_string();
         let mut command = Command::new("redis-cli");
@@ -387,10 +384,11 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     // No more rights than the guide names.
-    let user = ["ACL", "SETUSER", "howdah", "on", ">half@word", "~howdah:acme:*", "+select"];
+    let user = ["ACL", "SETUSER", "howdah", "on", ">half@word", "~howdah:*", "+select"];
     let commands = ["+get", "+set", "+del", "+eval", "+pexpire"];
     assert_eq!(in_redis(&[&user[..], &commands].concat()), "OK");
-    let address = format!("\"rediss://howdah:half%40word@localhost:{}/2\"", redis.port);
+    let ca = own.cert.display();
+    let address = format!("\"rediss://howdah:half%40word@localhost:{}/2?ca={ca}\"", redis.port);
     let names = ["one.example.org", "two.example.org", "three.example.org"];
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let other = Ports::hold();
@@ -399,7 +397,7 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
         ports
             .server_in(&state, Setup::default(), &authority, &names)
             .setting("acme.challenges", "[\"http-01\"]")
-            .setting("acme.redis", &address)
+            .setting("share", &address)
     };
     let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     let second = Site::start(Mode::Classic, &setup(&other, &states[1]));

@@ -10,7 +10,7 @@ const REFERENCE: &str = include_str!("../../../docs/reference/settings.md");
 
 /// Variables of settings, and of the standard of telemetry, that hold secrets.
 const SECRETS: &[(&str, &str)] = &[
-    ("HOWDAH_ACME_REDIS", "redis://:secret@127.0.0.1:1/0"),
+    ("HOWDAH_SHARE", "redis://:secret@127.0.0.1:1/0"),
     ("HOWDAH_ADMIN_TOKEN", "secret"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret"),
     ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=secret"),
@@ -20,7 +20,7 @@ const SECRETS: &[(&str, &str)] = &[
 fn variables() -> Vec<String> {
     let pattern = Regex::new("`(HOWDAH_[A-Z0-9_]+)`").unwrap();
     let found: Vec<_> = pattern.captures_iter(REFERENCE).map(|found| found[1].to_owned()).collect();
-    assert!(found.len() > 100 && found.iter().any(|name| name == "HOWDAH_ACME_REDIS"), "{found:?}");
+    assert!(found.len() > 100 && found.iter().any(|name| name == "HOWDAH_SHARE"), "{found:?}");
     found
 }
 

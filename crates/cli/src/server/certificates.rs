@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use howdah_config::{Account, AcmeSettings, Proof, host_name, user_name};
 use howdah_observe::metrics::CertificateNumbers;
+use howdah_store::{Broker, StateDir};
 use howdah_tls::Store;
-use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, RedisAddress, Report};
+use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, Report};
 use howdah_tls::local_ca::{self, LocalCa};
 use howdah_tls::names::{self, Reach};
-use howdah_tls::state_dir::StateDir;
 use parking_lot::Mutex;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
@@ -21,6 +21,8 @@ use tokio::task::AbortHandle;
 pub(crate) struct Certificates {
     store: Arc<Store>,
     report: Arc<Report>,
+    /// The broker in which servers share them.
+    broker: Option<Broker>,
     /// Replaced by a reload.
     sources: Mutex<Sources>,
 }
@@ -93,8 +95,8 @@ fn hand_over(path: &Path, account: &Account) -> std::io::Result<()> {
 }
 
 /// Starts what keeps certificates fresh. Nothing is waited for.
-pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certificates> {
-    let certificates = Certificates { store, report: Arc::default(), sources: Mutex::default() };
+pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>, broker: Option<Broker>) -> Result<Certificates> {
+    let certificates = Certificates { store, report: Arc::default(), broker, sources: Mutex::default() };
     certificates.follow(settings)?;
     Ok(certificates)
 }
@@ -105,22 +107,12 @@ fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
     names.partition(|name| names::reach(name) == Reach::Public)
 }
 
-/// The Redis that certificates are shared in.
-///
-/// # Errors
-/// It is no address.
-pub(crate) fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
-    let address = settings.redis.as_ref();
-    let parsed = address.map(|address| RedisAddress::parse(address.expose(), settings.ca_file.clone()));
-    parsed.transpose().map_err(|why| anyhow::anyhow!("[acme] redis: {why}"))
-}
-
 /// Maximum number of new names on demand in a minute.
 const ON_DEMAND_LIMIT: u32 = 10;
 /// The pause after a first failure.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
 
-fn options(settings: &AcmeSettings, redis: Option<RedisAddress>) -> acme::Options {
+fn options(settings: &AcmeSettings, broker: Option<Broker>) -> acme::Options {
     let kind = |proof: &Proof| match proof {
         Proof::Http01 => Kind::Http01,
         Proof::TlsAlpn01 => Kind::TlsAlpn01,
@@ -137,7 +129,7 @@ fn options(settings: &AcmeSettings, redis: Option<RedisAddress>) -> acme::Option
         profile: settings.profile.clone(),
         kinds: settings.challenges.iter().map(kind).collect(),
         on_demand: settings.on_demand.as_ref().map(on_demand),
-        redis,
+        broker,
         retry: FIRST_RETRY.min(settings.retry / 5),
         retry_most: settings.retry,
     }
@@ -178,7 +170,7 @@ impl Certificates {
         match (&sources.manager, &state) {
             (Some(manager), _) => manager.set_names(public),
             (None, Some(state)) if begins => {
-                let options = options(settings, redis(settings)?);
+                let options = options(settings, self.broker.clone());
                 let manager = Manager::start(options, public, state, store.clone(), report.clone());
                 sources.manager = Some(manager.context(unusable)?);
             }

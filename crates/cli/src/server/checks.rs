@@ -3,6 +3,7 @@
 use crate::server::certificates;
 use crate::server::identity;
 use crate::server::php_hosts;
+use crate::server::shared;
 use crate::server::tls::{self, Tls};
 use howdah_config::Loaded;
 use howdah_tls::{Files, Store};
@@ -46,8 +47,8 @@ pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Res
     if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
         errors.push(format!("{}: [acme] state: {why}", loaded.origins.of("acme.state")));
     }
-    if let Err(why) = certificates::redis(&loaded.settings.acme) {
-        errors.push(format!("{}: {why}", loaded.origins.of("acme.redis")));
+    if let Err(why) = shared::address(&loaded.settings) {
+        errors.push(format!("{}: share {why}", loaded.origins.of("share")));
     }
     let mut hosts = String::new();
     if let Depth::WithPhp = depth {

@@ -21,6 +21,7 @@ pub(crate) mod programs;
 pub(crate) mod reload;
 pub(crate) mod serve;
 pub(crate) mod service;
+mod shared;
 mod signals;
 pub(crate) mod socket_files;
 mod tls;

@@ -336,7 +336,7 @@ mod tests {
             TlsSettings::ROWS,
         ];
         let names: Vec<String> = sections.into_iter().flatten().filter_map(howdah_config::Row::variable).collect();
-        assert!(names.len() > 80 && names.iter().any(|name| name == "HOWDAH_ACME_REDIS"), "{names:?}");
+        assert!(names.len() > 80 && names.iter().any(|name| name == "HOWDAH_SHARE"), "{names:?}");
         let own = names.iter().map(|name| (name.into(), "secret".into()));
         assert_eq!(environment::of_php(own, false, &[]), [].into());
     }

@@ -17,6 +17,7 @@ use crate::server::pools::{self, Pools, Surroundings};
 use crate::server::programs::Settled;
 use crate::server::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::server::service::Service;
+use crate::server::shared;
 use crate::server::signals::{Event, Signals};
 use crate::server::socket_files::Files;
 use crate::server::tls::{self, Tls};
@@ -346,7 +347,11 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
         None => (Launcher::default(), None),
     };
     let signals = Signals::new()?;
-    let certificates = certificates::start(&settings.acme, store.clone())?;
+    let broker = shared::broker(settings)?;
+    if let Some(broker) = &broker {
+        fronts.sites.server.share(broker.clone());
+    }
+    let certificates = certificates::start(&settings.acme, store.clone(), broker)?;
     shared.on_missing_certificates(certificates.demand());
     let report = certificates.report();
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.

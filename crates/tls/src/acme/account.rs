@@ -4,9 +4,9 @@ use crate::acme::Options;
 use crate::acme::blocking::blocking;
 use crate::acme::failure::{Failure, patiently};
 use crate::acme::http_client::Client;
-use crate::acme::storage::Storage;
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use howdah_store::Storage;
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Proofs that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
 //! certificate that only it gets (TLS-ALPN-01, RFC 8737).
 
-use crate::acme::storage::Storage;
 use crate::provider::provider;
 use crate::store::Store;
 use bytes::Bytes;
+use howdah_store::Storage;
 use parking_lot::RwLock;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::sign::CertifiedKey;
@@ -73,7 +73,7 @@ impl Challenges {
                 tokio::time::sleep_until((began + PAUSE).into()).await;
             }
             let (shared, began) = (self.shared.clone(), Instant::now());
-            let Ok(Ok(tokens)) = spawn_blocking(move || shared.passing_names()).await else { return false };
+            let Ok(Ok(tokens)) = spawn_blocking(move || shared.announced()).await else { return false };
             *announced = Announced { began: Some(began), tokens };
         }
         announced.tokens.contains(token)
@@ -85,7 +85,7 @@ impl Challenges {
             return Err("the authority's token is not one".to_owned());
         }
         let (shared, name, text) = (self.shared.clone(), token.to_owned(), content.to_owned());
-        let written = spawn_blocking(move || shared.write_passing(&name, text.as_bytes())).await;
+        let written = spawn_blocking(move || shared.announce(&name, text.as_bytes())).await;
         let written = written.map_err(|_| "the server ends".to_owned())?;
         written.map_err(|error| format!("cannot write a challenge: {error}"))?;
         self.tokens.write().insert(token.into(), Bytes::copy_from_slice(content.as_bytes()));
@@ -94,7 +94,7 @@ impl Challenges {
 
     /// Removes what was left behind.
     pub(super) fn sweep(&self) {
-        // Redis expires them.
+        // Brokers expire them.
         let Storage::Directory(dir) = &self.shared else { return };
         let now = SystemTime::now();
         for token in std::fs::read_dir(dir.path("")).into_iter().flatten().flatten() {
@@ -125,8 +125,8 @@ impl Drop for Published {
                 challenges.tokens.write().remove(token.as_str());
                 let (shared, token) = (challenges.shared.clone(), std::mem::take(token));
                 match tokio::runtime::Handle::try_current() {
-                    Ok(runtime) => drop(runtime.spawn_blocking(move || shared.remove_passing(&token))),
-                    Err(_) => shared.remove_passing(&token),
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || shared.withdraw(&token))),
+                    Err(_) => shared.withdraw(&token),
                 }
             }
             Self::Certificate(store, name) => store.remove_challenge(name),
@@ -158,7 +158,7 @@ fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state_dir::StateDir;
+    use howdah_store::StateDir;
 
     #[test]
     fn made_up_tokens_keep_no_authority_from_another_servers() {

@@ -1,6 +1,6 @@
 //! A name: its certificate, its next task, its waiting clients.
 
-use crate::acme::storage::Version;
+use howdah_store::Version;
 use rustls_pki_types::CertificateDer;
 use std::time::SystemTime;
 use tokio::sync::oneshot;

@@ -1,8 +1,8 @@
 //! Stored data of each name: the certificate with its key, in one file so that they always match; the results of its
 //! last attempts; and a lock for the next one.
 
-use crate::acme::storage::{Lock, Storage, Version};
 use crate::certificate::Certificate;
+use howdah_store::{Lock, Storage, Version};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const CHANGED: &str = "changed";
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     storage: Storage,
-    /// Names whose certificate a Redis does not have yet, as it could not be reached.
+    /// Names whose certificate the broker does not have yet, as it could not be reached.
     unshared: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -53,7 +53,7 @@ impl Kept {
     }
 
     /// The certificate of a name, if there is one that can be served: of what servers share and of an own copy the one that is
-    /// valid for longer. A Redis may have lost it, or have missed it while it was away; then it gets the copy.
+    /// valid for longer. A broker may have lost it, or have missed it while it was away; then it gets the copy.
     pub(super) fn load(&self, name: &str) -> Option<Found> {
         let file = Self::file(name);
         let place = self.storage.place(&file);
@@ -113,7 +113,7 @@ impl Kept {
         }
     }
 
-    /// Keeps a certificate. Where servers share a Redis that is away, it gets it later.
+    /// Keeps a certificate. A broker that is away gets it later.
     pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
         let file = Self::file(name);
         let place = PathBuf::from(self.storage.place(&file));

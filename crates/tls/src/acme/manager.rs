@@ -9,12 +9,12 @@ use crate::acme::entry::{Entry, Served};
 use crate::acme::failure::{Failure, Whose};
 use crate::acme::kept::{Attempts, Found, Kept};
 use crate::acme::report::{NameReport, Report, seconds};
-use crate::acme::storage::{Storage, Version};
 use crate::acme::work::{Outcome, Shared, Task};
 use crate::acme::{Options, plan};
 use crate::names::{self, Reach};
-use crate::state_dir::StateDir;
 use crate::store::Store;
+use howdah_store::StateDir;
+use howdah_store::{Storage, Version};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -68,7 +68,7 @@ impl Manager {
         report: Arc<Report>,
     ) -> std::io::Result<Self> {
         let place = format!("acme/{}", directory_name(&options.directory));
-        let storage = Storage::new(state.below(&place)?, options.redis.clone(), &place.replace('/', ":"));
+        let storage = Storage::new(state.below(&place)?, options.broker.clone(), &place.replace('/', ":"));
         let challenges = Challenges::new(storage.below("challenges")?);
         let kept = Kept::new(storage.below("certificates")?);
         let (demand, wanted) = Demand::new(store.clone());

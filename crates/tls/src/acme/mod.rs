@@ -2,7 +2,7 @@
 //!
 //! Reading order: `manager` (the one task that knows every name, an `entry`, and when it is due), `order` (one order from its
 //! beginning to a certificate), `challenges` (proofs that a name is ours), `account`, `kept` (stored data of a name),
-//! `storage` (a directory, or a Redis by `redis`), `work` (work on one name), `plan` (its time), `allow` (checks of
+//! `work` (work on one name), `plan` (its time), `allow` (checks of
 //! unlisted names), `http_client`, `report` (status for people).
 //!
 //! Everything runs on the main thread's runtime. I/O threads only look up: certificates in the store, tokens in a table.
@@ -19,18 +19,16 @@ mod kept;
 mod manager;
 mod order;
 mod plan;
-mod redis;
 mod report;
-mod storage;
 mod work;
 
 pub use challenges::Challenges;
 pub use demand::Demand;
 pub use manager::Manager;
 pub use order::Kind;
-pub use redis::RedisAddress;
 pub use report::{NameReport, Report};
 
+use howdah_store::Broker;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,8 +49,8 @@ pub struct Options {
     pub kinds: Vec<Kind>,
     /// Certificates for other names that clients ask for.
     pub on_demand: Option<OnDemand>,
-    /// Where servers share all that, instead of a directory.
-    pub redis: Option<RedisAddress>,
+    /// The broker in which servers share all that, instead of a directory.
+    pub broker: Option<Broker>,
     /// The pause after a first failure, and the longest one.
     pub retry: Duration,
     /// Pauses do not grow beyond this.

@@ -1,6 +1,9 @@
 //! State that servers share in a real Redis: owners and ends of locks, and recovery of lost data.
 
 use super::*;
+use crate::address::Address;
+use crate::lock::{LIFE, extend};
+use ::redis::Value;
 use howdah_skip::skip;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -10,7 +13,7 @@ use std::time::Instant;
 /// A Redis of the test's own.
 struct Server {
     process: Child,
-    address: RedisAddress,
+    address: Address,
 }
 
 impl Server {
@@ -23,7 +26,7 @@ impl Server {
             command.args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"]);
             command.arg(dir).args(["--port", &port.to_string()]);
             let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-            let address = RedisAddress::parse(&format!("redis://127.0.0.1:{port}"), None).unwrap();
+            let address = Address::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
             let mut server = Self { process, address };
             let until = Instant::now() + Duration::from_secs(60);
             while Instant::now() < until && server.process.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -36,13 +39,16 @@ impl Server {
         })
     }
 
+    fn broker(&self) -> Broker {
+        Broker::new(self.address.clone(), None).unwrap()
+    }
+
     fn storage(&self, dir: &Path) -> Storage {
-        Storage::new(StateDir::open(dir).unwrap(), Some(self.address.clone()), "acme:test")
+        Storage::new(StateDir::open(dir).unwrap(), Some(self.broker()), "acme:test")
     }
 
     fn says(&self, words: &[&str]) -> Value {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        Redis::new(self.address.clone()).run(&words).unwrap()
+        self.broker().run(::redis::cmd(words[0]).arg(&words[1..]).take()).unwrap()
     }
 }
 
@@ -73,11 +79,11 @@ fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
     assert!(two.try_lock("l").unwrap().is_none() && one.try_lock("l").unwrap().is_none());
     assert!(two.try_lock("other").unwrap().is_some());
     // If this server were killed now, it would expire.
-    let Value::Number(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
-    assert!(left > 0 && left <= LOCK_LIFE.as_millis() as i64, "{left}");
+    let Value::Int(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
+    assert!(left > 0 && left <= LIFE.as_millis() as i64, "{left}");
     drop(held);
     let until = Instant::now() + Duration::from_secs(60);
-    while server.says(&["EXISTS", KEY]) == Value::Number(1) {
+    while server.says(&["EXISTS", KEY]) == Value::Int(1) {
         assert!(Instant::now() < until, "the lock stays");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -86,19 +92,19 @@ fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
 
 #[test]
 fn a_lock_that_another_server_has_taken_over_is_left_alone() {
-    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let server = redis!(dirs[0]);
-    let Storage::Redis { redis, .. } = server.storage(dirs[1].path()) else { panic!("no Redis") };
-    assert!(take_lock(&redis, KEY, "own").unwrap() && extend_lock(&redis, KEY, "own"));
-    assert!(!take_lock(&redis, KEY, "other").unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let server = redis!(dir);
+    let broker = server.broker();
+    assert!(broker.take_lock(KEY, "own", LIFE).unwrap() && extend(&broker, KEY, "own"));
+    assert!(!broker.take_lock(KEY, "other", LIFE).unwrap());
     // It had expired and is free: it is ours again.
     server.says(&["DEL", KEY]);
-    assert!(extend_lock(&redis, KEY, "own"));
-    assert_eq!(server.says(&["GET", KEY]), Value::Bytes(b"own".to_vec()));
+    assert!(extend(&broker, KEY, "own"));
+    assert_eq!(server.says(&["GET", KEY]), Value::BulkString(b"own".to_vec()));
     server.says(&["SET", KEY, "other"]);
-    assert!(!extend_lock(&redis, KEY, "own"));
-    let removed = redis.run(&[b"EVAL", REMOVE_OWN, b"1", KEY.as_bytes(), b"own"]).unwrap();
-    assert_eq!((removed, server.says(&["GET", KEY])), (Value::Number(0), Value::Bytes(b"other".to_vec())));
+    assert!(!extend(&broker, KEY, "own"));
+    assert!(!broker.release_lock(KEY, "own").unwrap());
+    assert_eq!(server.says(&["GET", KEY]), Value::BulkString(b"other".to_vec()));
 }
 
 #[test]
@@ -134,18 +140,18 @@ fn challenges_are_announced_while_they_are_there() {
     {
         let (ours, theirs) = (ours.below("c").unwrap(), theirs.below("c").unwrap());
         let names = || {
-            let mut names: Vec<String> = theirs.passing_names().unwrap().into_iter().collect();
+            let mut names: Vec<String> = theirs.announced().unwrap().into_iter().collect();
             names.sort_unstable();
             names
         };
         assert!(names().is_empty());
         for token in ["a-b", "a", "a-b", "b-"] {
-            ours.write_passing(token, b"proof").unwrap();
+            ours.announce(token, b"proof").unwrap();
         }
         assert_eq!(names(), ["a", "a-b", "b-"]);
         assert_eq!(theirs.read("a-b").unwrap().as_deref(), Some(&b"proof"[..]));
-        theirs.remove_passing("a");
-        theirs.remove_passing("unknown");
+        theirs.withdraw("a");
+        theirs.withdraw("unknown");
         assert_eq!(names(), ["a-b", "b-"]);
         assert_eq!(theirs.read("a").unwrap(), None);
     }

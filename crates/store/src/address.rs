@@ -1,0 +1,139 @@
+//! Addresses of brokers: `SCHEME://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?ca=FILE]`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+const SHAPE: &str = "is no address such as \"redis://:password@10.0.0.5:6379/0\" (\"rediss://\" for TLS)";
+
+/// The address of a broker, with the credentials for it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    pub(crate) tls: bool,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    /// Number of Redis' database.
+    pub(crate) database: u32,
+    ca_file: Option<PathBuf>,
+}
+
+impl Address {
+    /// Reads an address. The error never contains the password.
+    ///
+    /// # Errors
+    /// The text is no address.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let (tls, rest) = match text.split_once("://") {
+            Some(("redis", rest)) => (false, rest),
+            Some(("rediss", rest)) => (true, rest),
+            _ => return Err(SHAPE),
+        };
+        let (credentials, rest) = rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
+        let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+        let ca_file = match query.map(|query| query.split_once('=')) {
+            None => None,
+            Some(Some(("ca", file))) if file.starts_with('/') && tls => Some(file.into()),
+            Some(_) => return Err("has more than `?ca=/FILE`, or that without TLS"),
+        };
+        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let database = if database.is_empty() { 0 } else { database.parse().map_err(|_| SHAPE)? };
+        // The colons of an IPv6 address are in brackets.
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| SHAPE)?),
+            _ => (place, 6379),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() || host.contains(['#', ' ']) {
+            return Err(SHAPE);
+        }
+        let (user, password) = read_credentials(credentials).ok_or(SHAPE)?;
+        Ok(Self { tls, host, port, user, password, database, ca_file })
+    }
+
+    /// `true` if connections are encrypted and the broker's certificate is verified.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.tls
+    }
+
+    /// Additional authorities that may vouch for the broker, in PEM.
+    #[must_use]
+    pub fn ca_file(&self) -> Option<&PathBuf> {
+        self.ca_file.as_ref()
+    }
+}
+
+/// Without the credentials.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis {}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// `USER:PASSWORD` or `:PASSWORD`, percent-encoded. `None`: anything else.
+fn read_credentials(credentials: Option<&str>) -> Option<(Option<String>, Option<String>)> {
+    let Some(credentials) = credentials else { return Some((None, None)) };
+    let (user, password) = credentials.split_once(':')?;
+    let password = percent_decode(password).filter(|password| !password.is_empty())?;
+    let user = if user.is_empty() { None } else { Some(percent_decode(user)?) };
+    Some((user, Some(password)))
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let plain = match byte {
+            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
+            other => other,
+        };
+        bytes.push(plain);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let parsed = |text| Address::parse(text).unwrap();
+        let plain = parsed("redis://cache.internal");
+        assert_eq!((plain.host.as_str(), plain.port, plain.tls, plain.database), ("cache.internal", 6379, false, 0));
+        let full = parsed("rediss://ann:p%40ss%2F@[::1]:7000/3?ca=/etc/ca.pem");
+        assert_eq!((full.host.as_str(), full.port, full.tls, full.database), ("::1", 7000, true, 3));
+        assert_eq!((full.user.as_deref(), full.password.as_deref()), (Some("ann"), Some("p@ss/")));
+        assert_eq!(full.ca_file(), Some(&PathBuf::from("/etc/ca.pem")));
+        assert_eq!(parsed("redis://:secret@h").password.as_deref(), Some("secret"));
+        for wrong in [
+            "",
+            "http://h",
+            "redis://",
+            "redis://h:x",
+            "redis://h/x",
+            "redis://ann@h",
+            "redis://:%zz@h",
+            "redis://:@h",
+            "redis://h?ca=/x",
+            "rediss://h?ca=x",
+            "rediss://h?other=/x",
+        ] {
+            assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_in_no_log() {
+        let address = Address::parse("redis://ann:secret@h").unwrap();
+        assert!(!format!("{address:?} {address}").contains("secret"));
+    }
+}

@@ -1,0 +1,53 @@
+//! A lock in a broker: it expires unless its holder extends it, so a server that dies blocks no other for long.
+
+use crate::broker::Broker;
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Lifetime of a lock that is not extended.
+pub(crate) const LIFE: Duration = Duration::from_secs(30);
+/// Interval of extensions.
+const EXTEND: Duration = Duration::from_secs(8);
+
+/// A held lock. Dropping it ends the thread that extends it, which then releases the lock.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "holds the lock until it goes")] Sender<()>);
+
+/// Takes a lock if it is free.
+pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Held>> {
+    let own = format!("{}-{:x}{:x}", std::process::id(), fastrand::u64(..), fastrand::u64(..));
+    if !broker.take_lock(&key, &own, LIFE)? {
+        return Ok(None);
+    }
+    let (held, end) = channel::<()>();
+    let broker = broker.clone();
+    let keep = move || {
+        while end.recv_timeout(EXTEND) == Err(RecvTimeoutError::Timeout) {
+            if !extend(&broker, &key, &own) {
+                tracing::warn!(
+                    "the lock {key} in {} was taken by another server, which may repeat the work",
+                    broker.place()
+                );
+                return;
+            }
+        }
+        // Otherwise it expires.
+        let _ = broker.release_lock(&key, &own);
+    };
+    std::thread::Builder::new().name("lock".to_owned()).spawn(keep)?;
+    Ok(Some(Held(held)))
+}
+
+/// `false` if another server has it. An unreachable broker gives it to no one, and one that was away for longer than the
+/// lock's life gives it to the first that asks.
+pub(crate) fn extend(broker: &Broker, key: &str, own: &str) -> bool {
+    match broker.extend_lock(key, own, LIFE) {
+        Ok(true) => true,
+        Ok(false) => broker.take_lock(key, own, LIFE).unwrap_or(true),
+        Err(error) => {
+            tracing::debug!("cannot extend the lock {key}: {error}");
+            true
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Storage of certificates, accounts and challenges: a directory, or a broker with copies in a directory. Everything may
+//! block.
+
+use crate::broker::Broker;
+use crate::lock;
+use crate::state_dir::{self, StateDir};
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::time::{Duration, SystemTime};
+
+/// Lifetime of announcements in a broker, in case a server never removes them.
+const ANNOUNCED: Duration = Duration::from_secs(3600);
+/// The key with the names of announcements.
+const NAMES: &str = "names";
+
+/// A storage, or a part of one.
+#[derive(Debug, Clone)]
+pub enum Storage {
+    Directory(StateDir),
+    /// Keys have a common prefix. Data that was read is also kept in a directory, for when the broker is away.
+    Shared {
+        broker: Broker,
+        prefix: String,
+        copies: StateDir,
+    },
+}
+
+/// The version of something stored: another content is another version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Written(SystemTime),
+    Content(u64),
+}
+
+/// A lock, released when this is dropped.
+#[derive(Debug)]
+pub enum Lock {
+    Directory(state_dir::Lock),
+    Shared(lock::Held),
+}
+
+impl Storage {
+    /// The directory, or the broker with the directory for copies.
+    #[must_use]
+    pub fn new(dir: StateDir, broker: Option<Broker>, prefix: &str) -> Self {
+        match broker {
+            None => Self::Directory(dir),
+            Some(broker) => Self::Shared { broker, prefix: format!("howdah:{prefix}"), copies: dir },
+        }
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    /// Its directory cannot be created.
+    pub fn below(&self, part: &str) -> io::Result<Self> {
+        Ok(match self {
+            Self::Directory(dir) => Self::Directory(dir.below(part)?),
+            Self::Shared { broker, prefix, copies } => {
+                Self::Shared { broker: broker.clone(), prefix: format!("{prefix}:{part}"), copies: copies.below(part)? }
+            }
+        })
+    }
+
+    /// The place of a value, for people.
+    #[must_use]
+    pub fn place(&self, name: &str) -> String {
+        match self {
+            Self::Directory(dir) => dir.path(name).display().to_string(),
+            Self::Shared { broker, prefix, .. } => format!("{prefix}:{name} in {}", broker.place()),
+        }
+    }
+
+    /// A value; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file system's, or the broker cannot be reached.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Self::Directory(dir) => dir.read(name),
+            Self::Shared { broker, prefix, .. } => broker.get(&key(prefix, name)),
+        }
+    }
+
+    /// The directory with copies of what is in a broker.
+    #[must_use]
+    pub fn copies(&self) -> Option<&StateDir> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Shared { copies, .. } => Some(copies),
+        }
+    }
+
+    /// A value, or its copy if the broker cannot be reached. A broker that has lost it gets the copy back.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`], if there is no copy.
+    pub fn read_kept(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let read = self.read(name);
+        let Self::Shared { broker, prefix, .. } = self else { return read };
+        match read {
+            Ok(Some(value)) => {
+                self.keep_copy(name, &value);
+                Ok(Some(value))
+            }
+            Ok(None) => match self.copy(name) {
+                // Another server may have done that meanwhile, with something newer.
+                Some(copy) => {
+                    broker.add(&key(prefix, name), &copy)?;
+                    self.read(name)
+                }
+                None => Ok(None),
+            },
+            Err(error) => self.copy(name).map(Some).ok_or(error),
+        }
+    }
+
+    /// The copy of a value in a broker.
+    #[must_use]
+    pub fn copy(&self, name: &str) -> Option<Vec<u8>> {
+        self.copies()?.read(name).ok().flatten()
+    }
+
+    /// Keeps that copy.
+    pub fn keep_copy(&self, name: &str, value: &[u8]) {
+        let Some(copies) = self.copies() else { return };
+        if self.copy(name).is_none_or(|copy| copy != value)
+            && let Err(error) = copies.write(name, value)
+        {
+            tracing::warn!("cannot keep a copy of {}: {error}", self.place(name));
+        }
+    }
+
+    /// The version of a value; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub fn version(&self, name: &str) -> io::Result<Option<Version>> {
+        match self {
+            Self::Directory(dir) => Ok(dir.written(name).map(Version::Written)),
+            Self::Shared { .. } => Ok(self.read(name)?.map(|value| Version::of(&value))),
+        }
+    }
+
+    /// The version of a value that was just read or written.
+    #[must_use]
+    pub fn version_of(&self, name: &str, content: &[u8]) -> Option<Version> {
+        match self {
+            Self::Directory(dir) => dir.written(name).map(Version::Written),
+            Self::Shared { .. } => Some(Version::of(content)),
+        }
+    }
+
+    /// Writes a value.
+    ///
+    /// # Errors
+    /// The file system's, or the broker cannot be reached.
+    pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Directory(dir) => dir.write(name, content),
+            Self::Shared { broker, prefix, .. } => broker.set(&key(prefix, name), content),
+        }
+    }
+
+    /// Writes a value that is removed again soon, and announces its name.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`].
+    pub fn announce(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Directory(dir) => dir.write(name, content),
+            Self::Shared { broker, prefix, .. } => {
+                broker.announce([&key(prefix, name), &key(prefix, NAMES)], name, content, ANNOUNCED)
+            }
+        }
+    }
+
+    /// The names of announced values.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub fn announced(&self) -> io::Result<HashSet<String>> {
+        match self {
+            Self::Directory(dir) => {
+                let entries = std::fs::read_dir(dir.path(""))?.flatten();
+                Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+            }
+            Self::Shared { .. } => {
+                let names = self.read(NAMES)?.unwrap_or_default();
+                Ok(String::from_utf8_lossy(&names).split_whitespace().map(str::to_owned).collect())
+            }
+        }
+    }
+
+    /// Removes an announced value.
+    pub fn withdraw(&self, name: &str) {
+        match self {
+            Self::Directory(dir) => dir.remove(name),
+            Self::Shared { broker, prefix, .. } => {
+                let removed = broker.withdraw([&key(prefix, name), &key(prefix, NAMES)], name, ANNOUNCED);
+                if let Err(error) = removed {
+                    tracing::debug!("cannot remove {}: {error}", self.place(name));
+                }
+            }
+        }
+    }
+
+    /// Removes a value.
+    pub fn remove(&self, name: &str) {
+        match self {
+            Self::Directory(dir) => dir.remove(name),
+            Self::Shared { broker, prefix, copies } => {
+                copies.remove(name);
+                if let Err(error) = broker.remove(&key(prefix, name)) {
+                    tracing::debug!("cannot remove {}: {error}", self.place(name));
+                }
+            }
+        }
+    }
+
+    /// Takes a lock if it is free.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`].
+    pub fn try_lock(&self, name: &str) -> io::Result<Option<Lock>> {
+        match self {
+            Self::Directory(dir) => Ok(dir.try_lock(name)?.map(Lock::Directory)),
+            Self::Shared { broker, prefix, .. } => Ok(lock::try_lock(broker, key(prefix, name))?.map(Lock::Shared)),
+        }
+    }
+}
+
+impl Version {
+    fn of(content: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        content.hash(&mut hasher);
+        Self::Content(hasher.finish())
+    }
+}
+
+fn key(prefix: &str, name: &str) -> String {
+    format!("{prefix}:{name}")
+}
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;
