@@ -20,6 +20,8 @@ const WAYS: usize = 8;
 /// A rate and a number of requests for each client: an IPv4 address or an IPv6 network of 64 bits.
 #[derive(Debug)]
 pub struct Limit {
+    /// The rule, by its name.
+    rule: Box<str>,
     /// The time that one request takes of the rate; zero for no rate.
     interval: Duration,
     /// Number of requests that may come in advance.
@@ -47,6 +49,16 @@ pub struct Admitted {
     limit: Option<(Arc<Limit>, u128)>,
 }
 
+/// A rate of a rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate<'a> {
+    pub rule: &'a str,
+    /// The time that one request takes.
+    pub interval: Duration,
+    /// Number of requests that may come in advance.
+    pub burst: u32,
+}
+
 /// A client has to wait so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(pub Duration);
@@ -56,6 +68,7 @@ impl Limit {
     #[must_use]
     pub fn new(requests: u32, per: Duration, burst: u32, at_once: u32) -> Self {
         Self {
+            rule: "".into(),
             interval: per.checked_div(requests).unwrap_or_default(),
             burst,
             at_once,
@@ -65,15 +78,44 @@ impl Limit {
         }
     }
 
+    /// The limit of this rule.
+    #[must_use]
+    pub fn of_rule(self, rule: &str) -> Self {
+        Self { rule: rule.into(), ..self }
+    }
+
+    /// The rate, for servers that share it; `None` without one.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate<'_>> {
+        let Self { rule, interval, burst, .. } = self;
+        (!interval.is_zero()).then_some(Rate { rule, interval: *interval, burst: *burst })
+    }
+
     /// Admits a client's request.
     ///
     /// # Errors
     /// The time that the client has to wait.
     pub fn admit(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
+        self.take(client, now, self.interval)
+    }
+
+    /// Admits a request whose rate was checked elsewhere, as far as the number of concurrent ones allows it.
+    ///
+    /// # Errors
+    /// The time that the client has to wait.
+    pub fn admit_at_once(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
+        match self.at_once {
+            0 => Ok(Admitted { limit: None }),
+            _ => self.take(client, now, Duration::ZERO),
+        }
+    }
+
+    fn take(self: &Arc<Self>, client: Option<IpAddr>, now: Instant, interval: Duration) -> Result<Admitted, Wait> {
         // Clients of a Unix socket are all one.
         let client = client.map_or(1, client_number);
+        let has_rate = !interval.is_zero();
         let now = nanoseconds(now.saturating_duration_since(self.start));
-        let interval = nanoseconds(self.interval);
+        let interval = nanoseconds(interval);
         let ahead = interval.saturating_mul(u64::from(self.burst));
         let mut shard = self.shard(client).lock();
         let Some(slot) = find(&mut shard, self.set(client), client, now) else {
@@ -84,10 +126,12 @@ impl Limit {
             return Err(Wait(Duration::from_secs(1)));
         }
         let begins = slot.full_at.max(now);
-        if begins - now > ahead {
+        if has_rate && begins - now > ahead {
             return Err(Wait(Duration::from_nanos(begins - now - ahead)));
         }
-        slot.full_at = begins.saturating_add(interval);
+        if has_rate {
+            slot.full_at = begins.saturating_add(interval);
+        }
         if self.at_once == 0 {
             return Ok(Admitted { limit: None });
         }

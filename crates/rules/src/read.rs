@@ -61,7 +61,7 @@ impl Reader<'_> {
         let path = conditions.path.first().map(PathPattern::text);
         let mut actions = Vec::new();
         self.route(entries, &name, path, &mut actions);
-        self.actions(entries, &conditions, &mut actions);
+        self.actions(entries, &name, &conditions, &mut actions);
         let flag = |reader: &mut Self, key| get(key).is_some_and(|node| reader.flag(key, node).unwrap_or(false));
         let rule =
             Rule { name: name.as_str().into(), line: node.line, last: flag(self, "last"), conditions, not, actions };

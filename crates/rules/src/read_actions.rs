@@ -29,12 +29,18 @@ impl<'a> Keys<'a> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn actions(&mut self, entries: &[Entry], conditions: &Conditions, actions: &mut Vec<Action>) {
+    pub(crate) fn actions(
+        &mut self,
+        entries: &[Entry],
+        rule: &str,
+        conditions: &Conditions,
+        actions: &mut Vec<Action>,
+    ) {
         let keys = Keys(entries);
         self.files(keys, conditions, actions);
         self.php(keys, actions);
         self.response(keys, actions);
-        self.access(keys, actions);
+        self.access(keys, rule, actions);
         self.ends(keys, actions);
     }
 
@@ -192,7 +198,7 @@ impl Reader<'_> {
     }
 
     /// Access control.
-    fn access(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
+    fn access(&mut self, keys: Keys<'_>, rule: &str, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("allow") {
             actions.push(Action::Allow(self.each("allow", node, network)));
         }
@@ -202,7 +208,7 @@ impl Reader<'_> {
             Some(node) => actions.push(Action::Deny(self.each("deny", node, network))),
         }
         if let Some(node) = keys.get("limit") {
-            actions.extend(self.limit(node).map(|limit| Action::Limit(Arc::new(limit))));
+            actions.extend(self.limit(node, rule).map(|limit| Action::Limit(Arc::new(limit))));
         }
         match keys.get("auth") {
             Some(Node { tree: Tree::Bool(false), .. }) => actions.push(Action::Auth(None)),
@@ -217,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    fn limit(&mut self, node: &Node) -> Option<Limit> {
+    fn limit(&mut self, node: &Node, rule: &str) -> Option<Limit> {
         self.unknown_keys(node.entries(), &["rate", "burst", "connections"]);
         let keys = Keys(node.entries());
         let (requests, per) = match keys.get("rate") {
@@ -244,7 +250,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        Some(Limit::new(requests, per, burst, at_once))
+        Some(Limit::new(requests, per, burst, at_once).of_rule(rule))
     }
 
     fn auth(&mut self, node: &Node) -> Option<Auth> {

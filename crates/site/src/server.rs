@@ -11,6 +11,7 @@ use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
 use howdah_protocol::{Rejected, Rejection};
+use howdah_store::Broker;
 use howdah_telemetry::Telemetry;
 use howdah_websocket::Connections;
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub struct Server {
     telemetry: OnceLock<Arc<Telemetry>>,
     /// The Mercure hubs of its sites; those of the server before it, after a reload.
     hubs: OnceLock<Arc<Hubs>>,
+    /// The broker that it shares with other servers.
+    broker: OnceLock<Broker>,
     /// Verification of passwords.
     pub passwords: Passwords,
     /// WebSocket connections of all sites; handed on from one server to the next.
@@ -102,6 +105,7 @@ impl Server {
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
             hubs: OnceLock::new(),
+            broker: OnceLock::new(),
             websockets: OnceLock::new(),
             events: OnceLock::new(),
             unknown_hosts: Quiet::new(QUIET),
@@ -145,11 +149,23 @@ impl Server {
         self.websockets.get_or_init(Arc::default)
     }
 
+    /// Shares rates with the other servers of this broker from now on.
+    pub fn share(&self, broker: Broker) {
+        let _ = self.broker.set(broker);
+    }
+
+    pub(crate) fn broker(&self) -> Option<&Broker> {
+        self.broker.get()
+    }
+
     /// Makes traces as another server before this one, and takes its connections over.
     pub fn go_on_from(&self, before: &Self) {
         let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
+        }
+        if let Some(broker) = before.broker() {
+            self.share(broker.clone());
         }
         // No request has come yet that could have made others.
         let _ = self.hubs.set(before.hubs().clone());

@@ -1,4 +1,4 @@
-//! What servers keep, and what several servers share: values, locks and announcements in a directory or a broker.
+//! Data that servers keep and share: values, locks and announcements, in a directory or a broker.
 //!
 //! Reading order: `storage` (the interface for certificates and accounts), `state_dir` (a directory), `address` and
 //! `broker` (a server that several of ours use), `redis`, `lock` (a lock that expires).

@@ -89,6 +89,7 @@ mod server_variables;
 mod service;
 mod sessions;
 mod settings_of_requests;
+mod shared;
 mod signals;
 mod sites;
 mod sites_explain;

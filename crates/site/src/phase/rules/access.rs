@@ -5,21 +5,28 @@ use crate::refusal::Refusal;
 use crate::site::Site;
 use howdah_rules::Access;
 use howdah_rules::auth::{Asked, Auth};
-use howdah_rules::limit::{Limit, Wait};
+use howdah_rules::limit::{Limit, Wait, client_number};
 use http::{StatusCode, header};
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Asks for one thing; an error is the refusal.
 pub(super) async fn ask(site: &Site, exchange: &mut Exchange, access: Access) -> Result<(), Refusal> {
     match access {
-        Access::Limit(limit) => limited(exchange, &limit),
+        Access::Limit(limit) => limited(site, exchange, &limit).await,
         Access::Auth(auth) => authenticated(site, exchange, &auth).await,
     }
 }
 
-fn limited(exchange: &mut Exchange, limit: &Arc<Limit>) -> Result<(), Refusal> {
-    match limit.admit(exchange.client.ip, Instant::now()) {
+async fn limited(site: &Site, exchange: &mut Exchange, limit: &Arc<Limit>) -> Result<(), Refusal> {
+    let client = exchange.client.ip;
+    let admitted = match shared_rate(site, client, limit).await {
+        Some(Ok(())) => limit.admit_at_once(client, Instant::now()),
+        Some(Err(wait)) => Err(Wait(wait)),
+        None => limit.admit(client, Instant::now()),
+    };
+    match admitted {
         Ok(admitted) => {
             if let Some(ruled) = &mut exchange.ruled {
                 ruled.admitted.push(admitted);
@@ -31,6 +38,13 @@ fn limited(exchange: &mut Exchange, limit: &Arc<Limit>) -> Result<(), Refusal> {
             Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS).retry_after(seconds.max(1)))
         }
     }
+}
+
+/// Asks the broker about a client's rate; `None` if this server has to decide alone.
+async fn shared_rate(site: &Site, client: Option<IpAddr>, limit: &Limit) -> Option<Result<(), Duration>> {
+    let (broker, rate) = (site.server.broker()?, limit.rate()?);
+    let client = client.map_or(1, client_number);
+    broker.admit(&format!("{}:{}:{client:x}", site.settings.name, rate.rule), rate.interval, rate.burst).await
 }
 
 async fn authenticated(site: &Site, exchange: &mut Exchange, auth: &Arc<Auth>) -> Result<(), Refusal> {
