@@ -354,7 +354,8 @@ fn what_functions_of_pgsql_and_pdo_change_is_undone() {
     nothing_is_left(
         &native,
         &[
-            ("pg_prepare($db, 'named', 'SELECT $1::int'); pg_execute($db, 'named', [1])", Cost::Nothing),
+            ("pg_prepare($db, 'named', 'SELECT $1::int'); pg_execute($db, 'named', [1])", Cost::Reset),
+            ("pg_prepare($db, 'named', 'SELECT 1'); pg_query($db, 'DEALLOCATE named')", Cost::Nothing),
             ("pg_query_params($db, 'SELECT $1::int', [1])", Cost::Nothing),
             ("pg_query_params($db, 'SELECT set_config($1, $2, false)', ['statement_timeout', '5'])", Cost::Reset),
             ("pg_set_client_encoding($db, 'LATIN1')", Cost::Reset),
@@ -368,6 +369,11 @@ fn what_functions_of_pgsql_and_pdo_change_is_undone() {
         &[
             ("$db->beginTransaction(); sql('INSERT INTO t VALUES (1)')", Cost::Reset),
             ("$s = $db->prepare('SELECT ?::int'); $s->execute([1])", Cost::Nothing),
+            // PostgreSQL refuses to drop a prepared statement in a transaction that has failed.
+            (
+                "$db->beginTransaction(); $s = $db->prepare('SELECT ?::int'); try { $s->execute(['x']); } catch (Throwable) {} $s = null; $db->rollBack()",
+                Cost::Reset,
+            ),
             (
                 "$s = $db->prepare('SELECT set_config(?, ?, false)'); $s->execute(['statement_timeout', '7'])",
                 Cost::Reset,

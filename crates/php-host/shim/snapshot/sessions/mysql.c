@@ -2,7 +2,8 @@
  * it. Source: the protocol as MariaDB's documentation describes it ("Client/Server Protocol", mariadb.com/kb).
  *
  * Changes of a request are undone with COM_RESET_CONNECTION; then the statements with which the boot set up the
- * session are run again, and all of its settings are compared with those at the snapshot. */
+ * session are run again. All of its settings are compared with those at the snapshot after a worker's first reset,
+ * database and user after each. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
 #include "snapshot/sessions/packets.h"
@@ -120,17 +121,6 @@ static void take_first_packet(tap *t, const packet_stream *in) {
     }
 }
 
-static void note_prepared(tap *t, uint32_t number) {
-    tap_mysql *m = &t->mysql;
-    if (number > m->last_prepared) {
-        m->last_prepared = number;
-    }
-    if (m->n_prepared < TAP_PREPARED) {
-        m->prepared[m->n_prepared] = number;
-    }
-    m->n_prepared++;
-}
-
 static void take_prepared(tap *t, const packet_stream *in) {
     tap_mysql *m = &t->mysql;
     if (in->start[0] != 0x00) {
@@ -138,16 +128,18 @@ static void take_prepared(tap *t, const packet_stream *in) {
         return;
     }
     t->failed = false;
-    note_prepared(t, number(in->start + 1, 4));
+    uint32_t prepared = number(in->start + 1, 4);
+    m->last_prepared = prepared > m->last_prepared ? prepared : m->last_prepared;
+    m->n_prepared++;
     m->columns = (uint16_t)number(in->start + 5, 2);
     m->expects = number(in->start + 7, 2) > 0 ? PARAMETER_PACKETS : m->columns > 0 ? ROW_PACKETS : NO_ANSWER;
 }
 
-/* The name of the database, the one row of an own question. */
+/* The name of the database, with which the row of an own question begins. */
 static void keep_database(tap *t, const packet_stream *in) {
     tap_mysql *m = &t->mysql;
     size_t length = in->start[0];
-    if (m->first_row == 0 && length < sizeof in->start - 1 && length == in->taken - 1) {
+    if (m->first_row == 0 && !snapshot_taken() && length < sizeof in->start - 1 && length < in->taken) {
         memcpy(m->database, in->start + 1, length);
         m->database[length] = '\0';
     }
@@ -224,17 +216,9 @@ static void close_prepared(tap *t, uint32_t number) {
     tap_mysql *m = &t->mysql;
     if (snapshot_taken() && number <= m->boot_prepared) {
         tap_session_changed(t, SESSION_PREPARED);
-        return;
+    } else {
+        m->n_prepared -= m->n_prepared > 0;
     }
-    for (uint32_t i = 0; i < m->n_prepared && i < TAP_PREPARED; i++) {
-        if (m->prepared[i] == number) {
-            uint32_t last = m->n_prepared <= TAP_PREPARED ? m->n_prepared - 1 : TAP_PREPARED - 1;
-            m->prepared[i] = m->prepared[last];
-            m->n_prepared--;
-            return;
-        }
-    }
-    m->n_prepared -= m->n_prepared > TAP_PREPARED;
 }
 
 /* mysqli switches it on for one call and off with the next. */
@@ -311,6 +295,8 @@ static void end_command(tap *t, const packet_stream *out) {
         /* A login like the first one; mysqli does it with persistent connections. */
         m->phase = WELCOME;
         tap_session_changed(t, SESSION_UNKNOWN);
+        /* From now on a reset gives the character set of this login. */
+        tap_session_doubt(t);
         break;
     case COM_RESET_CONNECTION:
         tap_session_changed(t, SESSION_UNKNOWN);
@@ -414,9 +400,6 @@ static bool command(tap *t, unsigned char command, const void *data, size_t leng
     packet[2] = packet[3] = 0;
     packet[4] = command;
     memcpy(packet + 5, data, length);
-    if (command == COM_STMT_CLOSE) {
-        return tap_send(t, packet, length + 5);
-    }
     return tap_exchange(t, packet, length + 5, mysql_idle);
 }
 
@@ -424,11 +407,15 @@ static bool query(tap *t, const char *sql) {
     return command(t, COM_QUERY, sql, strlen(sql));
 }
 
-/* A sum over who is logged in and all settings of the session. Counters of the server are left out. */
-static bool sum_settings(tap *t) {
+static bool identify(tap *t) {
+    t->mysql.first_row = 0;
     t->session.sum = 0;
-    return query(t, "SELECT CURRENT_USER(), CURRENT_ROLE()") &&
-           query(t, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('timestamp','rand_seed1','rand_seed2',"
+    return query(t, "SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE()");
+}
+
+/* All settings of the session. Counters of the server are left out. */
+static bool sum_settings(tap *t) {
+    return query(t, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('timestamp','rand_seed1','rand_seed2',"
                     "'last_insert_id','identity','insert_id','error_count','warning_count','pseudo_thread_id',"
                     "'last_gtid','gtid_binlog_pos','gtid_binlog_state','gtid_current_pos','gtid_slave_pos',"
                     "'gtid_executed','gtid_purged','gtid_next','wsrep_last_written_gtid','wsrep_last_seen_gtid')");
@@ -455,20 +442,6 @@ static bool roll_back(tap *t) {
     return (t->mysql.status & IN_TRANSACTION) == 0 || (query(t, "ROLLBACK") && (t->mysql.status & IN_TRANSACTION) == 0);
 }
 
-static bool close_forgotten(tap *t) {
-    tap_mysql *m = &t->mysql;
-    while (m->n_prepared > 0) {
-        uint32_t number = m->prepared[m->n_prepared - 1];
-        unsigned char bytes[4] = {(unsigned char)number, (unsigned char)(number >> 8), (unsigned char)(number >> 16),
-                                  (unsigned char)(number >> 24)};
-        uint32_t before = m->n_prepared;
-        if (!command(t, COM_STMT_CLOSE, bytes, sizeof bytes) || m->n_prepared >= before) {
-            return false;
-        }
-    }
-    return true;
-}
-
 const char *mysql_boot(tap *t) {
     tap_mysql *m = &t->mysql;
     m->boot_status = m->status;
@@ -488,11 +461,9 @@ const char *mysql_boot(tap *t) {
         }
         m->boot_status = m->status;
     }
-    if (t->session.unrepeatable == SESSION_SAME) {
-        m->first_row = 0;
-        if (query(t, "SELECT DATABASE()") && sum_settings(t)) {
-            t->session.settings = t->session.sum;
-        }
+    if (t->session.unrepeatable == SESSION_SAME && identify(t)) {
+        m->identity = t->session.sum;
+        tap_session_keep(t, sum_settings);
     }
     return NULL;
 }
@@ -503,21 +474,18 @@ static bool reset(tap *t) {
     if (t->session.settings == 0 || !command(t, COM_RESET_CONNECTION, "", 0)) {
         return false;
     }
-    m->n_prepared = 0;
     if (m->database[0] != '\0' && !command(t, COM_INIT_DB, m->database, strlen(m->database))) {
         return false;
     }
-    char database[sizeof m->database];
-    memcpy(database, m->database, sizeof database);
-    m->database[0] = '\0';
-    m->first_row = 0;
-    return tap_session_repeat(t, query) && put_autocommit_back(t) && put_option_back(t) &&
-           query(t, "SELECT DATABASE()") && strcmp(database, m->database) == 0 && sum_settings(t) &&
-           t->session.sum == t->session.settings;
+    return tap_session_repeat(t, query) && put_autocommit_back(t) && put_option_back(t) && identify(t) &&
+           t->session.sum == m->identity && tap_session_is_back(t, sum_settings);
 }
 
 const char *mysql_settle(tap *t) {
     tap_mysql *m = &t->mysql;
+    if (m->n_prepared > 0 || m->long_data) {
+        tap_session_changed(t, SESSION_PREPARED);
+    }
     if (t->session.change != SESSION_SAME) {
         if (!reset(t)) {
             return session_change_name(t->session.change);
@@ -535,12 +503,6 @@ const char *mysql_settle(tap *t) {
         if (forgotten) {
             shim_snapshot_advise(TAP_ADVICE_TRANSACTION, NULL);
         }
-    }
-    if (m->long_data) {
-        return "data for a prepared statement";
-    }
-    if (m->n_prepared > TAP_PREPARED || !close_forgotten(t)) {
-        return "prepared statements";
     }
     return put_autocommit_back(t) && put_option_back(t) ? NULL : "a setting of the session";
 }

@@ -3,7 +3,7 @@
  * Protocol", version 3.
  *
  * Changes of a request are undone with DISCARD ALL; then the statements with which the boot set up the session
- * are run again, and all of its settings are compared with those at the snapshot. */
+ * are run again. All of its settings are compared with those at the snapshot after a worker's first reset. */
 #include "snapshot/php/pool_notes.h"
 #include "snapshot/sessions/packets.h"
 #include "snapshot/sessions/tap.h"
@@ -33,37 +33,27 @@ static uint32_t sum(const char *text, size_t length) {
 
 static void prepare(tap *t, const char *name) {
     tap_pgsql *p = &t->pgsql;
-    if (*name == '\0') {
-        return;
-    }
-    if (p->n_prepared < TAP_PREPARED && strlen(name) < TAP_NAME) {
-        strcpy(p->prepared[p->n_prepared++], name);
-    } else {
-        tap_session_changed(t, SESSION_PREPARED);
+    if (*name != '\0') {
+        p->n_prepared++;
+        p->prepared += sum(name, strlen(name));
     }
 }
 
+/* When both sums are 0 again, all that was prepared is closed, and nothing of the boot's is. */
 static void forget_prepared(tap *t, const char *name) {
     tap_pgsql *p = &t->pgsql;
-    for (unsigned i = 0; i < p->n_prepared; i++) {
-        if (strcmp(p->prepared[i], name) == 0) {
-            p->n_prepared--;
-            memmove(p->prepared[i], p->prepared[p->n_prepared], TAP_NAME);
-            return;
-        }
-    }
-    /* One of the boot's. */
     if (*name != '\0') {
-        tap_session_changed(t, SESSION_PREPARED);
+        p->n_prepared--;
+        p->prepared -= sum(name, strlen(name));
     }
 }
 
-/* DEALLOCATE name, as PDO and ext/pgsql say it. */
+/* DEALLOCATE name, as PDO and ext/pgsql say it. In a transaction that has failed the server refuses it. */
 static bool deallocates(tap *t) {
     static const char word[] = "DEALLOCATE ";
     const tap_session *session = &t->session;
     char name[TAP_NAME];
-    if (session->length < sizeof word || session->length >= sizeof word - 1 + sizeof name ||
+    if (t->pgsql.status == 'E' || session->length < sizeof word || session->length >= sizeof word - 1 + sizeof name ||
         strncasecmp(session->text, word, sizeof word - 1) != 0) {
         return false;
     }
@@ -322,7 +312,6 @@ static bool query(tap *t, const char *sql) {
 }
 
 static bool sum_settings(tap *t) {
-    t->session.sum = 0;
     /* Not those of extensions, which appear as they are loaded. */
     return query(t, "SELECT name, setting FROM pg_settings WHERE category <> 'Customized Options' ORDER BY name") &&
            t->session.sum != 0;
@@ -332,29 +321,6 @@ static bool roll_back(tap *t) {
     return t->pgsql.status == 'I' || (query(t, "ROLLBACK") && t->pgsql.status == 'I');
 }
 
-/* Close for each, and one Sync. */
-static bool close_forgotten(tap *t) {
-    tap_pgsql *p = &t->pgsql;
-    if (p->n_prepared == 0) {
-        return true;
-    }
-    char messages[TAP_PREPARED * (TAP_NAME + 7) + 5];
-    size_t at = 0;
-    for (unsigned i = 0; i < p->n_prepared; i++) {
-        size_t name_length = strlen(p->prepared[i]) + 1;
-        messages[at++] = 'C';
-        memset(messages + at, 0, 3);
-        at += 3;
-        messages[at++] = (char)(name_length + 5);
-        messages[at++] = 'S';
-        memcpy(messages + at, p->prepared[i], name_length);
-        at += name_length;
-    }
-    memcpy(messages + at, "S\0\0\0\4", 5);
-    t->failed = false;
-    return tap_exchange(t, messages, at + 5, pgsql_idle) && p->n_prepared == 0;
-}
-
 const char *pgsql_boot(tap *t) {
     tap_pgsql *p = &t->pgsql;
     if (p->status != 'I') {
@@ -362,13 +328,11 @@ const char *pgsql_boot(tap *t) {
     }
     memcpy(p->boot_settings, p->settings, sizeof p->settings);
     p->n_boot_settings = p->n_settings;
-    if (p->n_prepared > 0) {
+    if (p->n_prepared != 0 || p->prepared != 0) {
         t->session.unrepeatable = SESSION_PREPARED;
     }
-    p->n_prepared = 0;
-    if (t->session.unrepeatable == SESSION_SAME && sum_settings(t)) {
-        t->session.settings = t->session.sum;
-    }
+    p->n_prepared = p->prepared = 0;
+    tap_session_keep(t, sum_settings);
     return NULL;
 }
 
@@ -380,8 +344,7 @@ static bool reset(tap *t) {
     if (t->session.settings == 0 || !roll_back(t) || !query(t, "DISCARD ALL")) {
         return false;
     }
-    return tap_session_repeat(t, query) && is_as_at_boot(&t->pgsql) && sum_settings(t) &&
-           t->session.sum == t->session.settings;
+    return tap_session_repeat(t, query) && is_as_at_boot(&t->pgsql) && tap_session_is_back(t, sum_settings);
 }
 
 const char *pgsql_settle(tap *t) {
@@ -393,6 +356,9 @@ const char *pgsql_settle(tap *t) {
     /* Settings go back with their transaction, and the server says so. */
     if (!is_as_at_boot(p)) {
         tap_session_changed(t, SESSION_SETTING);
+    }
+    if (p->n_prepared != 0 || p->prepared != 0) {
+        tap_session_changed(t, SESSION_PREPARED);
     }
     if (t->session.change != SESSION_SAME) {
         if (!reset(t)) {
@@ -406,5 +372,5 @@ const char *pgsql_settle(tap *t) {
         shim_snapshot_count_reset();
         shim_snapshot_advise(TAP_ADVICE_TRANSACTION, NULL);
     }
-    return close_forgotten(t) ? NULL : "prepared statements";
+    return NULL;
 }

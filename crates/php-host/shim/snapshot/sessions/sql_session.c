@@ -88,3 +88,30 @@ void tap_session_sum(tap *t, const void *data, size_t length) {
     }
     t->session.sum = sum;
 }
+
+void tap_session_keep(tap *t, bool (*ask)(tap *t)) {
+    tap_session *session = &t->session;
+    session->sum = 0;
+    if (session->unrepeatable == SESSION_SAME && ask(t)) {
+        session->settings = session->sum;
+    }
+}
+
+bool tap_session_is_back(tap *t, bool (*ask)(tap *t)) {
+    tap_session *session = &t->session;
+    bool proven = session->proven != NULL && *session->proven;
+    if (!proven) {
+        session->sum = 0;
+        proven = ask(t) && session->sum == session->settings;
+        if (proven && session->proven != NULL) {
+            *session->proven = true;
+        }
+    }
+    return proven;
+}
+
+void tap_session_doubt(tap *t) {
+    if (t->session.proven != NULL) {
+        *t->session.proven = false;
+    }
+}

@@ -36,6 +36,7 @@ static tap *taps[MAX_FD];
 /* Those of the snapshot. */
 static tap *kept[SNAPSHOT_MAX_KEPT];
 static size_t n_kept;
+static bool *proven;
 /* Counts what passes, to know which came last. */
 static uint64_t passes;
 
@@ -288,10 +289,6 @@ static bool send_all(tap *t, const char *data, size_t length, int64_t until) {
     return true;
 }
 
-bool tap_send(tap *t, const void *data, size_t length) {
-    return send_all(t, data, length, milliseconds() + PATIENCE_MS);
-}
-
 bool tap_exchange(tap *t, const void *data, size_t length, bool (*answered)(const tap *t)) {
     const int64_t until = milliseconds() + PATIENCE_MS;
     const int fd = snapshot_boot_descriptor(t->fd);
@@ -425,6 +422,10 @@ const char *shim_snapshot_tap_boot(void) {
             return why;
         }
         t->used = t->asked_last = false;
+        if (proven == NULL) {
+            proven = snapshot_lasting_memory(SNAPSHOT_MAX_KEPT * sizeof *proven);
+        }
+        t->session.proven = proven != NULL ? &proven[n_kept] : NULL;
         kept[n_kept++] = t;
     }
     return NULL;

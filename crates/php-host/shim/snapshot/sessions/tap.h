@@ -32,8 +32,7 @@ typedef enum tap_protocol {
 #define TAP_BOOT_TEXT 2048
 /* The beginning of a statement. */
 #define TAP_TEXT 512
-/* Prepared statements that a request has made and not closed yet. */
-#define TAP_PREPARED 32
+/* The name of a database or of a prepared statement. */
 #define TAP_NAME 64
 
 /* Changes of a session by SQL. */
@@ -49,6 +48,7 @@ typedef struct tap_session {
     session_change change;       /* a request's */
     uint64_t settings;           /* a sum over all settings at the snapshot; 0: not known */
     uint64_t sum;
+    bool *proven; /* outside of the snapshot: a reset has brought back these settings */
 } tap_session;
 
 typedef struct tap_mysql {
@@ -59,9 +59,9 @@ typedef struct tap_mysql {
     uint8_t multi, boot_multi; /* whether several statements in one text are allowed */
     bool long_data;
     uint32_t last_prepared, boot_prepared; /* the highest number */
-    uint32_t n_prepared;
-    uint32_t prepared[TAP_PREPARED];
-    uint32_t first_row; /* of an own query: bytes of `database` */
+    uint32_t n_prepared;                   /* not closed yet, of the boot or of a request */
+    uint64_t identity;                     /* a sum over database and user of the boot */
+    uint32_t first_row;                    /* of an own query */
     char database[TAP_NAME * 4 + 4];
 } tap_mysql;
 
@@ -78,8 +78,7 @@ typedef struct tap_pgsql {
     unsigned n_settings;
     pgsql_setting settings[32], boot_settings[32]; /* that the server tells of by itself */
     unsigned n_boot_settings;
-    unsigned n_prepared;
-    char prepared[TAP_PREPARED][TAP_NAME];
+    uint32_t n_prepared, prepared; /* not closed yet, of the boot or of a request; a sum over their names */
 } tap_pgsql;
 
 typedef struct tap_redis {
@@ -132,8 +131,6 @@ bool shim_snapshot_has_connections(void);
 /* Sends something of our own on a boot-time connection and reads along until it is answered. False when that failed,
  * took too long, or the answer is an error. */
 bool tap_exchange(tap *t, const void *data, size_t length, bool (*answered)(const tap *t));
-/* The same without an answer. */
-bool tap_send(tap *t, const void *data, size_t length);
 
 /* --- sql_session.c --- */
 void tap_session_begin(tap *t, session_dialect dialect, bool backslashes);
@@ -144,8 +141,15 @@ void tap_session_end(tap *t);
 void tap_session_changed(tap *t, session_change change);
 /* Calls `say` with each statement of the boot again. False as soon as one fails. */
 bool tap_session_repeat(tap *t, bool (*say)(tap *t, const char *sql));
-/* Adds to the sum over all settings. */
+/* Adds to the sum over all settings, which `ask` has the server tell. */
 void tap_session_sum(tap *t, const void *data, size_t length);
+/* At the snapshot: keeps the sum, if the session can be set up again at all. */
+void tap_session_keep(tap *t, bool (*ask)(tap *t));
+/* After a reset: true if the settings are those of the snapshot. They are compared after the worker's first reset; what
+ * one reset brings back, all do. */
+bool tap_session_is_back(tap *t, bool (*ask)(tap *t));
+/* That one did no longer proves it for the next. */
+void tap_session_doubt(tap *t);
 
 /* --- one for each protocol: what was sent and received, whether all is answered, what the snapshot finds (NULL, or
  * why it cannot be taken), and making good for a request (NULL, or why that is impossible) --- */
