@@ -15,6 +15,8 @@ declare(strict_types=1);
 
 namespace Howdah\Recipes\Symfony;
 
+/** The id of a request that warms the application up. */
+const OF_WARM_UP = '0000000000000000';
 /** When the boot began. A file that has changed since may have been read before. */
 \define(__NAMESPACE__ . '\BEGAN', time());
 /** What lay in the project's directory then. A file that is gone since may have been read before. */
@@ -29,6 +31,7 @@ use Symfony\Component\HttpKernel\HttpCache\HttpCache;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
+use Symfony\Component\Routing\Exception\ResourceNotFoundException;
 use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime;
 
@@ -495,11 +498,35 @@ function declare_classes(): void
         {
             $this->variables->bring();
             $request = Request::createFromGlobals();
+            if ($this->lacks($request)) {
+                http_response_code(404);
+
+                return;
+            }
             $response = $this->application->handle($request);
             // Only a request that was answered is terminated.
             [$this->request, $this->response] = [$request, $response];
             \Howdah\route((string) $request->attributes->get('_route'));
             $response->send();
+        }
+
+        /**
+         * The warm-up asks every application for a home page. One that has none would write an error into its log for each
+         * such request.
+         */
+        private function lacks(Request $request): bool
+        {
+            if (\Howdah\request_id() !== OF_WARM_UP || $request->getPathInfo() !== '/') {
+                return false;
+            }
+            try {
+                $this->kernel()?->getContainer()->get('router')->match('/');
+            } catch (ResourceNotFoundException) {
+                return true;
+            } catch (\Throwable) {
+            }
+
+            return false;
         }
 
         private function terminate(): void

@@ -10,6 +10,7 @@ use crate::sites::{Found, Sites};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_config::{HostPattern, ListenAddr, Settings};
+use howdah_pool::RequestId;
 use howdah_protocol::{BodyError, BodySource, Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -81,6 +82,10 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
         },
     );
     exchange.purpose = Some(purpose);
+    if purpose == Purpose::WarmUp {
+        // No log has it, and what an application keeps of it is no visitor's. Recipes know these requests by it.
+        exchange.id = RequestId(0);
+    }
     exchange
 }
 

@@ -115,6 +115,20 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
 }
 
 #[test]
+fn an_application_without_a_home_page_boots_without_an_error_in_its_log() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("src/Kernel.php", &KERNEL.replace("'/' => 'home', ", ""));
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    served.wait_for_log("warm-up: / was answered with status 404");
+    assert!(!served.log().contains("No route found"), "{}", served.log());
+    assert_eq!(served.get("/").0, 404);
+    assert!(eventually(PATIENCE, || served.log().contains("No route found")), "a visitor's: {}", served.log());
+    served.finish();
+}
+
+#[test]
 fn cached_settings_of_laravel_count_until_their_cache_is_gone() {
     if !Path::new(LARAVEL).exists() {
         howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
