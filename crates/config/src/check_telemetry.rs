@@ -8,10 +8,15 @@ use crate::origin::Origin;
 use crate::settings_telemetry::{Ratio, TelemetrySettings};
 use crate::source::Source;
 
+/// The endpoint that stands for that of the environment.
+const BY_ENVIRONMENT: &str = "env";
+
 /// Puts in what the environment says, if traces are made at all.
 pub(crate) fn resolve(telemetry: &mut TelemetrySettings, source: &mut Source<'_>) {
-    if source.origins.of("telemetry.enabled") == Origin::Default {
-        telemetry.enabled = telemetry.endpoint.is_some();
+    telemetry.enabled = telemetry.endpoint.is_some();
+    if telemetry.endpoint.as_deref() == Some(BY_ENVIRONMENT) {
+        telemetry.endpoint = None;
+        source.origins.set("telemetry.endpoint".to_owned(), Origin::Default);
     }
     if !telemetry.enabled {
         return;

@@ -111,11 +111,6 @@ settings! {
         /// list here replaces the default.
         never_send: Vec<NamePattern> = r##"["*.php.*", "*.php~*", "*.php_*", "*.php-*", "*.php#*", "*.php *", "*.phtml.*", "*.phar.*", "*.inc", "*.inc.*", "*.module", "*.install", "*.theme", "*.engine", "*.profile", "*howdah*.toml*", "php.ini*", ".user.ini*", ".env*", ".htaccess*", ".htpasswd*", "!*.html", "!*.htm", "!*.css", "!*.js", "!*.mjs", "!*.jpg", "!*.jpeg", "!*.png", "!*.gif", "!*.webp", "!*.avif", "!*.svg", "!*.ico", "!*.pdf", "!*.mp4", "!*.webm", "!*.mp3", "!*.woff", "!*.woff2"]"##
             example(r#"["*.php.*", "*.inc", "*.sql", "!*.html"]"#);
-        /// Time for which a file is sent without checking that it still exists unchanged; 0 checks each time.
-        ///
-        /// A check is one system call per request. On network file systems a longer time can save much; a file of up to
-        /// 16 KB is then sent unchanged for that long. Larger files are always checked.
-        revalidate_after: Duration = r#""0s""# example(r#""1s""#);
         /// Symbolic links to follow: `always`, `never`, those that stay `inside` the root, or also those into these
         /// directories outside of it, if root created the links, as Debian's packages do. The root itself may be a link.
         ///
@@ -135,6 +130,8 @@ settings! {
         precompressed: bool = true;
         /// Maximum number of files kept open for reuse; several sites share it.
         open_files: usize = 1024;
+        /// Time for which a small file is sent without checking that it still exists unchanged.
+        revalidate_after: Duration = fixed_time("static.revalidate_after", Duration::ZERO);
     }
 }
 

@@ -14,14 +14,11 @@ use howdah_rules::tree::{Node, Tree};
 settings! {
     /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
     pub struct TelemetrySettings at "telemetry" {
-        /// Create and export traces.
+        /// Address of the collector for OTLP over HTTP with protobuf. `/v1/traces` is appended if missing. Without it no
+        /// traces are made. `"env"`: `OTEL_EXPORTER_OTLP_ENDPOINT`, or `http://localhost:4318` where that is not set.
         ///
-        /// If it is on, the standard environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and so on) fill in missing
-        /// settings, and those that end in `_HEADERS` name headers of each export, such as an API key. Scripts never
-        /// inherit them.
-        enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
-        /// Collector's address for OTLP over HTTP with protobuf; the default is `http://localhost:4318`. `/v1/traces` is
-        /// appended if missing.
+        /// With an endpoint, the standard environment variables fill in missing settings, and those that end in
+        /// `_HEADERS` name headers of each export, such as an API key. Scripts never inherit them.
         endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
         /// Share of traces to sample, from 0 to 1, for samplers with a ratio.
         ratio: Ratio = "1.0" example("0.05");
@@ -32,6 +29,8 @@ settings! {
         service_name: String = r#""howdah""# example(r#""shop""#);
     }
     plus {
+        /// Create and export traces.
+        enabled: bool = false;
         /// Headers of each export.
         headers: SecretMap = SecretMap::default();
         /// Attributes of the resource: `OTEL_RESOURCE_ATTRIBUTES`.
@@ -51,10 +50,6 @@ settings! {
         /// Number of spans that are sent at once: `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`.
         batch: usize = 512;
     }
-}
-
-fn off() -> bool {
-    false
 }
 
 impl TelemetrySettings {

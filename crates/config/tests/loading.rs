@@ -202,7 +202,7 @@ fn bad_flags_and_variables_are_named() {
 
 #[test]
 fn a_protocol_of_traces_that_is_not_spoken_is_an_error_of_its_variable() {
-    let mut site = Site::new("[telemetry]\nenabled = true\n");
+    let mut site = Site::new("[telemetry]\nendpoint = \"env\"\n");
     site.env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "http/protobuf".to_owned());
     assert_eq!(site.load().unwrap().settings.telemetry.address(), "http://localhost:4318/v1/traces");
     site.env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "grpc".to_owned());

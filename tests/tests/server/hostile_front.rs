@@ -125,7 +125,7 @@ scenario!(a_file_that_was_deleted_or_changed_is_not_sent_any_more, |s| s, |site|
 scenario!(
     a_file_may_be_believed_for_longer_where_the_settings_say_so,
     howdah_only = "the reference looks each time",
-    |s| s.file("f.txt", "content").setting("static.revalidate_after", "\"1h\""),
+    |s| s.file("f.txt", "content").time("static.revalidate_after", "1h"),
     |site| {
         // Files that were written a moment ago are not cached; later they are.
         let mut number = 0;

@@ -247,7 +247,7 @@ fn the_standards_variables_say_what_the_settings_leave_open() {
     let url = collector.url();
     let setup = |s: Setup| {
         s.workers(1)
-            .setting("telemetry", "{ enabled = true }")
+            .setting("telemetry", "{ endpoint = \"env\" }")
             .own_env("OTEL_BSP_SCHEDULE_DELAY", "10")
             .file("a.txt", "static")
             .own_env("OTEL_EXPORTER_OTLP_ENDPOINT", &url)
