@@ -178,13 +178,23 @@ namespace Howdah {
          */
         public static function close(string $connection, int $code = 1000, string $reason = ''): void {}
 
-        /** Sends the connection all messages that are published to the channel from now on. */
-        public static function subscribe(string $connection, string $channel): void {}
+        /**
+         * Sends the connection all messages that are published to the channel from now on.
+         *
+         * @param string|null $after first the messages that were published after the one with this id and are still kept; all
+         *     that are kept for "earliest" and for an unknown id
+         */
+        public static function subscribe(string $connection, string $channel, ?string $after = null): void {}
 
         public static function unsubscribe(string $connection, string $channel): void {}
 
-        /** Sends a message to every connection of the site that subscribes to the channel. */
-        public static function publish(string $channel, string $data, bool $binary = false): void {}
+        /**
+         * Sends a message to every connection of the site that subscribes to the channel, and to subscribers of the site's
+         * Mercure hub whose tokens allow the topic of that name.
+         *
+         * @param string|null $id keeps the message under this id for connections that subscribe later
+         */
+        public static function publish(string $channel, string $data, bool $binary = false, ?string $id = null): void {}
     }
 
     /**
@@ -219,8 +229,8 @@ namespace Howdah {
         /** Closes the connection. */
         public function close(int $code = 1000, string $reason = ''): void {}
 
-        /** Sends the connection all messages that are published to the channel from now on. */
-        public function subscribe(string $channel): void {}
+        /** @see WebSocket::subscribe() */
+        public function subscribe(string $channel, ?string $after = null): void {}
 
         public function unsubscribe(string $channel): void {}
 

@@ -81,8 +81,8 @@ mod tests {
     use bytes::Bytes;
 
     fn update(id: &str, size: usize) -> Arc<Update> {
-        let encoded = Bytes::from(vec![b'x'; size]);
-        Arc::new(Update { id: id.into(), topics: Box::new(["t".into()]), private: false, encoded })
+        let data = Bytes::from(vec![b'x'; size]);
+        Arc::new(Update { id: id.into(), topics: Box::new(["t".into()]), data, ..Update::default() })
     }
 
     fn after(history: &History, id: &str) -> (String, Vec<String>) {

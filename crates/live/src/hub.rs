@@ -2,8 +2,9 @@
 
 use crate::history::{History, Preceding};
 use crate::index::Index;
+use crate::presence::{Change, Noted, Presence};
 use crate::selector::any_matches;
-use crate::subscriber::{Bounds, Event, Interest, SlowPolicy, Subscriber};
+use crate::subscriber::{Event, Interest, Subscriber, Terms};
 use crate::update::Update;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -20,38 +21,46 @@ pub struct Limits {
     pub history: usize,
     /// Bytes of the history.
     pub history_bytes: usize,
-    /// Updates that wait for one subscriber.
-    pub queue: usize,
-    /// Bytes that wait for one subscriber. They are shared with the other subscribers that have not taken them.
-    pub queue_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { history: 1024, history_bytes: 8 << 20, queue: 256, queue_bytes: 1 << 20 }
+        Self { history: 1024, history_bytes: 8 << 20 }
     }
 }
 
 /// A place for updates and their subscribers. A clone is the same place.
 #[derive(Debug, Clone)]
-pub struct Hub(Arc<Shared>);
+pub struct Hub(pub(crate) Arc<Shared>);
+
+/// Observes the channels of a hub.
+pub trait Watcher: std::fmt::Debug + Send + Sync {
+    /// Called after each change, in their order, without the hub's lock. `subscriber` is the id of the one that came or
+    /// went. May publish, but not join or leave.
+    fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change);
+}
 
 #[derive(Debug)]
-struct Shared {
-    bounds: Bounds,
-    state: Mutex<State>,
+pub(crate) struct Shared {
+    pub(crate) state: Mutex<State>,
+    /// Held by the thread that notifies the watcher.
+    pub(crate) notifying: Mutex<()>,
     published: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     /// The number of the last update.
     updates: u64,
     /// The number of the last subscriber.
     last: u64,
     all: FxHashMap<u64, Arc<Subscriber>>,
-    index: Index,
-    history: History,
+    pub(crate) index: Index,
+    pub(crate) history: History,
+    pub(crate) presence: Presence,
+    pub(crate) watcher: Option<Arc<dyn Watcher>>,
+    /// Changes that the watcher does not know yet.
+    pub(crate) changes: VecDeque<Noted>,
     is_closing: bool,
 }
 
@@ -73,10 +82,13 @@ impl Hub {
             all: FxHashMap::default(),
             index: Index::default(),
             history: History::new(limits.history, limits.history_bytes),
+            presence: Presence::default(),
+            watcher: None,
+            changes: VecDeque::new(),
             is_closing: false,
         };
-        let bounds = Bounds { updates: limits.queue.max(1), bytes: limits.queue_bytes };
-        Self(Arc::new(Shared { bounds, state: Mutex::new(state), published: AtomicU64::new(0) }))
+        let (state, notifying) = (Mutex::new(state), Mutex::new(()));
+        Self(Arc::new(Shared { state, notifying, published: AtomicU64::new(0) }))
     }
 
     /// Publishes an update, and keeps it in the history. Returns the number of subscribers that get it.
@@ -91,7 +103,7 @@ impl Hub {
 
     /// Subscribes; after the update with the id `after`, if it is given, else from now on.
     #[must_use]
-    pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, slow: SlowPolicy) -> Joined {
+    pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, terms: Terms) -> Joined {
         let mut state = self.0.state.lock();
         state.index.share(&mut interest.selectors);
         // Updates up to here are in the history or missed, those after it go to the queue.
@@ -100,7 +112,7 @@ impl Hub {
             None => (state.history.last(), Vec::new()),
         };
         state.last += 1;
-        let subscriber = Arc::new(Subscriber::new(state.last, interest, slow, state.updates));
+        let subscriber = Arc::new(Subscriber::new(state.last, interest, terms, state.updates));
         state.index.insert(&subscriber);
         state.all.insert(subscriber.number, subscriber.clone());
         if state.is_closing {
@@ -193,7 +205,7 @@ impl Shared {
         }
         // Under the lock, so that all subscribers get updates in the same order as the history.
         for subscriber in state.index.of(&update.topics) {
-            let (is_queued, waker) = subscriber.offer(number, update, self.bounds);
+            let (is_queued, waker) = subscriber.offer(number, update);
             count += usize::from(is_queued);
             wakers.extend(waker);
         }
@@ -202,9 +214,11 @@ impl Shared {
         count
     }
 
-    fn remove(&self, subscriber: &Subscriber) {
+    fn remove(&self, subscriber: &Arc<Subscriber>) {
         let mut state = self.state.lock();
         state.index.remove(subscriber);
+        let channels = subscriber.go();
+        channels.iter().for_each(|channel| state.left(subscriber, channel));
         let removed = state.all.remove(&subscriber.number);
         drop(state);
         drop(removed);
@@ -247,6 +261,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(hub) = self.hub.upgrade() {
             hub.remove(&self.subscriber);
+            Hub(hub).notify_watcher();
         }
     }
 }

@@ -1,14 +1,18 @@
 use super::*;
 use crate::selector::Selector;
+use crate::subscriber::{End, SlowPolicy};
+use crate::update::Form;
 use bytes::Bytes;
+use howdah_budget::{Budgets, Charge};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 use std::task::Wake;
 
 fn update(id: impl ToString, topics: &[&str], private: bool) -> Update {
     let id = id.to_string();
-    let encoded = Bytes::from(id.clone());
-    Update { id: id.into(), topics: topics.iter().map(|topic| (*topic).into()).collect(), private, encoded }
+    let topics = topics.iter().map(|topic| (*topic).into()).collect();
+    Update { data: id.clone().into(), id: id.into(), topics, private, ..Update::default() }
 }
 
 fn interest(selectors: &[&str], allowed: &[&str]) -> Interest {
@@ -16,8 +20,18 @@ fn interest(selectors: &[&str], allowed: &[&str]) -> Interest {
     Interest { selectors: read(selectors), allowed: read(allowed), ..Interest::default() }
 }
 
+fn terms(max_updates: usize, max_bytes: usize) -> Terms {
+    static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(1 << 30, 1 << 30));
+    let charge = Charge::new(BUDGETS.memory, None);
+    Terms { slow: SlowPolicy::Disconnect, max_updates, max_bytes, charge }
+}
+
+fn plenty() -> Terms {
+    terms(usize::MAX, usize::MAX)
+}
+
 fn join(hub: &Hub, selectors: &[&str]) -> Subscription {
-    hub.subscribe(interest(selectors, &[]), None, SlowPolicy::Disconnect).subscription
+    hub.subscribe(interest(selectors, &[]), None, plenty()).subscription
 }
 
 /// The ids of all updates that wait, and the event after them.
@@ -59,9 +73,8 @@ fn an_update_goes_once_to_each_subscriber_of_one_of_its_topics() {
 #[test]
 fn a_private_update_goes_to_subscribers_that_may_have_one_of_its_topics() {
     let hub = Hub::new(Limits::default());
-    let subscribe = |selectors: &[&str], allowed: &[&str]| {
-        hub.subscribe(interest(selectors, allowed), None, SlowPolicy::Disconnect).subscription
-    };
+    let subscribe =
+        |selectors: &[&str], allowed: &[&str]| hub.subscribe(interest(selectors, allowed), None, plenty()).subscription;
     let mut anonymous = subscribe(&["/books/{id}"], &[]);
     let mut user = subscribe(&["/books/{id}"], &["/users/1{?topic}"]);
     let mut reader = subscribe(&["/books/1"], &["/books/{id}"]);
@@ -74,17 +87,17 @@ fn a_private_update_goes_to_subscribers_that_may_have_one_of_its_topics() {
     assert_eq!(ids(&mut reader), ["1", "3"]);
     assert_eq!(ids(&mut elsewhere), [""; 0]);
     // Those of the history, too.
-    let after = |interest| hub.subscribe(interest, Some("earliest"), SlowPolicy::Disconnect).subscription;
+    let after = |interest| hub.subscribe(interest, Some("earliest"), plenty()).subscription;
     assert_eq!(ids(&mut after(interest(&["*"], &[]))), ["3"]);
     assert_eq!(ids(&mut after(interest(&["*"], &["/books/1"]))), ["1", "3"]);
 }
 
 #[test]
 fn a_slow_subscriber_ends_or_loses_the_oldest_and_disturbs_no_other() {
-    let hub = Hub::new(Limits { queue: 3, ..Limits::default() });
-    let mut quick = join(&hub, &["t"]);
-    let mut slow = join(&hub, &["t"]);
-    let mut lossy = hub.subscribe(interest(&["t"], &[]), None, SlowPolicy::DropOldest).subscription;
+    let hub = Hub::new(Limits::default());
+    let subscribe = |terms| hub.subscribe(interest(&["t"], &[]), None, terms).subscription;
+    let (mut quick, mut slow) = (subscribe(terms(3, usize::MAX)), subscribe(terms(3, usize::MAX)));
+    let mut lossy = subscribe(Terms { slow: SlowPolicy::DropOldest, ..terms(3, usize::MAX) });
     let mut seen = Vec::new();
     for id in 0..10 {
         hub.publish(update(id, &["t"], false));
@@ -92,20 +105,20 @@ fn a_slow_subscriber_ends_or_loses_the_oldest_and_disturbs_no_other() {
     }
     assert_eq!(seen.len(), 10);
     let (left, event) = taken(&mut slow);
-    assert!(left.is_empty() && matches!(event, Some(Event::TooSlow)), "{left:?} {event:?}");
+    assert!(left.is_empty() && matches!(event, Some(Event::Ended(End::TooSlow))), "{left:?} {event:?}");
     assert_eq!((ids(&mut lossy), lossy.dropped()), (vec!["7".to_owned(), "8".to_owned(), "9".to_owned()], 7));
 }
 
 #[test]
 fn a_queue_is_bounded_in_bytes_and_takes_one_update_of_any_size() {
-    let hub = Hub::new(Limits { queue_bytes: 1000, ..Limits::default() });
-    let mut subscription = join(&hub, &["t"]);
-    let large = || Update { encoded: Bytes::from(vec![0; 5000]), ..update("large", &["t"], false) };
+    let hub = Hub::new(Limits::default());
+    let mut subscription = hub.subscribe(interest(&["t"], &[]), None, terms(usize::MAX, 1000)).subscription;
+    let large = || Update { data: Bytes::from(vec![0; 5000]), ..update("large", &["t"], false) };
     hub.publish(large());
     assert_eq!(ids(&mut subscription), ["large"]);
     hub.publish(large());
     hub.publish(large());
-    assert!(matches!(taken(&mut subscription).1, Some(Event::TooSlow)));
+    assert!(matches!(taken(&mut subscription).1, Some(Event::Ended(End::TooSlow))));
 }
 
 #[test]
@@ -131,7 +144,7 @@ fn a_closing_hub_asks_each_subscriber_to_end_at_another_time() {
 #[test]
 fn a_client_that_comes_back_while_updates_go_on_misses_none_and_gets_none_twice() {
     const UPDATES: usize = 3000;
-    let limits = Limits { history: UPDATES, queue: 8, ..Limits::default() };
+    let limits = Limits { history: UPDATES, ..Limits::default() };
     let hub = Hub::new(limits);
     let publishing = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -151,7 +164,7 @@ fn a_client_that_comes_back_while_updates_go_on_misses_none_and_gets_none_twice(
                     let is_last = !publishing.load(Relaxed);
                     // It comes back for each few updates, and whenever it was too slow.
                     let mut subscription =
-                        hub.subscribe(interest(&["t"], &[]), Some(&last), SlowPolicy::Disconnect).subscription;
+                        hub.subscribe(interest(&["t"], &[]), Some(&last), terms(8, usize::MAX)).subscription;
                     for id in ids(&mut subscription) {
                         seen.push(id.parse().unwrap());
                         last = id;
@@ -193,7 +206,7 @@ fn a_reader_that_waits_is_woken_once_and_all_share_the_bytes() {
     let bytes: BTreeSet<*const u8> = subscriptions
         .iter_mut()
         .map(|subscription| match subscription.poll_next(&mut Context::from_waker(&waker)) {
-            Poll::Ready(Event::Update(update)) => update.encoded.as_ptr(),
+            Poll::Ready(Event::Update(update)) => update.form(Form::Event, || update.data.to_vec().into()).as_ptr(),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -44,11 +44,41 @@ impl Index {
         }
     }
 
+    /// The name of a topic, in the memory of an equal one if there is one.
+    pub(crate) fn name(&self, topic: &str) -> Arc<str> {
+        self.exact.get_key_value(topic).map_or_else(|| topic.into(), |(known, _)| known.clone())
+    }
+
+    /// Names that begin with `prefix`, with the number of their subscribers, in order.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
+        let named = self.exact.iter().filter(|(topic, _)| topic.starts_with(prefix));
+        let mut names: Vec<_> = named.map(|(topic, subscribers)| (topic.clone(), subscribers.len())).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(crate) fn insert_exact(&mut self, topic: &Arc<str>, subscriber: &Arc<Subscriber>) {
+        self.exact.entry(topic.clone()).or_default().insert(subscriber.number, subscriber.clone());
+    }
+
+    pub(crate) fn remove_exact(&mut self, topic: &str, subscriber: &Subscriber) {
+        if let Some(subscribers) = self.exact.get_mut(topic) {
+            subscribers.remove(&subscriber.number);
+            if subscribers.is_empty() {
+                self.exact.remove(topic);
+            }
+        }
+    }
+
+    /// Adds a subscriber with its selectors.
     pub(crate) fn insert(&mut self, subscriber: &Arc<Subscriber>) {
         for selector in &subscriber.interest.selectors {
             let subscribers = match selector {
                 Selector::All => &mut self.everything,
-                Selector::Exact(topic) => self.exact.entry(topic.clone()).or_default(),
+                Selector::Exact(topic) => {
+                    self.insert_exact(topic, subscriber);
+                    continue;
+                }
                 Selector::Template(template) => {
                     let of_template = self
                         .templates
@@ -61,18 +91,12 @@ impl Index {
         }
     }
 
+    /// Removes a subscriber from its selectors.
     pub(crate) fn remove(&mut self, subscriber: &Subscriber) {
         for selector in &subscriber.interest.selectors {
             match selector {
                 Selector::All => _ = self.everything.remove(&subscriber.number),
-                Selector::Exact(topic) => {
-                    if let Some(subscribers) = self.exact.get_mut(topic) {
-                        subscribers.remove(&subscriber.number);
-                        if subscribers.is_empty() {
-                            self.exact.remove(topic);
-                        }
-                    }
-                }
+                Selector::Exact(topic) => self.remove_exact(topic, subscriber),
                 Selector::Template(template) => {
                     if let Some(of_template) = self.templates.get_mut(template.text()) {
                         of_template.subscribers.remove(&subscriber.number);

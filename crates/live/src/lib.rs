@@ -1,20 +1,25 @@
-//! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its topics.
+//! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its topics, and
+//! to those that have joined the topic as a channel.
 //!
 //! Reading order: `update` (a message), `selector` and `template` (the topics of a subscriber), `hub`
-//! (publishing, subscribing), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history`
-//! (for clients that come back).
+//! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
+//! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back).
 #![forbid(unsafe_code)]
 
+mod channels;
 mod history;
 mod hub;
 mod index;
+mod presence;
 mod selector;
 mod subscriber;
 mod template;
 mod update;
 
+pub use channels::JoinError;
 pub use history::Preceding;
-pub use hub::{Hub, Joined, Limits, Subscription};
+pub use hub::{Hub, Joined, Limits, Subscription, Watcher};
+pub use presence::{Change, Channel, Member};
 pub use selector::{Selector, any_matches};
-pub use subscriber::{Event, Interest, SlowPolicy, Subscriber};
-pub use update::Update;
+pub use subscriber::{End, Event, Interest, SlowPolicy, Subscriber, Terms};
+pub use update::{Form, Forms, Update};

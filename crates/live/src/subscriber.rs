@@ -1,7 +1,9 @@
 //! A subscriber: its interest, and its queue of updates, which `publish` fills on any thread and one task empties.
 
+use crate::presence::Channel;
 use crate::selector::{Selector, any_matches};
 use crate::update::Update;
+use howdah_budget::Charge;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub struct Interest {
     pub selectors: Vec<Selector>,
     /// It gets private updates only if one of these matches one of their topics.
     pub allowed: Vec<Selector>,
+    /// The application chooses its channels: it gets their private updates too.
+    pub trusted: bool,
     /// Its id.
     pub id: Box<str>,
     /// Data about it for others that may see who subscribes.
@@ -32,7 +36,8 @@ impl Interest {
     }
 
     fn may_have(&self, update: &Update) -> bool {
-        !update.private || any_matches(&self.allowed, &update.topics)
+        (!update.private || self.trusted || any_matches(&self.allowed, &update.topics))
+            && update.except.as_deref() != Some(&*self.id)
     }
 }
 
@@ -43,6 +48,16 @@ pub enum SlowPolicy {
     Disconnect,
     /// It loses the oldest updates.
     DropOldest,
+}
+
+/// Bounds of a subscriber's queue. Bytes are shared with the other subscribers that have not taken them.
+#[derive(Debug)]
+pub struct Terms {
+    pub slow: SlowPolicy,
+    pub max_updates: usize,
+    pub max_bytes: usize,
+    /// Is charged with the bytes that wait.
+    pub charge: Charge,
 }
 
 /// A subscriber, as the hub knows it.
@@ -59,10 +74,11 @@ struct Queue {
     bytes: usize,
     /// The number of the last update that it was offered: one that several selectors match comes once.
     last: u64,
-    slow: SlowPolicy,
+    terms: Terms,
     dropped: u64,
     state: State,
     waker: Option<Waker>,
+    channels: Vec<Channel>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,47 +88,69 @@ enum State {
     Closing(Instant),
     /// The reader knows it.
     Leaving,
-    TooSlow,
+    /// Nothing is queued any more.
+    Ended(End),
 }
 
-/// Bounds of a queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) updates: usize,
-    pub(crate) bytes: usize,
+/// The reason for a subscriber's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was too slow; its queue is dropped.
+    TooSlow,
+    /// The budget has no room for its queue, which is dropped.
+    NoMemory,
+    /// `Subscriber::end` was called; what waits comes first.
+    Asked,
 }
 
 impl Subscriber {
-    pub(crate) fn new(number: u64, interest: Interest, slow: SlowPolicy, last: u64) -> Self {
-        let queue =
-            Queue { updates: VecDeque::new(), bytes: 0, last, slow, dropped: 0, state: State::Open, waker: None };
+    pub(crate) fn new(number: u64, interest: Interest, terms: Terms, last: u64) -> Self {
+        let queue = Queue {
+            updates: VecDeque::new(),
+            bytes: 0,
+            last,
+            terms,
+            dropped: 0,
+            state: State::Open,
+            waker: None,
+            channels: Vec::new(),
+        };
         Self { number, interest, queue: Mutex::new(queue) }
     }
 
     /// Queues the update with this number, unless it has come already or is not for this subscriber. Returns whether it
     /// was queued, and the reader to wake.
-    pub(crate) fn offer(&self, number: u64, update: &Arc<Update>, bounds: Bounds) -> (bool, Option<Waker>) {
+    pub(crate) fn offer(&self, number: u64, update: &Arc<Update>) -> (bool, Option<Waker>) {
         let mut queue = self.queue.lock();
         if queue.last >= number {
             return (false, None);
         }
         queue.last = number;
-        if queue.state == State::TooSlow || !self.interest.may_have(update) {
+        if !self.interest.may_have(update) {
             return (false, None);
         }
-        queue.bytes += update.size();
-        queue.updates.push_back(update.clone());
-        // One update is always let in, however large it is.
-        while queue.updates.len() > bounds.updates || (queue.bytes > bounds.bytes && queue.updates.len() > 1) {
-            if queue.slow == SlowPolicy::Disconnect {
-                queue.updates = VecDeque::new();
-                queue.state = State::TooSlow;
-                break;
-            }
-            queue.dropped += 1;
-            queue.pop();
+        queue.push(update)
+    }
+
+    /// Queues an update for this subscriber alone.
+    pub fn send(&self, update: &Arc<Update>) {
+        let (_, waker) = self.queue.lock().push(update);
+        if let Some(waker) = waker {
+            waker.wake();
         }
-        (queue.state != State::TooSlow, queue.waker.take())
+    }
+
+    /// Queues updates that it has missed: the newest that fit.
+    pub(crate) fn catch_up(&self, missed: Vec<Arc<Update>>) -> Option<Waker> {
+        let mut queue = self.queue.lock();
+        let (mut updates, mut bytes) = (queue.updates.len(), queue.bytes);
+        let (max_updates, max_bytes) = (queue.terms.max_updates, queue.terms.max_bytes);
+        let fits = |update: &&Arc<Update>| {
+            (updates, bytes) = (updates + 1, bytes + update.size());
+            updates <= max_updates && bytes <= max_bytes
+        };
+        let newest = missed.iter().rev().take_while(fits).count();
+        missed[missed.len() - newest..].iter().filter_map(|update| queue.push(update).1).last()
     }
 
     /// Asks the reader to end at this time.
@@ -123,11 +161,31 @@ impl Subscriber {
         }
         queue.waker.take()
     }
-}
 
-impl Subscriber {
+    /// Ends the subscription once the reader has taken what waits; nothing more is queued.
+    pub fn end(&self) {
+        let mut queue = self.queue.lock();
+        if !matches!(queue.state, State::Ended(_)) {
+            queue.state = State::Ended(End::Asked);
+        }
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The reason for its end, which the reader may not have reached yet.
+    #[must_use]
+    pub fn ended(&self) -> Option<End> {
+        match self.queue.lock().state {
+            State::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
     /// The next event, or pending with the waker registered.
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Event> {
+    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Event> {
         let mut queue = self.queue.lock();
         if let State::Closing(at) = queue.state {
             queue.state = State::Leaving;
@@ -136,14 +194,45 @@ impl Subscriber {
         if let Some(update) = queue.pop() {
             return Poll::Ready(Event::Update(update));
         }
-        if queue.state == State::TooSlow {
-            return Poll::Ready(Event::TooSlow);
+        if let State::Ended(end) = queue.state {
+            return Poll::Ready(Event::Ended(end));
         }
         match &mut queue.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
         Poll::Pending
+    }
+
+    /// The channels that it has joined.
+    #[must_use]
+    pub fn channels(&self) -> Vec<Channel> {
+        self.queue.lock().channels.clone()
+    }
+
+    /// `false` if its subscription has ended.
+    pub(crate) fn add_channel(&self, channel: Channel) -> bool {
+        let mut queue = self.queue.lock();
+        let is_open = !matches!(queue.state, State::Ended(_));
+        if is_open {
+            queue.channels.push(channel);
+        }
+        is_open
+    }
+
+    pub(crate) fn remove_channel(&self, topic: &str) -> Option<Channel> {
+        let mut queue = self.queue.lock();
+        let at = queue.channels.iter().position(|channel| *channel.topic == *topic)?;
+        Some(queue.channels.swap_remove(at))
+    }
+
+    /// The reader has gone: nothing is kept for it. Returns the channels that it leaves.
+    pub(crate) fn go(&self) -> Vec<Channel> {
+        let mut queue = self.queue.lock();
+        queue.end(End::Asked);
+        queue.terms.charge.clear();
+        queue.waker = None;
+        std::mem::take(&mut queue.channels)
     }
 
     /// Number of updates that were lost because it was slow.
@@ -153,13 +242,44 @@ impl Subscriber {
 }
 
 impl Queue {
+    /// Adds an update, within the bounds. Returns whether it waits now, and the reader to wake.
+    fn push(&mut self, update: &Arc<Update>) -> (bool, Option<Waker>) {
+        if matches!(self.state, State::Ended(_)) {
+            return (false, None);
+        }
+        if !self.terms.charge.grow(update.size() as u64) {
+            self.end(End::NoMemory);
+            return (false, self.waker.take());
+        }
+        self.bytes += update.size();
+        self.updates.push_back(update.clone());
+        // One update is always let in, however large it is.
+        let (max_updates, max_bytes) = (self.terms.max_updates.max(1), self.terms.max_bytes);
+        while self.updates.len() > max_updates || (self.bytes > max_bytes && self.updates.len() > 1) {
+            if self.terms.slow == SlowPolicy::Disconnect {
+                self.end(End::TooSlow);
+                return (false, self.waker.take());
+            }
+            self.dropped += 1;
+            self.pop();
+        }
+        (true, self.waker.take())
+    }
+
     fn pop(&mut self) -> Option<Arc<Update>> {
         let update = self.updates.pop_front()?;
         self.bytes -= update.size();
+        self.terms.charge.shrink(update.size() as u64);
         if self.updates.is_empty() && self.updates.capacity() > KEPT {
             self.updates = VecDeque::new();
         }
         Some(update)
+    }
+
+    /// Drops what waits, and takes nothing more.
+    fn end(&mut self, end: End) {
+        self.terms.charge.shrink(self.bytes as u64);
+        (self.updates, self.bytes, self.state) = (VecDeque::new(), 0, State::Ended(end));
     }
 }
 
@@ -170,6 +290,6 @@ pub enum Event {
     Update(Arc<Update>),
     /// The hub closes: the reader should end at this time. Comes once; updates go on.
     Closing(Instant),
-    /// The subscriber was too slow: nothing follows.
-    TooSlow,
+    /// Nothing follows.
+    Ended(End),
 }

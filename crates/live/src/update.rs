@@ -1,10 +1,21 @@
 //! A message that is published.
 
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// A message on its way to subscribers, which all share it.
-#[derive(Debug)]
+/// The bytes in which subscribers of one kind send an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A server-sent event.
+    Event,
+    /// A WebSocket frame.
+    Frame,
+    /// A compressed WebSocket frame.
+    Packed,
+}
+
+/// A message on its way to subscribers, which all share it. Each form is encoded once, when the first subscriber sends it.
+#[derive(Debug, Default)]
 pub struct Update {
     /// Its id, under which a subscriber can continue after it.
     pub id: Arc<str>,
@@ -12,15 +23,39 @@ pub struct Update {
     pub topics: Box<[Arc<str>]>,
     /// Only subscribers that are authorized for one of its topics get it.
     pub private: bool,
-    /// Its bytes in the form in which every subscriber sends them.
-    pub encoded: Bytes,
+    pub data: Bytes,
+    /// `data` is not text.
+    pub binary: bool,
+    /// The type of the event.
+    pub kind: Option<Box<str>>,
+    /// The time in milliseconds after which clients come back.
+    pub retry: Option<u64>,
+    /// The id of the one subscriber that does not get it.
+    pub except: Option<Arc<str>>,
+    pub forms: Forms,
 }
 
+/// An update's forms, as far as they are encoded.
+#[derive(Debug, Default)]
+pub struct Forms([OnceLock<Bytes>; 3]);
+
 impl Update {
+    /// An update with this form, which usually has `data` inside.
+    #[must_use]
+    pub fn with_form(self, form: Form, encoded: Bytes) -> Self {
+        let _ = self.forms.0[form as usize].set(encoded);
+        self
+    }
+
+    /// Its bytes in this form.
+    pub fn form(&self, form: Form, encode: impl FnOnce() -> Bytes) -> &Bytes {
+        self.forms.0[form as usize].get_or_init(encode)
+    }
+
     /// Bytes that it keeps in memory.
     #[must_use]
     pub fn size(&self) -> usize {
         let topics: usize = self.topics.iter().map(|topic| topic.len() + size_of::<Arc<str>>()).sum();
-        size_of::<Self>() + self.id.len() + topics + self.encoded.len()
+        size_of::<Self>() + self.id.len() + topics + self.data.len()
     }
 }

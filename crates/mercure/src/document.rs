@@ -1,7 +1,7 @@
 //! Subscriptions as JSON-LD documents, for the API of subscriptions and for the events about them.
 
-use crate::{PATH, event, form, new_id};
-use howdah_live::{Hub, Interest, Selector, Update, any_matches};
+use crate::{PATH, form, new_id};
+use howdah_live::{Hub, Interest, Selector, Subscriber, Update, any_matches};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -54,17 +54,8 @@ impl Asked {
         // Before the subscribers: a client that continues after this id may get an event twice, but misses none.
         let last = hub.last();
         let (last, subscribers) = (last.as_str(), hub.subscribers());
-        let is_meant = |interest: &Interest, selector: &Selector| match self {
-            Self::All => true,
-            Self::Topic(topic) => selector.text() == topic,
-            Self::One(topic, subscriber) => selector.text() == topic && *interest.id == **subscriber,
-        };
-        let found = subscribers.iter().flat_map(|subscriber| {
-            let interest = &subscriber.interest;
-            let selectors = interest.selectors.iter().filter(move |selector| is_meant(interest, selector));
-            selectors.map(move |selector| subscription(interest, selector, true))
-        });
-        let mut found = found.collect::<Vec<_>>().into_iter();
+        let mut found =
+            subscribers.iter().flat_map(|subscriber| self.found(subscriber)).collect::<Vec<_>>().into_iter();
         let mut document = match self {
             Self::One(..) => found.next()?,
             _ => {
@@ -75,6 +66,27 @@ impl Asked {
         document.insert("@context".to_owned(), CONTEXT.into());
         document.insert("lastEventID".to_owned(), last.into());
         Some((Value::Object(document).to_string(), last.to_owned()))
+    }
+
+    /// The subscriptions of a subscriber that are asked for: its selectors, and the channels of a WebSocket.
+    fn found(&self, subscriber: &Subscriber) -> Vec<Map<String, Value>> {
+        let interest = &subscriber.interest;
+        let is_meant = |text: &str| match self {
+            Self::All => true,
+            Self::Topic(topic) => text == topic,
+            Self::One(topic, subscriber) => text == topic && *interest.id == **subscriber,
+        };
+        let selectors = interest.selectors.iter().map(Selector::text).filter(|text| is_meant(text));
+        let mut found: Vec<_> = selectors.map(|text| subscription(interest, text, true)).collect();
+        for channel in subscriber.channels().iter().filter(|channel| is_meant(&channel.topic)) {
+            let mut joined = subscription(interest, &channel.topic, true);
+            if let Some(member) = &channel.member {
+                let info = member.info.as_deref().and_then(|info| serde_json::from_str::<Value>(info).ok());
+                joined.insert("payload".to_owned(), json!({ "member": &*member.id, "info": info }));
+            }
+            found.push(joined);
+        }
+        found
     }
 }
 
@@ -87,10 +99,10 @@ pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Ite
             return None;
         }
         let id: Arc<str> = new_id()?.into();
-        let mut document = subscription(interest, selector, active);
+        let mut document = subscription(interest, selector.text(), active);
         document.insert("@context".to_owned(), CONTEXT.into());
-        let encoded = event::encode(&id, &Value::Object(document).to_string(), None, None);
-        Some(Update { id, topics: Box::new([topic]), private: true, encoded })
+        let data = Value::Object(document).to_string().into();
+        Some(Update { id, topics: Box::new([topic]), private: true, data, ..Update::default() })
     })
 }
 
@@ -100,8 +112,7 @@ pub fn allows(selectors: &[Selector], asked: &Asked) -> bool {
     any_matches(selectors, &[asked.path().into()])
 }
 
-fn subscription(interest: &Interest, selector: &Selector, active: bool) -> Map<String, Value> {
-    let topic = selector.text();
+fn subscription(interest: &Interest, topic: &str, active: bool) -> Map<String, Value> {
     let mut found = object(json!({
         "id": Asked::One(topic.to_owned(), interest.id.to_string()).path(),
         "type": "Subscription",
@@ -125,7 +136,13 @@ fn object(value: Value) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use howdah_live::{Limits, SlowPolicy};
+    use howdah_budget::{Budgets, Charge};
+    use howdah_live::{Limits, SlowPolicy, Terms};
+
+    fn terms() -> Terms {
+        let charge = Charge::new(Budgets::new(1 << 26, 1 << 26).memory, None);
+        Terms { slow: SlowPolicy::Disconnect, max_updates: 256, max_bytes: 1 << 20, charge }
+    }
 
     #[test]
     fn paths_are_read_and_written() {
@@ -152,7 +169,7 @@ mod tests {
             let selectors = topics.iter().map(|topic| Selector::new(topic)).collect();
             let interest =
                 Interest { selectors, id: id.into(), payload: payload.map(Into::into), ..Interest::default() };
-            hub.subscribe(interest, None, SlowPolicy::Disconnect).subscription
+            hub.subscribe(interest, None, terms()).subscription
         };
         let _first = join("urn:1", &["a", "{b}"], Some(r#"{"user":7}"#));
         let _second = join("urn:2", &["a"], None);
@@ -194,14 +211,14 @@ mod tests {
             allowed: vec![Selector::new(allowed)],
             ..Interest::default()
         };
-        let _other = hub.subscribe(watcher("/other"), None, SlowPolicy::Disconnect);
+        let _other = hub.subscribe(watcher("/other"), None, terms());
         assert_eq!(events(&hub, &interest, true).count(), 0);
-        let _watcher = hub.subscribe(watcher("*"), None, SlowPolicy::Disconnect);
+        let _watcher = hub.subscribe(watcher("*"), None, terms());
         let found: Vec<Update> = events(&hub, &interest, false).collect();
         assert_eq!(&*found[0].topics[0], "/.well-known/mercure/subscriptions/a/urn%3A1");
         assert_eq!(&*found[1].topics[0], "/.well-known/mercure/subscriptions/%2A/urn%3A1");
         assert!(found.iter().all(|update| update.private));
-        let text = String::from_utf8(found[0].encoded.to_vec()).unwrap();
+        let text = String::from_utf8(found[0].data.to_vec()).unwrap();
         assert!(text.contains(r#""active":false"#), "{text}");
         let selectors = [Selector::new("/.well-known/mercure/subscriptions{/topic}{/subscriber}")];
         assert!(allows(&selectors, &Asked::All) && allows(&selectors, &Asked::One("a/b".to_owned(), "c".to_owned())));

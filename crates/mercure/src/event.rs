@@ -1,11 +1,19 @@
 //! Updates as server-sent events (the HTML standard, section 9.2).
 
 use bytes::Bytes;
+use howdah_live::{Form, Update};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// A comment, which clients ignore: it shows that the connection is alive, and makes proxies pass the head on.
 pub const HEARTBEAT: Bytes = Bytes::from_static(b":\n");
+
+/// An update as an event; `None` for binary data, which an event cannot hold.
+#[must_use]
+pub fn of(update: &Update) -> Option<Bytes> {
+    let text = std::str::from_utf8(&update.data).ok().filter(|_| !update.binary)?;
+    Some(update.form(Form::Event, || encode(&update.id, text, update.kind.as_deref(), update.retry)).clone())
+}
 
 /// An event with this id, data, type and reconnection time in milliseconds. Each line of the data is a field. `id` and
 /// `kind` are single lines.

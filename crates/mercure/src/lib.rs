@@ -12,7 +12,7 @@ mod publication;
 mod token;
 
 pub use key::{Key, KeyError};
-pub use publication::{Publication, PublicationError};
+pub use publication::{Publication, PublicationError, check_id};
 pub use token::{Claims, TokenError};
 
 use aws_lc_rs::rand;

@@ -1,6 +1,6 @@
 //! A publisher's form, and the update that it becomes.
 
-use crate::{event, form, new_id};
+use crate::{form, new_id};
 use howdah_live::Update;
 use std::sync::Arc;
 
@@ -22,6 +22,24 @@ pub struct Publication {
     pub kind: Option<String>,
     /// The time in milliseconds after which clients come back.
     pub retry: Option<u64>,
+}
+
+/// Checks a name that is to be a line of an event.
+fn check_name(name: &str) -> Result<(), PublicationError> {
+    match name {
+        long if long.len() > MAX_NAME => Err(PublicationError::LongName),
+        broken if broken.contains(|c: char| c.is_ascii_control()) => Err(PublicationError::ControlCharacter),
+        _ => Ok(()),
+    }
+}
+
+/// Checks an id that a publisher has chosen.
+///
+/// # Errors
+/// It is too long, not a line, or reserved.
+pub fn check_id(id: &str) -> Result<(), PublicationError> {
+    check_name(id)?;
+    if id.starts_with('#') || id == "earliest" { Err(PublicationError::ReservedId) } else { Ok(()) }
 }
 
 /// A mistake in a publication.
@@ -67,7 +85,7 @@ impl Publication {
         Ok(found)
     }
 
-    /// The update, encoded as a server-sent event.
+    /// The update.
     ///
     /// # Errors
     /// A name that is missing, too long or not a line.
@@ -81,26 +99,25 @@ impl Publication {
         if self.topics.len() > MAX_TOPICS {
             return Err(Error::ManyTopics);
         }
-        let mut names = self.topics.iter().map(String::as_str).chain(given.as_deref()).chain(kind);
-        if names.clone().any(|name| name.len() > MAX_NAME) {
-            return Err(Error::LongName);
-        }
-        if names.any(|name| name.contains(|c: char| c.is_ascii_control())) {
-            return Err(Error::ControlCharacter);
-        }
-        if given.as_deref().is_some_and(|id| id.starts_with('#') || id == "earliest") {
-            return Err(Error::ReservedId);
-        }
+        self.topics.iter().map(String::as_str).chain(kind).try_for_each(check_name)?;
+        given.as_deref().map_or(Ok(()), check_id)?;
         let id: Arc<str> = given.or_else(new_id).ok_or(Error::NoRandom)?.into();
-        let encoded = event::encode(&id, &self.data, kind, self.retry);
-        let topics = self.topics.into_iter().map(Arc::from).collect();
-        Ok(Update { id, topics, private: self.private, encoded })
+        Ok(Update {
+            id,
+            topics: self.topics.into_iter().map(Arc::from).collect(),
+            private: self.private,
+            data: self.data.into(),
+            kind: self.kind.map(Into::into),
+            retry: self.retry,
+            ..Update::default()
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event;
 
     fn update(form: &str) -> Result<Update, PublicationError> {
         Publication::from_form(form.as_bytes())?.into_update()
@@ -111,10 +128,10 @@ mod tests {
         let found = update("topic=/a&topic=/b&data=x%0Ay&id=7&type=new&retry=5&private=&unknown=1").unwrap();
         assert_eq!((&*found.id, found.private), ("7", true));
         assert_eq!(found.topics.iter().map(|topic| &**topic).collect::<Vec<_>>(), ["/a", "/b"]);
-        assert_eq!(found.encoded, "event: new\nretry: 5\nid: 7\ndata: x\ndata: y\n\n");
+        assert_eq!(event::of(&found).unwrap(), "event: new\nretry: 5\nid: 7\ndata: x\ndata: y\n\n");
         let found = update("topic=/a").unwrap();
         assert!(found.id.starts_with("urn:uuid:") && !found.private);
-        assert_eq!(found.encoded, format!("id: {}\ndata: \n\n", found.id));
+        assert_eq!(event::of(&found).unwrap(), format!("id: {}\ndata: \n\n", found.id));
     }
 
     #[test]

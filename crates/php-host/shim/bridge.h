@@ -34,13 +34,13 @@ enum howdah_live_kind {
     HOWDAH_LIVE_KIND_SEND = 1,
     // Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     HOWDAH_LIVE_KIND_CLOSE = 2,
-    // Adds a WebSocket connection to the subscribers of each `Topic`.
+    // Adds a WebSocket connection to the subscribers of each `Topic`; with `After` beginning with what came after that id.
     HOWDAH_LIVE_KIND_SUBSCRIBE = 3,
     // Removes a WebSocket connection from the subscribers of each `Topic`.
     HOWDAH_LIVE_KIND_UNSUBSCRIBE = 4,
     // Replaces the state that a WebSocket connection's events carry with `Data`.
     HOWDAH_LIVE_KIND_STATE = 5,
-    // Sends `Data` to the WebSocket connections that subscribe to a `Topic`, as text unless there is a field `Binary`.
+    // Publishes `Data` to each `Topic`, as text unless there is a field `Binary`. With an `Id` it is kept in the history.
     HOWDAH_LIVE_KIND_PUBLISH = 6,
     // Publishes a Mercure update: each `Topic`, `Data`, `Id`, `Type`, `Retry` (decimal), `Private`.
     HOWDAH_LIVE_KIND_UPDATE = 7,
@@ -67,6 +67,8 @@ enum howdah_live_field {
     HOWDAH_LIVE_FIELD_RETRY = 8,
     // Present if the update is private; empty.
     HOWDAH_LIVE_FIELD_PRIVATE = 9,
+    // The id of the last message that a client has got.
+    HOWDAH_LIVE_FIELD_AFTER = 10,
 };
 typedef uint16_t howdah_live_field;
 

@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 0237c6ade7568947974cd5e7c9219efb68afaa45 */
+ * Stub hash: 9bb5916ff1c23748e457441350b1d2a3c17eb81b */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -97,14 +97,19 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_subscribe, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, after, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
-#define arginfo_class_Howdah_WebSocket_unsubscribe arginfo_class_Howdah_WebSocket_subscribe
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_unsubscribe, 0, 2, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_publish, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, id, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_send, 0, 1, IS_VOID, 0)
@@ -119,9 +124,12 @@ ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_subscribe, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, after, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
-#define arginfo_class_Howdah_WebSocketEvent_unsubscribe arginfo_class_Howdah_WebSocketEvent_subscribe
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_unsubscribe, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_setState, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, state, IS_STRING, 0)

@@ -1,5 +1,6 @@
-//! Requests about events of connections, and the maker of them, which outlives the sites on which a connection began.
+//! Requests about events of connections and channels, and the maker of them, which outlives the sites on which a connection began.
 
+use crate::exchange::Purpose;
 use bytes::Bytes;
 use howdah_protocol::{Connection, Head};
 use http::{HeaderMap, StatusCode};
@@ -17,6 +18,8 @@ pub struct EventRequest {
     pub connection: Arc<Connection>,
     /// Variables for the script.
     pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
+    /// The reason why it is made.
+    pub purpose: Purpose,
 }
 
 /// The status of a response, and its fields.

@@ -76,6 +76,8 @@ pub enum Purpose {
     DeployCheck,
     /// An event of a WebSocket connection.
     WebSocket,
+    /// An event of a channel of the Pusher protocol.
+    Webhook,
 }
 
 impl Purpose {
@@ -86,6 +88,7 @@ impl Purpose {
             Self::Explain => "Howdah explain",
             Self::DeployCheck => "Howdah deploy check",
             Self::WebSocket => "Howdah WebSocket",
+            Self::Webhook => "Howdah webhook",
         }
     }
 

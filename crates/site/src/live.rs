@@ -3,9 +3,10 @@
 use crate::server::Server;
 use bytes::Bytes;
 use howdah_config::SiteSettings;
+use howdah_live::Update;
 use howdah_pool::{LiveField, LiveKind, LiveOrder, TakesLive};
 use howdah_rules::Action;
-use howdah_websocket::{Close, Link, Message};
+use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
 /// Follows the orders of one site's scripts.
@@ -35,9 +36,9 @@ impl SiteLive {
     /// `None` if there is no such connection, or a field is missing: nothing happens.
     fn follow(&self, server: &Server, order: &LiveOrder) -> Option<()> {
         let data = || order.field(LiveField::Data);
-        let message = || Some(Message::new(&data()?, order.field(LiveField::Binary).is_some()));
+        let message = || Some(message(&data()?, order.field(LiveField::Binary).is_some()));
         match order.kind() {
-            LiveKind::Send => self.link(server, order)?.send(&message()?),
+            LiveKind::Send => self.link(server, order)?.send(message()?),
             LiveKind::Close => {
                 let code = order.field(LiveField::Code)?;
                 let code = std::str::from_utf8(&code).ok()?.parse().ok()?;
@@ -48,27 +49,47 @@ impl SiteLive {
             }
             LiveKind::Subscribe => {
                 let link = self.link(server, order)?;
-                for channel in order.all(LiveField::Topic) {
-                    if let Err(why) = server.websockets().subscribe(&link, &channel) {
+                let after = order.field(LiveField::After).map(text);
+                for channel in order.all(LiveField::Topic).map(text) {
+                    if let Err(why) = link.subscribe(&channel, None, after.as_deref()) {
                         tracing::warn!(target: "howdah::websocket", site = &*self.site, "cannot subscribe: {why}");
                     }
                 }
             }
             LiveKind::Unsubscribe => {
                 let link = self.link(server, order)?;
-                order.all(LiveField::Topic).for_each(|channel| server.websockets().unsubscribe(&link, &channel));
+                order.all(LiveField::Topic).map(text).for_each(|channel| _ = link.unsubscribe(&channel));
             }
             LiveKind::State => drop(self.link(server, order)?.set_state(data()?)),
             LiveKind::Publish => {
-                let message = message()?;
-                let channels = order.all(LiveField::Topic);
-                channels.for_each(|channel| server.websockets().publish(&self.site, &channel, &message));
+                let id = order.field(LiveField::Id).map(text).filter(|id| !id.is_empty());
+                // The worker has checked it, but is not trusted.
+                id.as_deref().map_or(Ok(()), howdah_mercure::check_id).ok()?;
+                let is_kept = id.is_some();
+                let update = Update {
+                    topics: order.all(LiveField::Topic).map(|topic| text(topic).into()).collect(),
+                    id: id.unwrap_or_default().into(),
+                    // Channels are for connections that the application has subscribed.
+                    private: true,
+                    ..message()?
+                };
+                let hub = server.hubs().of(&self.site);
+                if is_kept {
+                    hub.publish(update)
+                } else {
+                    hub.notify(update)
+                };
             }
             LiveKind::Update if self.has_hub => server.hubs().publish(&self.site, order, &server.metrics),
             LiveKind::Update => {}
         }
         Some(())
     }
+}
+
+/// A name; bytes that are no UTF-8 are replaced.
+fn text(bytes: Bytes) -> String {
+    String::from_utf8(bytes.into()).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl TakesLive for SiteLive {

@@ -66,7 +66,7 @@ fn publication(order: &LiveOrder) -> Publication {
     }
 }
 
-/// The hubs of all sites, by their names. Reloads hand them on, so subscribers stay.
+/// The hubs of all sites, by their names: of Mercure and of WebSocket channels. Reloads hand them on, so subscribers stay.
 #[derive(Debug, Default)]
 pub struct Hubs(Mutex<FxHashMap<String, Hub>>);
 
@@ -98,11 +98,11 @@ impl Hubs {
         self.0.lock().values().for_each(|hub| hub.close(spread));
     }
 
-    /// The settings of a site have changed, or there is no such site any more: its subscribers come back, within this time,
-    /// and are asked for their tokens again.
-    pub(crate) fn changed(&self, site: &str, is_left: bool, spread: Duration) {
+    /// The settings of a site have changed, or the site was removed: its subscribers come back, within this time, and are
+    /// asked for their tokens again. WebSocket connections stay.
+    pub(crate) fn changed(&self, site: &str, exists: bool, spread: Duration) {
         let mut hubs = self.0.lock();
-        if is_left {
+        if exists {
             hubs.get(site).inspect(|hub| hub.end_subscriptions(spread));
         } else if let Some(hub) = hubs.remove(site) {
             hub.close(spread);

@@ -4,15 +4,16 @@
 use crate::event_request::{EventRequest, Outcome};
 pub use crate::exchange::Purpose;
 use crate::exchange::{Changes, Exchange};
+use crate::server::Server;
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_config::{HostPattern, ListenAddr, Settings};
+use howdah_config::{HostPattern, ListenAddr, Settings, SiteSettings};
 use howdah_pool::RequestId;
 use howdah_protocol::{BodyError, BodySource, Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -54,7 +55,7 @@ impl<'a> ServerRequest<'a> {
     pub(crate) fn begin(&self, sites: &Sites) -> Result<Box<Exchange>, String> {
         let target = Target::parse(Bytes::copy_from_slice(self.target.as_bytes()))
             .map_err(|_| "it is no path: write %20 for a space".to_owned())?;
-        let host = self.host.map_or_else(|| host_of(self.site), str::to_owned);
+        let host = self.host.map_or_else(|| host_of(&self.site.settings), str::to_owned);
         let headers = HeaderMap::from_iter([
             (header::HOST, HeaderValue::from_str(&host).map_err(|error| error.to_string())?),
             (header::USER_AGENT, HeaderValue::from_static(self.purpose.agent())),
@@ -67,8 +68,7 @@ impl<'a> ServerRequest<'a> {
 
 /// Begins an exchange for a request with this head, as if it had come from `peer`.
 pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> Box<Exchange> {
-    let server = &sites.server;
-    let shared = Arc::new(Shared::new(&server.settings.http, server.budgets, server.metrics.clone()));
+    let connection = connection(&sites.server, peer);
     let (mut exchange, _) = Exchange::begin(
         sites,
         Request {
@@ -76,7 +76,7 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
             body: RequestBody::none(),
             informational: None,
             variables: None,
-            connection: Arc::new(Connection::of_no_client(shared, peer)),
+            connection,
             received: Instant::now(),
             time: SystemTime::now(),
         },
@@ -87,6 +87,29 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
         exchange.id = RequestId(0);
     }
     exchange
+}
+
+/// A connection for a request of the server.
+fn connection(server: &Server, peer: Peer) -> Arc<Connection> {
+    let shared = Arc::new(Shared::new(&server.settings.http, server.budgets, server.metrics.clone()));
+    Arc::new(Connection::of_no_client(shared, peer))
+}
+
+impl EventRequest {
+    /// A POST that no client's connection is the reason for, as if it had come from this machine.
+    pub(crate) fn of_server(
+        server: &Server,
+        purpose: Purpose,
+        target: Target,
+        fields: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Self {
+        let mut headers = HeaderMap::from_iter(fields);
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(purpose.agent()));
+        let head = Head { method: Method::POST, target, version: Version::HTTP_11, headers };
+        let connection = connection(server, peer(&server.settings));
+        Self { head, body, connection, variables: Vec::new(), purpose }
+    }
 }
 
 /// A body in memory.
@@ -103,7 +126,7 @@ impl BodySource for Complete {
 impl<U: Upstream> Service<U> {
     /// Makes a request for an event, and returns its outcome when the response is complete.
     pub async fn event(&self, request: EventRequest) -> Outcome {
-        let EventRequest { head, body, connection, variables } = request;
+        let EventRequest { head, body, connection, variables, purpose } = request;
         let length = body.len() as u64;
         let body = if body.is_empty() {
             RequestBody::none()
@@ -113,7 +136,7 @@ impl<U: Upstream> Service<U> {
         let (received, time) = (Instant::now(), SystemTime::now());
         let request = Request { head, body, informational: None, variables: None, connection, received, time };
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
-        exchange.purpose = Some(Purpose::WebSocket);
+        exchange.purpose = Some(purpose);
         exchange.changes = Some(Box::new(Changes { variables, ..Changes::default() }));
         let (head, body) = self.complete(exchange, body).await.into_parts();
         match body.discard().await {
@@ -133,13 +156,13 @@ impl<U: Upstream> Service<U> {
 }
 
 /// A host that the site is for.
-fn host_of(site: &Site) -> String {
-    let named = site.settings.hosts.iter().find_map(|host| match host {
+pub(crate) fn host_of(site: &SiteSettings) -> String {
+    let named = site.hosts.iter().find_map(|host| match host {
         HostPattern::Exact(name) => Some(name.clone()),
         HostPattern::Below(name) => Some(format!("www.{name}")),
         HostPattern::Any => None,
     });
-    named.or_else(|| site.settings.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
+    named.or_else(|| site.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
 }
 
 /// This machine, at the first address that does not redirect to TLS.

@@ -22,13 +22,13 @@ pub enum LiveKind {
     Send = 1,
     /// Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     Close = 2,
-    /// Adds a WebSocket connection to the subscribers of each `Topic`.
+    /// Adds a WebSocket connection to the subscribers of each `Topic`; with `After` beginning with what came after that id.
     Subscribe = 3,
     /// Removes a WebSocket connection from the subscribers of each `Topic`.
     Unsubscribe = 4,
     /// Replaces the state that a WebSocket connection's events carry with `Data`.
     State = 5,
-    /// Sends `Data` to the WebSocket connections that subscribe to a `Topic`, as text unless there is a field `Binary`.
+    /// Publishes `Data` to each `Topic`, as text unless there is a field `Binary`. With an `Id` it is kept in the history.
     Publish = 6,
     /// Publishes a Mercure update: each `Topic`, `Data`, `Id`, `Type`, `Retry` (decimal), `Private`.
     Update = 7,
@@ -56,6 +56,8 @@ pub enum LiveField {
     Retry = 8,
     /// Present if the update is private; empty.
     Private = 9,
+    /// The id of the last message that a client has got.
+    After = 10,
 }
 
 /// An order, all of whose lengths and numbers make sense.
@@ -172,7 +174,7 @@ mod tests {
             let read = LiveOrder::parse(whole[..end].to_vec().into());
             assert_eq!(read.is_some(), ends.contains(&end), "{end}");
         }
-        for (kind, field) in [(0, 1), (8, 1), (1, 0), (1, 10), (u16::MAX, 1)] {
+        for (kind, field) in [(0, 1), (8, 1), (1, 0), (1, 11), (u16::MAX, 1)] {
             assert_eq!(LiveOrder::parse(order(kind, &[(field, b"")]).into()), None, "{kind} {field}");
         }
         let too_many = vec![(2u16, &b""[..]); MAX_FIELDS];

@@ -1,81 +1,51 @@
-//! Open connections, found by their ids and channels from any thread, and what waits for each.
+//! Open connections, found by their ids from any thread. Each is a subscriber of its site's hub: the hub's queue for it holds
+//! what waits for the client, messages of channels and those for it alone.
 
 use crate::close::Close;
-use crate::message::Message;
 use bytes::Bytes;
 use howdah_budget::Charge;
+use howdah_live::{
+    Channel, End, Event, Hub, Interest, JoinError, Member, SlowPolicy, Subscriber, Subscription, Terms, Update,
+};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use rustls::crypto::aws_lc_rs;
-use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 /// Bytes of messages that may wait for one client; a slower one loses its connection.
 const MAX_QUEUE: usize = 4 << 20;
-/// Bytes that a message counts besides its own.
-const PER_MESSAGE: usize = 64;
-/// Maximum number of channels of a connection.
-const MAX_CHANNELS: usize = 256;
-/// Longest name of a channel, in bytes.
-const MAX_CHANNEL: usize = 256;
 /// Longest state of a connection, in bytes.
 const MAX_STATE: usize = 4096;
 
 /// An open connection, as senders see it.
 #[derive(Debug)]
 pub struct Link {
-    id: Box<str>,
     site: Arc<str>,
+    hub: Hub,
+    subscriber: Arc<Subscriber>,
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
-    queue: VecDeque<Message>,
-    /// Bytes that the queue counts.
-    bytes: usize,
-    charge: Charge,
     /// The connection is to be closed after the queue.
     close: Option<Close>,
-    /// Nothing is sent any more.
-    gone: bool,
     state: Bytes,
-    channels: Vec<Channel>,
-    /// The connection's task.
-    waker: Option<Waker>,
 }
 
 /// The next thing to send.
 pub(crate) enum Next {
-    Message(Message),
+    Message(Arc<Update>),
     Close(Close),
     Nothing,
 }
 
 impl Link {
-    /// A connection of a site, whose queue is charged.
-    ///
-    /// # Errors
-    /// The system has no random bytes.
-    pub fn new(site: Arc<str>, charge: Charge) -> Result<Arc<Self>, &'static str> {
-        let inner = Inner {
-            queue: VecDeque::new(),
-            bytes: 0,
-            charge,
-            close: None,
-            gone: false,
-            state: Bytes::new(),
-            channels: Vec::new(),
-            waker: None,
-        };
-        Ok(Arc::new(Self { id: new_id().ok_or("no random bytes")?, site, inner: Mutex::new(inner) }))
-    }
-
     /// Its id, which cannot be guessed.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        &self.subscriber.interest.id
     }
 
     /// The state that the application keeps with it.
@@ -95,201 +65,146 @@ impl Link {
     }
 
     /// Queues a message. A client that is too far behind loses its connection.
-    pub fn send(&self, message: &Message) {
-        let mut inner = self.inner.lock();
-        if inner.gone || inner.close.is_some() {
-            return;
-        }
-        let size = message.size() + PER_MESSAGE;
-        if inner.bytes + size > MAX_QUEUE && !inner.queue.is_empty() {
-            inner.drop_queue();
-            inner.close = Some(Close::of(Close::POLICY, "the client is too slow"));
-        } else if !inner.charge.grow(size as u64) {
-            inner.drop_queue();
-            inner.close = Some(Close::of(Close::LATER, "the server has no memory left"));
-        } else {
-            inner.bytes += size;
-            inner.queue.push_back(message.clone());
-        }
-        inner.wake();
+    pub fn send(&self, message: Update) {
+        self.subscriber.send(&Arc::new(message));
+    }
+
+    /// Subscribes to a channel; with `after` beginning with messages of the history after the one with that id.
+    ///
+    /// # Errors
+    /// It has too many, or the name is too long.
+    pub fn subscribe(&self, channel: &str, member: Option<Member>, after: Option<&str>) -> Result<(), JoinError> {
+        self.hub.join(&self.subscriber, channel, member, after)
+    }
+
+    /// Ends a subscription; `false` if there is none.
+    pub fn unsubscribe(&self, channel: &str) -> bool {
+        self.hub.leave(&self.subscriber, channel)
+    }
+
+    /// Its subscription to a channel.
+    #[must_use]
+    pub fn channel(&self, name: &str) -> Option<Channel> {
+        self.subscriber.channels().into_iter().find(|own| *own.topic == *name)
     }
 
     /// Closes the connection after the messages that wait.
     pub fn close(&self, close: Close) {
-        let mut inner = self.inner.lock();
-        inner.close.get_or_insert(close);
-        inner.wake();
+        self.inner.lock().close.get_or_insert(close);
+        self.subscriber.end();
     }
 
     /// The reason to close the connection, if there is one.
     pub(crate) fn closes(&self) -> Option<Close> {
-        self.inner.lock().close.clone()
+        match self.subscriber.ended()? {
+            End::TooSlow => Some(Close::of(Close::POLICY, "the client is too slow")),
+            End::NoMemory => Some(Close::of(Close::LATER, "the server has no memory left")),
+            End::Asked => self.inner.lock().close.clone(),
+        }
     }
 
     pub(crate) fn next(&self, waker: &Waker) -> Next {
-        let mut inner = self.inner.lock();
-        if inner.waker.as_ref().is_none_or(|own| !own.will_wake(waker)) {
-            inner.waker = Some(waker.clone());
-        }
-        if let Some(message) = inner.queue.pop_front() {
-            let size = message.size() + PER_MESSAGE;
-            inner.bytes -= size;
-            inner.charge.shrink(size as u64);
-            if inner.queue.is_empty() {
-                inner.queue = VecDeque::new();
+        loop {
+            match self.subscriber.poll_next(&mut Context::from_waker(waker)) {
+                Poll::Ready(Event::Update(update)) => return Next::Message(update),
+                Poll::Ready(Event::Ended(_)) => return self.closes().map_or(Next::Nothing, Next::Close),
+                // The server closes connections itself, and a hub's new settings do not concern them.
+                Poll::Ready(Event::Closing(_)) => {}
+                Poll::Pending => return Next::Nothing,
             }
-            return Next::Message(message);
-        }
-        inner.close.clone().map_or(Next::Nothing, Next::Close)
-    }
-}
-
-impl Inner {
-    fn drop_queue(&mut self) {
-        self.queue = VecDeque::new();
-        self.bytes = 0;
-        self.charge.clear();
-    }
-
-    fn wake(&self) {
-        if let Some(waker) = &self.waker {
-            waker.wake_by_ref();
         }
     }
 }
 
-/// 128 random bits in hexadecimal digits.
-fn new_id() -> Option<Box<str>> {
+/// 128 random bits in hexadecimal digits; `None` if the system has none.
+#[must_use]
+pub fn new_id() -> Option<Box<str>> {
     static PROVIDER: LazyLock<rustls::crypto::CryptoProvider> = LazyLock::new(aws_lc_rs::default_provider);
     let mut random = [0; 16];
     PROVIDER.secure_random.fill(&mut random).ok()?;
     Some(format!("{:032x}", u128::from_ne_bytes(random)).into())
 }
 
-/// A channel of a site.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Channel(Arc<str>, Bytes);
-
 /// The open connections of a server.
 #[derive(Debug, Default)]
-pub struct Connections {
-    open: Mutex<FxHashMap<Box<str>, Arc<Link>>>,
-    /// Locked before a link.
-    channels: Mutex<FxHashMap<Channel, Vec<Arc<Link>>>>,
-}
+pub struct Connections(Mutex<FxHashMap<Arc<str>, Arc<Link>>>);
 
 impl Connections {
-    /// Adds a connection, for as long as the result lives.
+    /// Adds a connection of a site with this hub, for as long as the result lives. What waits for the client is charged.
     #[must_use]
-    pub fn add(self: &Arc<Self>, link: &Arc<Link>) -> Registered {
-        self.open.lock().insert(link.id.clone(), link.clone());
-        Registered { connections: self.clone(), link: link.clone() }
-    }
-
-    /// Removes a connection from here and from its channels. Nothing is sent to it any more.
-    fn remove(&self, link: &Link) {
-        self.open.lock().remove(&*link.id);
-        let channels = {
-            let mut inner = link.inner.lock();
-            inner.gone = true;
-            inner.drop_queue();
-            inner.waker = None;
-            std::mem::take(&mut inner.channels)
-        };
-        if channels.is_empty() {
-            return;
-        }
-        let mut all = self.channels.lock();
-        channels.iter().for_each(|channel| leave(&mut all, channel, link));
+    pub fn open(self: &Arc<Self>, id: Box<str>, site: Arc<str>, hub: &Hub, charge: Charge) -> Registered {
+        let interest = Interest { id: id.clone(), trusted: true, ..Interest::default() };
+        let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
+        let subscription = hub.subscribe(interest, None, terms).subscription;
+        let subscriber = subscription.subscriber().clone();
+        let link = Arc::new(Link { site, hub: hub.clone(), subscriber, inner: Mutex::default() });
+        self.0.lock().insert(id.into(), link.clone());
+        Registered { connections: self.clone(), link, _subscription: subscription }
     }
 
     /// The open connection with this id, if it is of this site.
     #[must_use]
     pub fn find(&self, site: &str, id: &[u8]) -> Option<Arc<Link>> {
         let id = std::str::from_utf8(id).ok()?;
-        self.open.lock().get(id).filter(|link| *link.site == *site).cloned()
+        self.0.lock().get(id).filter(|link| *link.site == *site).cloned()
     }
 
     /// Number of open connections.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.open.lock().len()
-    }
-
-    /// Subscribes a connection to a channel of its site.
-    ///
-    /// # Errors
-    /// It has too many, or the name is too long.
-    pub fn subscribe(&self, link: &Arc<Link>, channel: &[u8]) -> Result<(), &'static str> {
-        if channel.is_empty() || channel.len() > MAX_CHANNEL {
-            return Err("the name of a channel has 1 to 256 bytes");
-        }
-        let channel = Channel(link.site.clone(), Bytes::copy_from_slice(channel));
-        let mut all = self.channels.lock();
-        let mut inner = link.inner.lock();
-        if inner.gone || inner.channels.contains(&channel) {
-            return Ok(());
-        }
-        if inner.channels.len() >= MAX_CHANNELS {
-            return Err("a connection may subscribe to 256 channels");
-        }
-        inner.channels.push(channel.clone());
-        all.entry(channel).or_default().push(link.clone());
-        Ok(())
-    }
-
-    /// Ends a subscription.
-    pub fn unsubscribe(&self, link: &Link, channel: &[u8]) {
-        let channel = Channel(link.site.clone(), Bytes::copy_from_slice(channel));
-        let mut all = self.channels.lock();
-        link.inner.lock().channels.retain(|own| *own != channel);
-        leave(&mut all, &channel, link);
-    }
-
-    /// Sends a message to the subscribers of a site's channel.
-    pub fn publish(&self, site: &Arc<str>, channel: &Bytes, message: &Message) {
-        let subscribers = self.channels.lock().get(&Channel(site.clone(), channel.clone())).cloned();
-        for link in subscribers.into_iter().flatten() {
-            link.send(message);
-        }
+        self.0.lock().len()
     }
 }
 
-/// A connection that senders find.
+/// A connection that senders find. When it goes, the connection leaves its channels, and nothing is queued any more.
 #[derive(Debug)]
 pub struct Registered {
     connections: Arc<Connections>,
-    pub(crate) link: Arc<Link>,
+    pub link: Arc<Link>,
+    _subscription: Subscription,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.connections.remove(&self.link);
-    }
-}
-
-fn leave(all: &mut FxHashMap<Channel, Vec<Arc<Link>>>, channel: &Channel, link: &Link) {
-    let Some(subscribers) = all.get_mut(channel) else { return };
-    subscribers.retain(|other| other.id != link.id);
-    if subscribers.is_empty() {
-        all.remove(channel);
+        self.connections.0.lock().remove(self.link.id());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message;
     use howdah_budget::Budgets;
+    use howdah_live::Limits;
 
-    fn link(site: &Arc<str>, budgets: &Budgets) -> Arc<Link> {
-        Link::new(site.clone(), Charge::new(budgets.memory, None)).unwrap()
+    struct Stage {
+        connections: Arc<Connections>,
+        hub: Hub,
+        budgets: Budgets,
     }
 
-    fn drained(link: &Link) -> (usize, Option<Close>) {
-        let mut messages = 0;
+    impl Stage {
+        fn new(memory: u64) -> Self {
+            let (hub, budgets) = (Hub::new(Limits::default()), Budgets::new(memory, 1 << 26));
+            Self { connections: Arc::default(), hub, budgets }
+        }
+
+        fn open(&self) -> Registered {
+            let charge = Charge::new(self.budgets.memory, None);
+            self.connections.open(new_id().unwrap(), "here".into(), &self.hub, charge)
+        }
+
+        fn publish(&self, topic: &str, text: &str) {
+            let topics = Box::new([topic.into()]);
+            self.hub.publish(Update { topics, id: text.into(), private: true, ..message(text.as_bytes(), false) });
+        }
+    }
+
+    fn drained(link: &Link) -> (Vec<String>, Option<Close>) {
+        let mut messages = Vec::new();
         loop {
             match link.next(Waker::noop()) {
-                Next::Message(_) => messages += 1,
+                Next::Message(update) => messages.push(String::from_utf8_lossy(&update.data).into_owned()),
                 Next::Close(close) => return (messages, Some(close)),
                 Next::Nothing => return (messages, None),
             }
@@ -297,56 +212,72 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_reaches_its_subscribers_in_its_site_until_they_leave() {
-        let (budgets, connections) = (Budgets::new(1 << 26, 1 << 26), Arc::new(Connections::default()));
-        let (here, elsewhere): (Arc<str>, Arc<str>) = ("here".into(), "elsewhere".into());
-        let all = [link(&here, &budgets), link(&here, &budgets), link(&elsewhere, &budgets)];
-        let registered: Vec<_> = all.iter().map(|link| connections.add(link)).collect();
-        for link in &all {
-            connections.subscribe(link, b"news").unwrap();
-            connections.subscribe(link, b"news").unwrap();
+    fn a_channel_reaches_its_subscribers_until_they_leave() {
+        let stage = Stage::new(1 << 26);
+        let all = [stage.open(), stage.open()];
+        for registered in &all {
+            registered.link.subscribe("news", None, None).unwrap();
+            registered.link.subscribe("news", None, None).unwrap();
         }
-        assert!(connections.find("here", all[0].id().as_bytes()).is_some());
-        assert!(connections.find("elsewhere", all[0].id().as_bytes()).is_none());
-        let news = Bytes::from_static(b"news");
-        connections.publish(&here, &news, &Message::new(b"one", false));
-        assert_eq!(all.each_ref().map(|link| drained(link).0), [1, 1, 0]);
-        connections.unsubscribe(&all[0], b"news");
-        connections.publish(&here, &news, &Message::new(b"two", false));
-        assert_eq!(all.each_ref().map(|link| drained(link).0), [0, 1, 0]);
-        drop(registered);
-        connections.subscribe(&all[0], b"too late").unwrap();
-        all[0].send(&Message::new(b"too late", false));
-        assert_eq!(drained(&all[0]), (0, None));
-        assert!(connections.count() == 0 && connections.channels.lock().is_empty());
-        assert_eq!(budgets.memory.used(), 0);
+        let id = all[0].link.id().to_owned();
+        assert!(stage.connections.find("here", id.as_bytes()).is_some());
+        assert!(stage.connections.find("elsewhere", id.as_bytes()).is_none());
+        stage.publish("news", "one");
+        assert_eq!(all.each_ref().map(|registered| drained(&registered.link).0.len()), [1, 1]);
+        assert!(all[0].link.unsubscribe("news") && !all[0].link.unsubscribe("news"));
+        stage.publish("news", "two");
+        assert_eq!(all.each_ref().map(|registered| drained(&registered.link).0.len()), [0, 1]);
+        let link = all[0].link.clone();
+        drop(all);
+        link.subscribe("too late", None, None).unwrap();
+        link.send(message(b"too late", false));
+        assert_eq!(drained(&link), (vec![], None));
+        assert!(stage.connections.count() == 0 && stage.hub.is_empty() && stage.hub.topics("").is_empty());
+        assert_eq!(stage.budgets.memory.used(), 0);
+    }
+
+    #[test]
+    fn a_client_that_comes_back_gets_what_it_has_missed_of_a_channel() {
+        let stage = Stage::new(1 << 26);
+        for (topic, text) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
+            stage.publish(topic, text);
+        }
+        let registered = stage.open();
+        registered.link.subscribe("a", None, Some("1")).unwrap();
+        stage.publish("a", "5");
+        registered.link.subscribe("b", None, None).unwrap();
+        assert_eq!(drained(&registered.link).0, ["2", "4", "5"]);
+    }
+
+    #[test]
+    fn a_close_comes_after_what_was_sent_before_and_nothing_after_it() {
+        let stage = Stage::new(1 << 26);
+        let registered = stage.open();
+        registered.link.send(message(b"before", false));
+        registered.link.close(Close::of(4000, "enough"));
+        registered.link.send(message(b"after", false));
+        assert_eq!(drained(&registered.link), (vec!["before".to_owned()], Some(Close::of(4000, "enough"))));
     }
 
     #[test]
     fn a_client_that_is_too_far_behind_is_closed_and_so_is_one_for_which_there_is_no_memory() {
-        let site: Arc<str> = "site".into();
-        let message = Message::new(&vec![b'x'; 1 << 20], false);
-        let budgets = Budgets::new(1 << 26, 1 << 26);
-        let slow = link(&site, &budgets);
-        (0..4).for_each(|_| slow.send(&message));
-        assert_eq!(drained(&slow), (0, Some(Close::of(1008, "the client is too slow"))));
-        assert_eq!(budgets.memory.used(), 0);
-        let scarce = Budgets::new(3 << 20, 1 << 26);
-        let poor = link(&site, &scarce);
-        (0..4).for_each(|_| poor.send(&message));
-        assert_eq!(drained(&poor).1.unwrap().code, Some(Close::LATER));
-        assert_eq!(scarce.memory.used(), 0);
+        let large = || message(&vec![b'x'; 1 << 20], false);
+        let stage = Stage::new(1 << 26);
+        let slow = stage.open();
+        (0..4).for_each(|_| slow.link.send(large()));
+        assert_eq!(drained(&slow.link), (vec![], Some(Close::of(1008, "the client is too slow"))));
+        assert_eq!(stage.budgets.memory.used(), 0);
+        let scarce = Stage::new(3 << 20);
+        let poor = scarce.open();
+        (0..4).for_each(|_| poor.link.send(large()));
+        assert_eq!(drained(&poor.link).1.unwrap().code, Some(Close::LATER));
+        assert_eq!(scarce.budgets.memory.used(), 0);
     }
 
     #[test]
-    fn channels_and_state_are_bounded() {
-        let (budgets, connections) = (Budgets::new(1 << 26, 1 << 26), Arc::new(Connections::default()));
-        let link = link(&"site".into(), &budgets);
-        for number in 0..MAX_CHANNELS {
-            connections.subscribe(&link, number.to_string().as_bytes()).unwrap();
-        }
-        assert!(connections.subscribe(&link, b"one more").is_err());
-        assert!(connections.subscribe(&link, &[b'x'; 257]).is_err() && connections.subscribe(&link, b"").is_err());
+    fn a_state_is_bounded() {
+        let stage = Stage::new(1 << 26);
+        let Registered { link, .. } = &stage.open();
         assert!(link.set_state(Bytes::from(vec![0; MAX_STATE])));
         assert!(!link.set_state(Bytes::from(vec![0; MAX_STATE + 1])) && link.state().len() == MAX_STATE);
     }

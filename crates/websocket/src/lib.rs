@@ -2,7 +2,7 @@
 //!
 //! `frames` reads what a client sends and `message` makes what it gets, both without I/O; `deflate` compresses; `handshake`
 //! judges the request that asks for a connection. `session` talks to one client in its connection's task, and
-//! `connections` finds the open ones by their ids and channels. An application gets events by the trait in `events`.
+//! `connections` finds the open ones by their ids; channels are those of the site's hub (`howdah_live`). An application gets events by the trait in `events`.
 
 mod close;
 mod connections;
@@ -19,12 +19,12 @@ mod message;
 mod session;
 
 pub use close::Close;
-pub use connections::{Connections, Link, Registered};
+pub use connections::{Connections, Link, Registered, new_id};
 pub use deflate::Deflate;
 pub use events::{Event, Events, Handled};
 pub use frames::{Incoming, Receiver};
 pub use handshake::{Accepted, Rejected, judge, same_origin};
-pub use message::Message;
+pub use message::message;
 pub use session::Session;
 
 /// Maximum size of a message, in either direction, in bytes.

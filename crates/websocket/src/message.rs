@@ -3,7 +3,7 @@
 use crate::close::Close;
 use crate::deflate;
 use bytes::{Bytes, BytesMut};
-use std::sync::{Arc, OnceLock};
+use howdah_live::{Form, Update};
 
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
@@ -47,44 +47,22 @@ pub(crate) fn close(close: &Close) -> Bytes {
     frame(CLOSE, &close.payload())
 }
 
-/// A message for any number of connections.
-#[derive(Debug, Clone)]
-pub struct Message(Arc<Made>);
-
-#[derive(Debug)]
-struct Made {
-    plain: Bytes,
-    /// Where its data begins in the frame.
-    data: usize,
-    /// Packed by the first connection that wants it so; `None` if that is no shorter.
-    packed: OnceLock<Option<Bytes>>,
+/// A message for any number of connections, without topics and id. A text that is not UTF-8 is sent as binary.
+#[must_use]
+pub fn message(data: &[u8], binary: bool) -> Update {
+    let binary = binary || std::str::from_utf8(data).is_err();
+    let plain = frame(if binary { BINARY } else { TEXT }, data);
+    let data = plain.slice(plain.len() - data.len()..);
+    Update { data, binary, ..Update::default() }.with_form(Form::Frame, plain)
 }
 
-impl Message {
-    /// A message; a text that is not UTF-8 is sent as binary.
-    #[must_use]
-    pub fn new(data: &[u8], binary: bool) -> Self {
-        let binary = binary || std::str::from_utf8(data).is_err();
-        let plain = frame(if binary { BINARY } else { TEXT }, data);
-        let head = plain.len() - data.len();
-        Self(Arc::new(Made { plain, data: head, packed: OnceLock::new() }))
+/// An update as a frame; packed if that is shorter.
+pub(crate) fn encoded(update: &Update, packed: bool) -> Bytes {
+    let first = if update.binary { BINARY } else { TEXT };
+    let plain = update.form(Form::Frame, || frame(first, &update.data));
+    if !packed || update.data.len() < deflate::WORTH_PACKING {
+        return plain.clone();
     }
-
-    /// Its frame.
-    #[must_use]
-    pub fn frame(&self, packed: bool) -> Bytes {
-        let made = &self.0;
-        let data = &made.plain[made.data..];
-        if !packed || data.len() < deflate::WORTH_PACKING {
-            return made.plain.clone();
-        }
-        let pack = || deflate::pack(data).map(|packed| frame(made.plain[0] | PACKED, &packed));
-        made.packed.get_or_init(pack).as_ref().unwrap_or(&made.plain).clone()
-    }
-
-    /// Bytes that it counts in a connection's queue.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.0.plain.len()
-    }
+    let pack = || deflate::pack(&update.data).map_or_else(|| plain.clone(), |packed| frame(first | PACKED, &packed));
+    update.form(Form::Packed, pack).clone()
 }

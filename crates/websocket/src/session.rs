@@ -387,9 +387,9 @@ impl Talk {
             return Some(pong);
         }
         match self.unfinished.0.as_ref()?.registered.link.next(cx.waker()) {
-            Next::Message(message) => {
+            Next::Message(update) => {
                 self.metrics.websocket_sent.inc();
-                Some(message.frame(self.deflate))
+                Some(message::encoded(&update, self.deflate))
             }
             Next::Close(close) => {
                 self.close(close);

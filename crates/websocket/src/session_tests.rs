@@ -1,11 +1,12 @@
 //! A connection's life with a client that tests play, with shorter times (`session`).
 
 use super::*;
-use crate::connections::{Connections, Link};
+use crate::connections::{Connections, Link, new_id};
 use crate::events::Handled;
 use crate::frames_tests::frame;
-use crate::message::Message;
+use crate::message::message;
 use howdah_budget::{Budgets, Charge};
+use howdah_live::{Hub, Limits};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -82,8 +83,9 @@ impl Stage {
     fn with(room: usize, budgets: Budgets) -> Self {
         let (stream, peer) = duplex(room);
         let stops = Arc::new(AtomicBool::new(false));
-        let link = Link::new("site".into(), Charge::new(budgets.memory, None)).unwrap();
-        let registered = Arc::new(Connections::default()).add(&link);
+        let (hub, charge) = (Hub::new(Limits::default()), Charge::new(budgets.memory, None));
+        let registered = Arc::new(Connections::default()).open(new_id().unwrap(), "site".into(), &hub, charge);
+        let link = registered.link.clone();
         let noted = Noted::default();
         let grace = Duration::from_millis(20);
         let session = Session::new(
@@ -160,11 +162,11 @@ async fn a_connection_that_is_cut_ends_with_all_its_events() {
 #[tokio::test]
 async fn a_server_that_stops_closes_with_1001_and_waits_for_no_client() {
     let mut stage = Stage::new(1000);
-    stage.link.send(&Message::new(b"last", false));
+    stage.link.send(message(b"last", false));
     assert_eq!(stage.read(6).await, b"\x81\x04last");
     stage.stops.store(true, Relaxed);
     // The next thing that happens wakes the task, as the server does.
-    stage.link.send(&Message::new(b"x", false));
+    stage.link.send(message(b"x", false));
     assert_eq!(stage.read(3).await, b"\x81\x01x");
     let close = stage.read(4).await;
     assert_eq!((close[0], &close[2..]), (0x88, &1001u16.to_be_bytes()[..]));
@@ -174,9 +176,8 @@ async fn a_server_that_stops_closes_with_1001_and_waits_for_no_client() {
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_cut_once_too_much_waits_for_it() {
     let stage = Stage::new(100);
-    let message = Message::new(&vec![b'x'; 1 << 20], false);
     for _ in 0..6 {
-        stage.link.send(&message);
+        stage.link.send(message(&vec![b'x'; 1 << 20], false));
         tokio::task::yield_now().await;
     }
     assert_eq!(stage.end().await, [closed(1008, "the client is too slow")]);

@@ -60,6 +60,17 @@ static bool is_name(const zend_string *name, uint32_t argument) {
     return true;
 }
 
+bool mercure_is_id(const zend_string *id, uint32_t argument) {
+    if (!is_name(id, argument)) {
+        return false;
+    }
+    if (ZSTR_VAL(id)[0] == '#' || zend_string_equals_literal(id, "earliest")) {
+        zend_argument_value_error(argument, "must not begin with # or be \"earliest\"");
+        return false;
+    }
+    return true;
+}
+
 static bool is_topic(const zval *topic) {
     if (Z_TYPE_P(topic) != IS_STRING) {
         zend_argument_type_error(1, "must be a string or an array of strings");
@@ -140,15 +151,11 @@ PHP_FUNCTION(mercure_publish) {
         zend_throw_exception(spl_ce_RuntimeException, "No Mercure hub configured", 0);
         RETURN_THROWS();
     }
-    if (!are_topics(topic, topics) || (id != NULL && !is_name(id, 4)) || (type != NULL && !is_name(type, 5))) {
+    if (!are_topics(topic, topics) || (id != NULL && !mercure_is_id(id, 4)) || (type != NULL && !is_name(type, 5))) {
         RETURN_THROWS();
     }
     if (ZSTR_LEN(data) > MAX_DATA) {
         zend_argument_value_error(2, "must be at most 1 MiB long");
-        RETURN_THROWS();
-    }
-    if (id != NULL && (ZSTR_VAL(id)[0] == '#' || zend_string_equals_literal(id, "earliest"))) {
-        zend_argument_value_error(4, "must not begin with # or be \"earliest\"");
         RETURN_THROWS();
     }
     char made[ID_LENGTH + 1];

@@ -4,4 +4,7 @@
 
 #include "shim.h"
 
+/* True if a publisher may give this id; otherwise throws, naming the argument. */
+bool mercure_is_id(const zend_string *id, uint32_t argument);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "shim.h"
 #include "sapi/input.h"
+#include "sapi/mercure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,14 +42,18 @@ static bool order_text(howdah_live_field name, const zend_string *value) {
     return order_field(name, ZSTR_VAL(value), ZSTR_LEN(value));
 }
 
+static bool order_optional(howdah_live_field name, const zend_string *value) {
+    return value == NULL || order_text(name, value);
+}
+
 static void order_message(howdah_live_kind kind, howdah_live_field to_field, const zend_string *to,
-                          const zend_string *data, bool binary, uint32_t argument) {
+                          const zend_string *data, bool binary, const zend_string *id, uint32_t argument) {
     if (ZSTR_LEN(data) > MAX_MESSAGE) {
         zend_argument_value_error(argument, "must be at most 1 MiB long");
         return;
     }
     if (order_begin(kind) && order_text(to_field, to) && order_text(HOWDAH_LIVE_FIELD_DATA, data) &&
-        (!binary || order_field(HOWDAH_LIVE_FIELD_BINARY, "", 0))) {
+        (!binary || order_field(HOWDAH_LIVE_FIELD_BINARY, "", 0)) && order_optional(HOWDAH_LIVE_FIELD_ID, id)) {
         howdah_rs_live_send();
     }
 }
@@ -70,9 +75,10 @@ static void order_close(const zend_string *connection, zend_long code, const zen
     }
 }
 
-static void order_channel(howdah_live_kind kind, const zend_string *connection, const zend_string *channel) {
+static void order_channel(howdah_live_kind kind, const zend_string *connection, const zend_string *channel,
+                          const zend_string *after) {
     if (order_begin(kind) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
-        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) {
+        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel) && order_optional(HOWDAH_LIVE_FIELD_AFTER, after)) {
         howdah_rs_live_send();
     }
 }
@@ -146,7 +152,7 @@ PHP_METHOD(Howdah_WebSocket, send) {
     Z_PARAM_OPTIONAL
     Z_PARAM_BOOL(binary)
     ZEND_PARSE_PARAMETERS_END();
-    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection, data, binary, 2);
+    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection, data, binary, NULL, 2);
 }
 
 PHP_METHOD(Howdah_WebSocket, close) {
@@ -161,22 +167,24 @@ PHP_METHOD(Howdah_WebSocket, close) {
     order_close(connection, code, reason, 2);
 }
 
-static void static_channel(INTERNAL_FUNCTION_PARAMETERS, howdah_live_kind kind) {
+PHP_METHOD(Howdah_WebSocket, subscribe) {
+    zend_string *connection, *channel, *after = NULL;
+    ZEND_PARSE_PARAMETERS_START(2, 3)
+    Z_PARAM_STR(connection)
+    Z_PARAM_STR(channel)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STR_OR_NULL(after)
+    ZEND_PARSE_PARAMETERS_END();
+    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection, channel, after);
+}
+
+PHP_METHOD(Howdah_WebSocket, unsubscribe) {
     zend_string *connection, *channel;
-    (void)return_value;
     ZEND_PARSE_PARAMETERS_START(2, 2)
     Z_PARAM_STR(connection)
     Z_PARAM_STR(channel)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(kind, connection, channel);
-}
-
-PHP_METHOD(Howdah_WebSocket, subscribe) {
-    static_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, HOWDAH_LIVE_KIND_SUBSCRIBE);
-}
-
-PHP_METHOD(Howdah_WebSocket, unsubscribe) {
-    static_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, HOWDAH_LIVE_KIND_UNSUBSCRIBE);
+    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection, channel, NULL);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, send) {
@@ -187,7 +195,7 @@ PHP_METHOD(Howdah_WebSocketEvent, send) {
     Z_PARAM_OPTIONAL
     Z_PARAM_BOOL(binary)
     ZEND_PARSE_PARAMETERS_END();
-    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection_of(ZEND_THIS), data, binary, 1);
+    order_message(HOWDAH_LIVE_KIND_SEND, HOWDAH_LIVE_FIELD_CONNECTION, connection_of(ZEND_THIS), data, binary, NULL, 1);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, close) {
@@ -202,11 +210,13 @@ PHP_METHOD(Howdah_WebSocketEvent, close) {
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, subscribe) {
-    zend_string *channel;
-    ZEND_PARSE_PARAMETERS_START(1, 1)
+    zend_string *channel, *after = NULL;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
     Z_PARAM_STR(channel)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STR_OR_NULL(after)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection_of(ZEND_THIS), channel);
+    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection_of(ZEND_THIS), channel, after);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, unsubscribe) {
@@ -214,7 +224,7 @@ PHP_METHOD(Howdah_WebSocketEvent, unsubscribe) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_STR(channel)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection_of(ZEND_THIS), channel);
+    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection_of(ZEND_THIS), channel, NULL);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, setState) {
@@ -234,15 +244,19 @@ PHP_METHOD(Howdah_WebSocketEvent, setState) {
 }
 
 PHP_METHOD(Howdah_WebSocket, publish) {
-    zend_string *channel, *data;
+    zend_string *channel, *data, *id = NULL;
     bool binary = false;
-    ZEND_PARSE_PARAMETERS_START(2, 3)
+    ZEND_PARSE_PARAMETERS_START(2, 4)
     Z_PARAM_STR(channel)
     Z_PARAM_STR(data)
     Z_PARAM_OPTIONAL
     Z_PARAM_BOOL(binary)
+    Z_PARAM_STR_OR_NULL(id)
     ZEND_PARSE_PARAMETERS_END();
-    order_message(HOWDAH_LIVE_KIND_PUBLISH, HOWDAH_LIVE_FIELD_TOPIC, channel, data, binary, 2);
+    if (id != NULL && !mercure_is_id(id, 4)) {
+        RETURN_THROWS();
+    }
+    order_message(HOWDAH_LIVE_KIND_PUBLISH, HOWDAH_LIVE_FIELD_TOPIC, channel, data, binary, id, 2);
 }
 
 void websocket_class_startup(zend_class_entry *event) {

@@ -11,7 +11,9 @@ use crate::server::Server;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
-use howdah_websocket::{Accepted, Deflate, Event, Events, Handled, Link, Rejected, Session, judge, same_origin};
+use howdah_websocket::{
+    Accepted, Deflate, Event, Events, Handled, Link, Rejected, Session, judge, new_id, same_origin,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::{Arc, Weak};
 
@@ -74,43 +76,51 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
         return Err(Refusal::new(StatusCode::FORBIDDEN).because("an Origin that may not connect here"));
     }
     let (server, site) = (&exchange.site.server, &exchange.site);
-    let unavailable = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE);
-    let link = Link::new(site.settings.name.as_str().into(), exchange.connection.charge());
-    let link = link.map_err(|_| unavailable())?;
+    let id = new_id().ok_or(Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
+    let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
     let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
-    let registered = server.websockets().add(&link);
-    let (status, mut fields) = script.event(&link, "open", Bytes::new(), &[]).await;
+    let registered = server.websockets().open(id, name.into(), &hub, exchange.connection.charge());
+    let (status, mut fields) = script.event(&registered.link, "open", Bytes::new(), &[]).await;
     if status.as_u16() >= 400 {
         return Err(Refusal::new(status));
     }
-    let mut response = Response::new(Body::upgrade(Box::new(Session::new(
+    let session = Session::new(
         registered,
         Box::new(script),
         accepted.deflate.is_some(),
         server.metrics.clone(),
         server.settings.grace,
         exchange.connection.charge(),
-    ))));
+    );
+    let chosen = fields.remove(header::SEC_WEBSOCKET_PROTOCOL).filter(|protocol| accepted.offers(protocol));
+    let mut response = switched(accepted, offer, session);
+    if let Some(chosen) = chosen {
+        response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, chosen);
+    }
+    for cookie in fields.get_all(header::SET_COOKIE) {
+        response.headers_mut().append(header::SET_COOKIE, cookie.clone());
+    }
+    Ok(response)
+}
+
+/// The response that makes the connection one of this session.
+pub(crate) fn switched(accepted: Accepted, offer: &Offer, session: Session) -> Response {
+    let mut response = Response::new(Body::upgrade(Box::new(session)));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     if !offer.bare {
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     }
-    let chosen = fields.remove(header::SEC_WEBSOCKET_PROTOCOL).filter(|protocol| accepted.offers(protocol));
-    for cookie in fields.get_all(header::SET_COOKIE) {
-        headers.append(header::SET_COOKIE, cookie.clone());
-    }
     for (name, value) in [
         (header::SEC_WEBSOCKET_ACCEPT, accepted.accept),
-        (header::SEC_WEBSOCKET_PROTOCOL, chosen),
         (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.map(|_| HeaderValue::from_static(Deflate::RESPONSE))),
     ] {
         if let Some(value) = value {
             headers.insert(name, value);
         }
     }
-    Ok(response)
+    response
 }
 
 /// The request that has opened a connection, for those of its events.
@@ -185,7 +195,7 @@ impl Script {
         }
         variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (head, connection) = (self.origin.head(), self.origin.connection.clone());
-        let request = EventRequest { head, body, connection, variables };
+        let request = EventRequest { head, body, connection, variables, purpose: Purpose::WebSocket };
         let events = self.server.upgrade().and_then(|server| server.events().cloned());
         async move {
             match events {

@@ -58,7 +58,7 @@ scenario!(
         while let Ok(Some(piece)) = slow.try_read_some() {
             seen.extend(piece);
         }
-        assert!(eventually(PATIENCE, || site.log().contains("too slow for its updates")), "{}", site.log());
+        assert!(eventually(PATIENCE, || site.log().contains("subscriber disconnected why=TooSlow")), "{}", site.log());
         let seen = String::from_utf8(seen).unwrap();
         assert!(seen.ends_with("\n\n"), "the stream ends between two events");
         let last = seen.rsplit("id: ").next().unwrap().lines().next().unwrap();

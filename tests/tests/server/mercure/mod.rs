@@ -12,17 +12,17 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const HUB: &str = "/.well-known/mercure";
+pub(super) const HUB: &str = "/.well-known/mercure";
 const SECRET: &str = "a secret of publishers, 32 bytes or more";
 const SUBSCRIBERS: &str = "another secret, which subscribers have";
 
 /// A site whose hub has two keys, and lets clients without a token subscribe.
-fn hub(setup: Setup) -> Setup {
+pub(super) fn hub(setup: Setup) -> Setup {
     closed(setup).setting("mercure.anonymous", "true")
 }
 
 /// The same for clients with a token only.
-fn closed(setup: Setup) -> Setup {
+pub(super) fn closed(setup: Setup) -> Setup {
     setup
         .setting("mercure.publisher_key", &format!("\"{SECRET}\""))
         .setting("mercure.subscriber_key", &format!("\"{SUBSCRIBERS}\""))
@@ -51,11 +51,16 @@ fn token(key: &str, mercure: Value) -> String {
 }
 
 /// A token that may publish everything.
-fn publisher() -> String {
+pub(super) fn publisher() -> String {
     token(SECRET, json!({ "publish": ["*"] }))
 }
 
-fn bearer(request: Request, token: &str) -> Request {
+/// A token of a subscriber.
+pub(super) fn subscriber_token(mercure: Value) -> String {
+    token(SUBSCRIBERS, mercure)
+}
+
+pub(super) fn bearer(request: Request, token: &str) -> Request {
     request.header("Authorization", &format!("Bearer {token}"))
 }
 
@@ -64,19 +69,19 @@ fn publish(site: &Site, token: &str, form: &str) -> Response {
 }
 
 /// Publishes, which must work; the update's id.
-fn published(site: &Site, token: &str, form: &str) -> String {
+pub(super) fn published(site: &Site, token: &str, form: &str) -> String {
     publish(site, token, form).expect(200).text()
 }
 
 /// A subscriber whose events have begun.
-struct Subscriber {
+pub(super) struct Subscriber {
     conn: Conn,
     head: Response,
     seen: String,
 }
 
 impl Subscriber {
-    fn open(target: &Target, request: &Request) -> Self {
+    pub(super) fn open(target: &Target, request: &Request) -> Self {
         let mut conn = Conn::open(target);
         conn.send(request.bytes());
         let head = conn.head("GET");
@@ -88,7 +93,7 @@ impl Subscriber {
     }
 
     /// One without a token, for these parameters.
-    fn anonymous(site: &Site, query: &str) -> Self {
+    pub(super) fn anonymous(site: &Site, query: &str) -> Self {
         Self::open(site.target(), &Request::get(&format!("{HUB}?{query}")))
     }
 
@@ -106,7 +111,7 @@ impl Subscriber {
     }
 
     /// The next event, without comments.
-    fn event(&mut self) -> String {
+    pub(super) fn event(&mut self) -> String {
         loop {
             let event = self.until("\n\n");
             let event = event.trim_start_matches(":\n");

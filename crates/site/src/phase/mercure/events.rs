@@ -1,7 +1,6 @@
 //! The body of a subscriber's response: a server-sent event for each update, comments while there is none.
 
 use bytes::Bytes;
-use howdah_budget::Charge;
 use howdah_live::{Event, Hub, Subscription};
 use howdah_mercure::{document, event};
 use howdah_observe::Metrics;
@@ -29,7 +28,6 @@ pub(super) struct Events {
     ends: Option<Instant>,
     is_new: bool,
     metrics: Arc<Metrics>,
-    _charge: Charge,
 }
 
 impl Events {
@@ -38,7 +36,7 @@ impl Events {
         subscription: Subscription,
         heartbeat: Duration,
         expires: Option<SystemTime>,
-        (charge, metrics): (Charge, Arc<Metrics>),
+        metrics: Arc<Metrics>,
     ) -> Self {
         metrics.mercure_subscribers.inc();
         let now = Instant::now();
@@ -46,7 +44,7 @@ impl Events {
         let ends = expires.map(|at| now + left(at));
         let timer = Box::pin(sleep_until(ends.unwrap_or(now + heartbeat).min(now + heartbeat)));
         document::events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));
-        Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, metrics, _charge: charge }
+        Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, metrics }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -56,20 +54,26 @@ impl Events {
         if self.ends.is_some_and(|ends| ends <= Instant::now()) {
             return Poll::Ready(None);
         }
-        match self.subscription.poll_next(cx) {
-            Poll::Ready(Event::Update(update)) => return Poll::Ready(Some(update.encoded.clone())),
-            Poll::Ready(Event::Closing(at)) => {
-                let at = Instant::from_std(at);
-                self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
-                self.wait();
-                let share = fastrand::f64();
-                return Poll::Ready(Some(event::retry(RETRY + RETRY.mul_f64(share))));
+        while let Poll::Ready(event) = self.subscription.poll_next(cx) {
+            match event {
+                // A binary message of a channel is no event.
+                Event::Update(update) => {
+                    if let Some(encoded) = event::of(&update) {
+                        return Poll::Ready(Some(encoded));
+                    }
+                }
+                Event::Closing(at) => {
+                    let at = Instant::from_std(at);
+                    self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
+                    self.wait();
+                    let share = fastrand::f64();
+                    return Poll::Ready(Some(event::retry(RETRY + RETRY.mul_f64(share))));
+                }
+                Event::Ended(why) => {
+                    tracing::info!(target: "howdah::mercure", ?why, "subscriber disconnected");
+                    return Poll::Ready(None);
+                }
             }
-            Poll::Ready(Event::TooSlow) => {
-                tracing::info!(target: "howdah::mercure", "subscriber disconnected: too slow for its updates");
-                return Poll::Ready(None);
-            }
-            Poll::Pending => {}
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             let now = Instant::now();

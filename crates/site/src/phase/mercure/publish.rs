@@ -3,8 +3,7 @@
 use super::authorization;
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
-use crate::phase::php::body_limit::Allowance;
-use crate::phase::php::spool::{self, Room};
+use crate::phase::php::spool;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use howdah_mercure::{Publication, PublicationError};
@@ -29,7 +28,7 @@ pub(super) async fn respond(
         let reason = "a body that is not application/x-www-form-urlencoded";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE).because(reason));
     }
-    let publication = Publication::from_form(&read(exchange, body).await?).map_err(mistake)?;
+    let publication = Publication::from_form(&spool::read_own(exchange, body, MAX_FORM).await?).map_err(mistake)?;
     let may = |topic: &String| allowed.iter().any(|selector| selector.matches(topic));
     if !publication.topics.iter().all(may) {
         return Err(Refusal::new(StatusCode::FORBIDDEN).because("a topic that the token does not allow"));
@@ -42,17 +41,6 @@ pub(super) async fn respond(
     let mut response = Response::new(Body::full(id));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=UTF-8"));
     Ok(response)
-}
-
-async fn read(exchange: &Exchange, body: &mut RequestBody) -> Result<Bytes, Refusal> {
-    let most = exchange.max_body().unwrap_or(MAX_FORM).min(MAX_FORM);
-    crate::phase::limits::check_body(Some(most), &exchange.head)?;
-    let room = Room::new(&exchange.site, &exchange.connection, Allowance { most, drops: false }).in_memory();
-    match spool::read(&room, body.take()).await.map_err(|error| error.into_refusal(&room, exchange))? {
-        howdah_pool::RequestBody::Memory(bytes) => Ok(bytes),
-        howdah_pool::RequestBody::Empty => Ok(Bytes::new()),
-        howdah_pool::RequestBody::File(..) | howdah_pool::RequestBody::Dropped(_) => Err(Refusal::over_budget()),
-    }
 }
 
 fn mistake(why: PublicationError) -> Refusal {

@@ -5,7 +5,7 @@ use super::{LAST_EVENT_ID, authorization};
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
 use crate::refusal::Refusal;
-use howdah_live::{Interest, Selector, SlowPolicy};
+use howdah_live::{Interest, Selector, SlowPolicy, Terms};
 use howdah_mercure::{form, new_id};
 use howdah_protocol::{Body, Response};
 use http::{HeaderValue, Method, StatusCode, header};
@@ -16,6 +16,8 @@ const MAX_SELECTORS: usize = 100;
 const MAX_LENGTH: usize = 4096;
 /// Memory of a subscriber without its selectors.
 const SUBSCRIBER: u64 = 1024;
+/// Updates, and bytes of them, that may wait for a subscriber.
+const MAX_QUEUE: (usize, usize) = (256, 1 << 20);
 
 pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response, Refusal> {
     let claims = authorization::of_subscriber(mercure, exchange)?;
@@ -48,17 +50,18 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
         return Err(Refusal::over_budget());
     }
     let id = new_id().ok_or(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
-    let interest = Interest { selectors, allowed, id: id.into(), payload };
+    let interest = Interest { selectors, allowed, id: id.into(), payload, trusted: false };
     let site = &exchange.site;
     let hub = site.server.hubs().of(&site.settings.name);
-    let joined = hub.subscribe(interest, last.as_deref(), SlowPolicy::Disconnect);
+    let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: MAX_QUEUE.0, max_bytes: MAX_QUEUE.1, charge };
+    let joined = hub.subscribe(interest, last.as_deref(), terms);
     if last.is_some()
         && let Ok(id) = HeaderValue::from_str(joined.preceding.as_str())
     {
         headers.insert(LAST_EVENT_ID, id);
     }
     let metrics = site.server.metrics.clone();
-    let events = Events::new(hub, joined.subscription, mercure.heartbeat, expires, (charge, metrics));
+    let events = Events::new(hub, joined.subscription, mercure.heartbeat, expires, metrics);
     *response.body_mut() = Body::stream(Box::new(events));
     Ok(response)
 }

@@ -68,6 +68,19 @@ impl<'a> Room<'a> {
     }
 }
 
+/// Reads the body of a request that the server responds to itself into memory: `max` bytes at most, or fewer where the
+/// site allows less.
+pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming, max: u64) -> Result<Bytes, Refusal> {
+    let most = exchange.max_body().unwrap_or(max).min(max);
+    limits::check_body(Some(most), &exchange.head)?;
+    let room = Room::new(&exchange.site, &exchange.connection, Allowance { most, drops: false }).in_memory();
+    match read(&room, body.take()).await.map_err(|error| error.into_refusal(&room, exchange))? {
+        RequestBody::Memory(bytes) => Ok(bytes),
+        RequestBody::Empty => Ok(Bytes::new()),
+        RequestBody::File(..) | RequestBody::Dropped(_) => Err(Refusal::over_budget()),
+    }
+}
+
 /// Why a body could not be read.
 #[derive(Debug)]
 pub(in crate::phase) enum SpoolError {

@@ -1,0 +1,153 @@
+//! Channels: topics that a subscriber joins and leaves by name while it is connected. The application decides which.
+
+use crate::hub::{Hub, State, Watcher};
+use crate::presence::{Change, Channel, Member, Noted};
+use crate::subscriber::Subscriber;
+use std::sync::Arc;
+
+/// Maximum number of channels of a subscriber.
+const MAX_CHANNELS: usize = 256;
+/// Maximum length of a channel's name, in bytes.
+const MAX_NAME: usize = 256;
+
+/// A mistake in a request to join a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinError {
+    /// The name is empty or too long.
+    Name,
+    /// The subscriber has too many.
+    TooMany,
+}
+
+impl std::fmt::Display for JoinError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Name => "the name of a channel has 1 to 256 bytes",
+            Self::TooMany => "a connection may subscribe to 256 channels",
+        })
+    }
+}
+
+impl Hub {
+    /// Has a subscriber get the updates of a topic from now on; with `after` also those of the history since that id, as
+    /// far as they fit into its queue. Joining twice has no effect.
+    ///
+    /// # Errors
+    /// The name is unusable, or the subscriber has too many channels.
+    pub fn join(
+        &self,
+        subscriber: &Arc<Subscriber>,
+        topic: &str,
+        member: Option<Member>,
+        after: Option<&str>,
+    ) -> Result<(), JoinError> {
+        if topic.is_empty() || topic.len() > MAX_NAME {
+            return Err(JoinError::Name);
+        }
+        let mut state = self.0.state.lock();
+        let topic = state.index.name(topic);
+        let member = member.map(Arc::new);
+        let before = subscriber.channels();
+        if before.iter().any(|channel| channel.topic == topic) {
+            return Ok(());
+        }
+        if before.len() >= MAX_CHANNELS {
+            return Err(JoinError::TooMany);
+        }
+        if !subscriber.add_channel(Channel { topic: topic.clone(), member: member.clone() }) {
+            return Ok(());
+        }
+        state.index.insert_exact(&topic, subscriber);
+        if state.index.count(&topic) == 1 {
+            state.note(&topic, subscriber, Change::Occupied);
+        }
+        if let Some(member) = member
+            && state.presence.add(&topic, &member)
+        {
+            state.note(&topic, subscriber, Change::Added(member));
+        }
+        let waker = after.and_then(|id| {
+            let (_, mut missed) = state.history.after(id);
+            // Those of its other channels have come already.
+            let has = |known: &Arc<str>| before.iter().any(|channel| channel.topic == *known);
+            missed.retain(|update| update.topics.contains(&topic) && !update.topics.iter().any(has));
+            subscriber.catch_up(missed)
+        });
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.notify_watcher();
+        Ok(())
+    }
+
+    /// Ends what `join` has begun; `false` if it has not.
+    pub fn leave(&self, subscriber: &Subscriber, topic: &str) -> bool {
+        let mut state = self.0.state.lock();
+        let Some(channel) = subscriber.remove_channel(topic) else { return false };
+        state.left(subscriber, &channel);
+        drop(state);
+        self.notify_watcher();
+        true
+    }
+
+    /// The members of a channel, by their ids.
+    #[must_use]
+    pub fn members(&self, topic: &str) -> Vec<Arc<Member>> {
+        self.0.state.lock().presence.of(topic)
+    }
+
+    /// Topics that begin with `prefix` and have subscribers by name, with the number of them, in the order of their names.
+    #[must_use]
+    pub fn topics(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
+        self.0.state.lock().index.names(prefix)
+    }
+
+    /// Sets the watcher that is notified of changes from now on.
+    pub fn watch(&self, watcher: &Arc<dyn Watcher>) {
+        let mut state = self.0.state.lock();
+        if state.watcher.as_ref().is_none_or(|own| !Arc::ptr_eq(own, watcher)) {
+            state.watcher = Some(watcher.clone());
+        }
+    }
+
+    /// Calls the watcher for the changes that it does not know, in their order: one thread at a time.
+    pub(crate) fn notify_watcher(&self) {
+        if self.0.state.lock().changes.is_empty() {
+            return;
+        }
+        let _one_at_a_time = self.0.notifying.lock();
+        loop {
+            let mut state = self.0.state.lock();
+            let (Some(noted), Some(watcher)) = (state.changes.pop_front(), state.watcher.clone()) else { return };
+            drop(state);
+            watcher.changed(self, &noted.topic, &noted.subscriber, &noted.change);
+        }
+    }
+}
+
+impl State {
+    fn note(&mut self, topic: &Arc<str>, subscriber: &Subscriber, change: Change) {
+        if self.watcher.is_some() {
+            let subscriber = subscriber.interest.id.clone();
+            self.changes.push_back(Noted { topic: topic.clone(), subscriber, change });
+        }
+    }
+
+    /// Forgets a channel of a subscriber.
+    pub(crate) fn left(&mut self, subscriber: &Subscriber, channel: &Channel) {
+        self.index.remove_exact(&channel.topic, subscriber);
+        if let Some(member) = &channel.member
+            && self.presence.remove(&channel.topic, member)
+        {
+            self.note(&channel.topic, subscriber, Change::Removed(member.clone()));
+        }
+        if self.index.count(&channel.topic) == 0 {
+            self.note(&channel.topic, subscriber, Change::Vacated);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "channels_tests.rs"]
+mod tests;

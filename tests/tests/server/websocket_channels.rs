@@ -1,0 +1,66 @@
+//! Channels of WebSocket connections: their history, and the hub that they share with Mercure.
+
+use super::mercure::{HUB, Subscriber, bearer, hub, published, publisher, subscriber_token};
+use howdah_tests::websocket::{TEXT, WebSocket};
+use howdah_tests::{Request, Setup, Site, php, script_scenario};
+use serde_json::{Value, json};
+
+const ROOM: &str = php!("websocket_channels/room.php");
+
+fn room(setup: Setup) -> Setup {
+    let rule = "[{ path = \"/room.php\", websocket = \"/room.php\" }]";
+    setup.http1("the upgrade of a connection is HTTP/1.1's").workers(1).php("room.php", ROOM).setting("rule", rule)
+}
+
+fn open(site: &Site, query: &str) -> WebSocket {
+    let mut socket = WebSocket::open(site, &format!("/room.php?{query}"));
+    assert_eq!(socket.next(TEXT), "welcome");
+    socket
+}
+
+script_scenario!(
+    a_client_that_comes_back_gets_the_messages_it_has_missed,
+    howdah_only = "PHP-FPM has no WebSockets",
+    room,
+    |site| {
+        let mut first = open(site, "");
+        for (id, text) in [("1", "one"), ("2", "two"), ("3", "three")] {
+            assert_eq!(site.get_ok(&format!("/room.php?id={id}&text={text}")), "published");
+            assert_eq!(first.next(TEXT), text);
+        }
+        // Without an id a message is for those that are there.
+        assert_eq!(site.get_ok("/room.php?text=passing"), "published");
+        assert_eq!(first.next(TEXT), "passing");
+        let mut back = open(site, "after=1");
+        assert_eq!((back.next(TEXT), back.next(TEXT)), ("two".to_owned(), "three".to_owned()));
+        let mut all = open(site, "after=earliest");
+        assert_eq!([0; 3].map(|_| all.next(TEXT)), ["one", "two", "three"]);
+        assert_eq!(site.get_ok("/room.php?id=4&text=four"), "published");
+        assert_eq!([&mut first, &mut back, &mut all].map(|socket| socket.next(TEXT)), ["four"; 3]);
+        let refused = site.get_ok("/room.php?id=%0Adata:%20forged&text=x");
+        assert!(refused.contains("must not contain control characters"), "{refused}");
+    },
+);
+
+script_scenario!(
+    channels_and_topics_of_mercure_are_the_same,
+    howdah_only = "a Mercure hub is Howdah's",
+    |s| hub(room(s)),
+    |site| {
+        let mut socket = open(site, "");
+        let mut anonymous = Subscriber::anonymous(site, "topic=room");
+        let token = subscriber_token(json!({ "subscribe": ["room", "/.well-known/mercure/subscriptions/room"] }));
+        let mut allowed = Subscriber::open(site.target(), &bearer(Request::get(&format!("{HUB}?topic=room")), &token));
+        // A channel's messages are private: subscribers of the hub need a token for them.
+        assert_eq!(site.get_ok("/room.php?id=7&text=hello"), "published");
+        assert_eq!(socket.next(TEXT), "hello");
+        assert_eq!(allowed.event(), "id: 7\ndata: hello\n\n");
+        let id = published(site, &publisher(), "topic=room&data=to%20all");
+        assert_eq!(socket.next(TEXT), "to all");
+        let event = format!("id: {id}\ndata: to all\n\n");
+        assert_eq!((anonymous.event(), allowed.event()), (event.clone(), event));
+        let list = bearer(Request::get("/.well-known/mercure/subscriptions/room"), &token);
+        let listed: Value = site.send(&list).expect(200).json();
+        assert_eq!(listed["subscriptions"].as_array().unwrap().len(), 3, "{listed}");
+    },
+);
