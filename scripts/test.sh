@@ -51,6 +51,7 @@ counts() {
 }
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
+    scripts/pusher-clients.sh "$target/pusher-clients" || [ $? = 2 ] || return
     scripts/unpack-extensions.sh "$target/extensions" && scripts/unpack-prometheus.sh "$target/prometheus"
 }
 

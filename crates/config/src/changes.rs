@@ -118,6 +118,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
         ("compression", old.compression.shown(), new.compression.shown()),
         ("acme", old.acme.shown(), new.acme.shown()),
         ("mercure", old.mercure.shown(), new.mercure.shown()),
+        ("pusher", old.pusher.shown(), new.pusher.shown()),
         ("deploy", old.deploy.shown(), new.deploy.shown()),
         ("log", old.log.shown(), new.log.shown()),
         ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
@@ -262,6 +263,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     all.extend(differing("log", old.log.shown(), new.log.shown()));
     all.extend(differing("tls", old.tls.shown(), new.tls.shown()));
     all.extend(differing("mercure", old.mercure.shown(), new.mercure.shown()));
+    all.extend(differing("pusher", old.pusher.shown(), new.pusher.shown()));
     // They follow from what the machine has just now, or are the process's.
     all.retain(|differs| {
         let name = &*differs.name;

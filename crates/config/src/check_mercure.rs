@@ -1,10 +1,10 @@
-//! The settings of Mercure hubs: keys are read from their files, and values are refused that could not work.
+//! The settings of Mercure hubs and of the Pusher protocol: keys are read from their files, and values are refused that
+//! could not work.
 
 use std::path::Path;
 
 use crate::secret::Secret;
 use crate::settings::Settings;
-use crate::settings_mercure::MercureSettings;
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
 
@@ -17,27 +17,25 @@ const MIN_SECRET: usize = 32;
 
 /// Reads keys from their files, once for all that follows: the server may lose its right to read them.
 pub(crate) fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
-    let top = settings.top_level_site();
-    read_keys(&mut settings.mercure, &top, source);
-    let mut sites = std::mem::take(&mut settings.sites);
-    for site in &mut sites {
-        let mut mercure = std::mem::take(&mut site.mercure);
-        read_keys(&mut mercure, site, source);
-        site.mercure = mercure;
-    }
-    settings.sites = sites;
+    let mut top = settings.top_level_site();
+    read_keys(&mut top, source);
+    (settings.mercure, settings.pusher) = (top.mercure, top.pusher);
+    settings.sites.iter_mut().for_each(|site| read_keys(site, source));
 }
 
-fn read_keys(mercure: &mut MercureSettings, site: &SiteSettings, source: &mut Source<'_>) {
-    for (name, key) in
-        [("mercure.publisher_key", &mut mercure.publisher_key), ("mercure.subscriber_key", &mut mercure.subscriber_key)]
-    {
+fn read_keys(site: &mut SiteSettings, source: &mut Source<'_>) {
+    let at = site.clone();
+    for (name, key) in [
+        ("mercure.publisher_key", &mut site.mercure.publisher_key),
+        ("mercure.subscriber_key", &mut site.mercure.subscriber_key),
+        ("pusher.app", &mut site.pusher.app),
+    ] {
         let Some(path) = key.as_ref().and_then(|key| key.expose().strip_prefix(FILE)) else { continue };
         match read(Path::new(path)) {
             Ok(read) => *key = Some(read),
             Err(why) => {
-                // No key: the hub stays closed, and other errors are reported, too.
-                site.object(name, why, source);
+                // No key: nothing is opened, and other errors are reported, too.
+                at.object(name, why, source);
                 *key = None;
             }
         }
@@ -63,6 +61,9 @@ fn read(path: &Path) -> Result<Secret, String> {
 /// Reports what could not work in a site.
 pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     let mercure = &site.mercure;
+    if site.pusher.webhook.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        site.object("pusher.webhook", "is no path: it begins with /".to_owned(), source);
+    }
     for (name, key) in
         [("mercure.publisher_key", &mercure.publisher_key), ("mercure.subscriber_key", &mercure.subscriber_key)]
     {

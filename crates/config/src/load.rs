@@ -23,6 +23,7 @@ use crate::settings_deploy::DeploySettings;
 use crate::settings_file::read_file;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_mercure::MercureSettings;
+use crate::settings_pusher::PusherSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
@@ -154,6 +155,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         compression: CompressionSettings::read(source, Scope::Top),
         acme: AcmeSettings::read(source, Scope::Top),
         mercure: MercureSettings::read(source, Scope::Top),
+        pusher: PusherSettings::read(source, Scope::Top),
         deploy: DeploySettings::read(source, Scope::Top),
         log: LogSettings::read(source, Scope::Top),
         telemetry: TelemetrySettings::read(source, Scope::Top),

@@ -11,6 +11,7 @@ use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_mercure::MercureSettings;
+use crate::settings_pusher::PusherSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
 use crate::settings_tls::TlsSettings;
@@ -230,5 +231,6 @@ fn read_site<'a>(
     let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
     found.tls = TlsSettings::read_over(&base, source, &part("tls"));
     found.mercure = MercureSettings::read_over(&top.mercure, source, &part("mercure"));
+    found.pusher = PusherSettings::read_over(&top.pusher, source, &part("pusher"));
     found
 }

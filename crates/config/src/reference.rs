@@ -96,7 +96,7 @@ pub fn settings_page() -> String {
         "## `[[site]]`\n\nA site for some hosts. Besides these keys it may have `root`, `index`, `front_controller`, \
          `server_name`, `app`, `htaccess` and `root_links`, its own `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]`; \
          `[site.http]` with `max_body`, `server_header` and `request_id_header`; `[site.log]` with `access` \
-         and `format`; `[site.mercure]`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
+         and `format`; `[site.mercure]`; `[site.pusher]`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
          level. In a separate file (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
          [\"shop.example\", \"www.shop.example\"]\nroot = \"/srv/shop/public\"\n\n[site.pool]\nuser = \"shop\"\n```\n\n",
     );

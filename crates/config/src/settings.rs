@@ -24,6 +24,7 @@ use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_mercure::MercureSettings;
 use crate::settings_proxy::ProxySettings;
+use crate::settings_pusher::PusherSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
@@ -159,6 +160,8 @@ settings! {
         acme: AcmeSettings = AcmeSettings::default();
         /// Section `[mercure]`.
         mercure: MercureSettings = MercureSettings::default();
+        /// Section `[pusher]`.
+        pusher: PusherSettings = PusherSettings::default();
         /// Section `[deploy]`.
         deploy: DeploySettings = DeploySettings::default();
         /// Section `[log]`.

@@ -12,6 +12,7 @@ use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_mercure::MercureSettings;
+use crate::settings_pusher::PusherSettings;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -44,6 +45,7 @@ pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
     ("log", LogSettings::ROWS, Keys::Only(&["access", "format"])),
     ("tls", TlsSettings::ROWS, Keys::Only(&["certificates", "auto"])),
     ("mercure", MercureSettings::ROWS, Keys::But(&[])),
+    ("pusher", PusherSettings::ROWS, Keys::But(&[])),
 ];
 
 /// Some keys of a section.
@@ -102,6 +104,8 @@ pub struct SiteSettings {
     pub tls: TlsSettings,
     /// `[mercure]` with what `[site.mercure]` says over it.
     pub mercure: MercureSettings,
+    /// `[pusher]` with what `[site.pusher]` says over it.
+    pub pusher: PusherSettings,
     /// Where it is written; the default for the top level's own.
     pub origin: Origin,
 }

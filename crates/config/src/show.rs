@@ -48,6 +48,7 @@ impl Loaded {
         page.section("compression", settings.compression.shown());
         page.section("acme", settings.acme.shown());
         page.section("mercure", settings.mercure.shown());
+        page.section("pusher", settings.pusher.shown());
         page.section("deploy", settings.deploy.shown());
         page.section("log", settings.log.shown());
         page.section("telemetry", settings.telemetry.shown());
@@ -145,6 +146,7 @@ impl Page<'_> {
             ("log", site.log.shown()),
             ("tls", site.tls.shown()),
             ("mercure", site.mercure.shown()),
+            ("pusher", site.pusher.shown()),
         ];
         for (name, rows) in sections {
             let section = format!("{section}.{name}");

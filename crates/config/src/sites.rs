@@ -44,6 +44,7 @@ impl Settings {
             log: self.log.clone(),
             tls: self.tls.clone(),
             mercure: self.mercure.clone(),
+            pusher: self.pusher.clone(),
             origin: Origin::Default,
         }
     }
@@ -61,7 +62,8 @@ impl Settings {
             let mut actions = site.rules.rules().iter().flat_map(|rule| &rule.actions);
             actions.any(|action| matches!(action, Action::WebSocket(_)))
         };
-        !self.proxies.is_empty() || self.all_sites().iter().any(has_websocket)
+        let has_pusher = |site: &SiteSettings| site.pusher.app.is_some();
+        !self.proxies.is_empty() || self.all_sites().iter().any(|site| has_websocket(site) || has_pusher(site))
     }
 
     /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site serves every
@@ -134,6 +136,7 @@ impl Settings {
             static_files: site.static_files.clone(),
             compression: site.compression.clone(),
             mercure: site.mercure.clone(),
+            pusher: site.pusher.clone(),
             ..self.clone()
         }
     }

@@ -13,6 +13,7 @@ use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_mercure::MercureSettings;
 use crate::settings_proxy::ProxySettings;
+use crate::settings_pusher::PusherSettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::settings_telemetry::TelemetrySettings;
@@ -30,6 +31,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("compression", CompressionSettings::ROWS),
     ("acme", AcmeSettings::ROWS),
     ("mercure", MercureSettings::ROWS),
+    ("pusher", PusherSettings::ROWS),
     ("deploy", DeploySettings::ROWS),
     ("log", LogSettings::ROWS),
     ("telemetry", TelemetrySettings::ROWS),

@@ -1,11 +1,54 @@
 //! Requests about events of connections and channels, and the maker of them, which outlives the sites on which a connection began.
 
-use crate::exchange::Purpose;
 use bytes::Bytes;
-use howdah_protocol::{Connection, Head};
-use http::{HeaderMap, StatusCode};
+use howdah_budget::Budgets;
+use howdah_config::{HostPattern, ListenAddr, Settings, SiteSettings};
+use howdah_observe::Metrics;
+use howdah_protocol::{Connection, Head, Peer, Shared, Target};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+
+/// The reason why the server makes a request itself (`server_request`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// New workers run it before they serve; see `warm_up`.
+    WarmUp,
+    /// An operator asks what would become of it; see `explain`.
+    Explain,
+    /// A reload asks new workers for it before they take over (`deploy.check`).
+    DeployCheck,
+    /// An event of a WebSocket connection.
+    WebSocket,
+    /// An event of a channel of the Pusher protocol.
+    Webhook,
+}
+
+impl Purpose {
+    /// Its `User-Agent`.
+    pub(crate) const fn agent(self) -> &'static str {
+        match self {
+            Self::WarmUp => "Howdah warm-up",
+            Self::Explain => "Howdah explain",
+            Self::DeployCheck => "Howdah deploy check",
+            Self::WebSocket => "Howdah WebSocket",
+            Self::Webhook => "Howdah webhook",
+        }
+    }
+
+    /// `true` if metrics, access log and traces show it.
+    #[must_use]
+    pub const fn is_recorded(self) -> bool {
+        matches!(self, Self::DeployCheck)
+    }
+
+    /// `true` if passwords and limits of clients apply to it.
+    #[must_use]
+    pub const fn asks_for_access(self) -> bool {
+        matches!(self, Self::DeployCheck)
+    }
+}
 
 /// A request about something that happened to a client's connection.
 #[derive(Debug)]
@@ -29,4 +72,52 @@ pub type Outcome = (StatusCode, HeaderMap);
 pub trait MakesRequests: std::fmt::Debug + Send + Sync {
     /// Makes a request, and returns its outcome when the response is complete.
     fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
+}
+
+/// A connection for a request of the server.
+pub(crate) fn connection(settings: &Settings, budgets: Budgets, metrics: &Arc<Metrics>, peer: Peer) -> Arc<Connection> {
+    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+    Arc::new(Connection::of_no_client(shared, peer))
+}
+
+impl EventRequest {
+    /// A POST that no client's connection is the reason for, as if it had come from this machine.
+    pub(crate) fn of_server(
+        (settings, budgets, metrics): (&Settings, Budgets, &Arc<Metrics>),
+        purpose: Purpose,
+        target: Target,
+        fields: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        body: Bytes,
+    ) -> Self {
+        let mut headers = HeaderMap::from_iter(fields);
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(purpose.agent()));
+        let head = Head { method: Method::POST, target, version: Version::HTTP_11, headers };
+        let connection = connection(settings, budgets, metrics, peer(settings));
+        Self { head, body, connection, variables: Vec::new(), purpose }
+    }
+}
+
+/// A host that the site is for.
+pub(crate) fn host_of(site: &SiteSettings) -> String {
+    let named = site.hosts.iter().find_map(|host| match host {
+        HostPattern::Exact(name) => Some(name.clone()),
+        HostPattern::Below(name) => Some(format!("www.{name}")),
+        HostPattern::Any => None,
+    });
+    named.or_else(|| site.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// This machine, at the first address that does not redirect to TLS.
+pub(crate) fn peer(settings: &Settings) -> Peer {
+    let to_tls = settings.tls.redirect;
+    let listener = settings.listen.iter().find_map(|addr| match addr {
+        ListenAddr::Https(addr) => Some((*addr, true)),
+        ListenAddr::Tcp(addr) if !to_tls => Some((*addr, false)),
+        _ => None,
+    });
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let (local, https) = listener.unwrap_or((SocketAddr::new(here, 80), false));
+    let mut peer = Peer::tcp(SocketAddr::new(here, 0), SocketAddr::new(here, local.port()), |_| false);
+    peer.https = https;
+    peer
 }

@@ -1,6 +1,7 @@
 //! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
 //! which is when `phase::access_log` counts and logs it.
 
+pub use crate::event_request::Purpose;
 use crate::forwarded::Client;
 use crate::ruled::Ruled;
 use crate::site::Site;
@@ -63,46 +64,6 @@ pub struct Exchange {
     pub changes: Option<Box<Changes>>,
     /// Its place in a trace; none where traces are not made.
     pub trace: Option<Box<Trace>>,
-}
-
-/// The reason why the server makes a request itself (`server_request`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// New workers run it before they serve; see `warm_up`.
-    WarmUp,
-    /// An operator asks what would become of it; see `explain`.
-    Explain,
-    /// A reload asks new workers for it before they take over (`deploy.check`).
-    DeployCheck,
-    /// An event of a WebSocket connection.
-    WebSocket,
-    /// An event of a channel of the Pusher protocol.
-    Webhook,
-}
-
-impl Purpose {
-    /// Its `User-Agent`.
-    pub(crate) const fn agent(self) -> &'static str {
-        match self {
-            Self::WarmUp => "Howdah warm-up",
-            Self::Explain => "Howdah explain",
-            Self::DeployCheck => "Howdah deploy check",
-            Self::WebSocket => "Howdah WebSocket",
-            Self::Webhook => "Howdah webhook",
-        }
-    }
-
-    /// `true` if metrics, access log and traces show it.
-    #[must_use]
-    pub const fn is_recorded(self) -> bool {
-        matches!(self, Self::DeployCheck)
-    }
-
-    /// `true` if passwords and limits of clients apply to it.
-    #[must_use]
-    pub const fn asks_for_access(self) -> bool {
-        matches!(self, Self::DeployCheck)
-    }
 }
 
 /// Changes of a request by rules for its script.

@@ -38,6 +38,7 @@ pub mod notes;
 pub mod passwords;
 mod path_parts;
 pub mod phase;
+mod pusher;
 pub mod refusal;
 mod rejected;
 mod releases;

@@ -1,21 +1,17 @@
 //! Requests that the server makes itself, by whichever part of it: they take the way of every request, and their [`Purpose`]
 //! is the one thing that sets them apart. A new kind of them is a variant there.
 
-use crate::event_request::{EventRequest, Outcome};
-pub use crate::exchange::Purpose;
+pub use crate::event_request::Purpose;
+use crate::event_request::{EventRequest, Outcome, connection, host_of, peer};
 use crate::exchange::{Changes, Exchange};
-use crate::server::Server;
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_config::{HostPattern, ListenAddr, Settings, SiteSettings};
 use howdah_pool::RequestId;
-use howdah_protocol::{BodyError, BodySource, Connection, Head, Peer, Request, RequestBody, Response, Shared, Target};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use howdah_protocol::{BodyError, BodySource, Head, Peer, Request, RequestBody, Response, Target};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
@@ -68,7 +64,8 @@ impl<'a> ServerRequest<'a> {
 
 /// Begins an exchange for a request with this head, as if it had come from `peer`.
 pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> Box<Exchange> {
-    let connection = connection(&sites.server, peer);
+    let server = &sites.server;
+    let connection = connection(&server.settings, server.budgets, &server.metrics, peer);
     let (mut exchange, _) = Exchange::begin(
         sites,
         Request {
@@ -87,29 +84,6 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
         exchange.id = RequestId(0);
     }
     exchange
-}
-
-/// A connection for a request of the server.
-fn connection(server: &Server, peer: Peer) -> Arc<Connection> {
-    let shared = Arc::new(Shared::new(&server.settings.http, server.budgets, server.metrics.clone()));
-    Arc::new(Connection::of_no_client(shared, peer))
-}
-
-impl EventRequest {
-    /// A POST that no client's connection is the reason for, as if it had come from this machine.
-    pub(crate) fn of_server(
-        server: &Server,
-        purpose: Purpose,
-        target: Target,
-        fields: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
-        body: Bytes,
-    ) -> Self {
-        let mut headers = HeaderMap::from_iter(fields);
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(purpose.agent()));
-        let head = Head { method: Method::POST, target, version: Version::HTTP_11, headers };
-        let connection = connection(server, peer(&server.settings));
-        Self { head, body, connection, variables: Vec::new(), purpose }
-    }
 }
 
 /// A body in memory.
@@ -153,29 +127,4 @@ impl<U: Upstream> Service<U> {
         let exchange = request.begin(&self.sites)?;
         Ok(self.complete(exchange, RequestBody::none()).await)
     }
-}
-
-/// A host that the site is for.
-pub(crate) fn host_of(site: &SiteSettings) -> String {
-    let named = site.hosts.iter().find_map(|host| match host {
-        HostPattern::Exact(name) => Some(name.clone()),
-        HostPattern::Below(name) => Some(format!("www.{name}")),
-        HostPattern::Any => None,
-    });
-    named.or_else(|| site.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
-}
-
-/// This machine, at the first address that does not redirect to TLS.
-fn peer(settings: &Settings) -> Peer {
-    let to_tls = settings.tls.redirect;
-    let listener = settings.listen.iter().find_map(|addr| match addr {
-        ListenAddr::Https(addr) => Some((*addr, true)),
-        ListenAddr::Tcp(addr) if !to_tls => Some((*addr, false)),
-        _ => None,
-    });
-    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let (local, https) = listener.unwrap_or((SocketAddr::new(here, 80), false));
-    let mut peer = Peer::tcp(SocketAddr::new(here, 0), SocketAddr::new(here, local.port()), |_| false);
-    peer.https = https;
-    peer
 }

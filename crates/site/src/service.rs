@@ -11,6 +11,7 @@ use crate::phase::htaccess::HtaccessFiles;
 use crate::phase::limits::{self, BodyLimit, HeadLimits, KnownHost};
 use crate::phase::mercure::MercureHub;
 use crate::phase::own_responses::{Challenge, HttpsRedirect, PoolPage, Probe, ServerOptions};
+use crate::phase::pusher::PusherFront;
 use crate::phase::rules::{self, Rules};
 use crate::phase::web_server::FromWebServer;
 use crate::phase::websocket::WebSocket;
@@ -71,7 +72,8 @@ chain![
     Rules, // hands on to a proxy, too
     WebSocket,
     PoolPage,
-    MercureHub, // in sites that have one; it bounds its bodies itself
+    MercureHub,  // in sites that have one; it bounds its bodies itself
+    PusherFront, // likewise
     BodyLimit,
     HtaccessFiles, // in sites that follow them, for all that is left
     Destination,   // file, script, proxy or directory

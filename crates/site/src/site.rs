@@ -8,6 +8,7 @@ use crate::https::Https;
 use crate::listings::Listings;
 use crate::live::SiteLive;
 use crate::mercure::Mercure;
+use crate::pusher::Pusher;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -88,6 +89,8 @@ pub struct Site {
     places: Vec<(PathBuf, StaticFiles)>,
     /// Keys and permissions of its Mercure hub, if it has one.
     pub(crate) mercure: Option<Mercure>,
+    /// Its application of the Pusher protocol, if it has one.
+    pub(crate) pusher: Option<Arc<Pusher>>,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
     /// Encodes bodies.
@@ -184,6 +187,7 @@ impl Site {
             aside: Aside::default(),
             places: places(&settings, &public, &withheld)?,
             mercure: Mercure::new(&settings.mercure)?,
+            pusher: Pusher::new(server, &settings)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),

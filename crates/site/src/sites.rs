@@ -103,13 +103,18 @@ impl Sites {
         &self.all
     }
 
-    /// Asks subscribers to come back whose hub is another one now than in the sites `before`, spread over this time.
+    /// Asks subscribers to come back whose hub has other settings than in the sites `before`, spread over this time, and has
+    /// channels watched by these sites.
     pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
+        for site in &self.all {
+            if let Some(pusher) = &site.pusher {
+                pusher.watch(&self.server.hubs().of(&site.settings.name));
+            }
+        }
         for old in before.all.iter().filter(|site| site.mercure.is_some()) {
             let new = self.all.iter().find(|site| site.settings.name == old.settings.name);
             if new.is_none_or(|new| new.settings.mercure != old.settings.mercure) {
-                let is_left = new.is_some_and(|new| new.mercure.is_some());
-                self.server.hubs().changed(&old.settings.name, is_left, spread);
+                self.server.hubs().changed(&old.settings.name, new.is_some(), spread);
             }
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod mercure;
 pub(crate) mod own_responses;
 pub mod php;
 pub(crate) mod proxy;
+pub(crate) mod pusher;
 pub mod rules;
 mod traces;
 pub(crate) mod web_server;

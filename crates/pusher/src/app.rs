@@ -1,0 +1,238 @@
+//! An application: its id, key and secret, and what they sign.
+
+use aws_lc_rs::hmac;
+use md5::{Digest as _, Md5};
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Maximum difference between the clocks of both sides.
+const MAX_SKEW: Duration = Duration::from_secs(600);
+/// Parameters of a request that its signature does not cover.
+const UNSIGNED: &[&str] = &["auth_signature"];
+
+/// An application that may publish, and whose clients may connect.
+#[derive(Debug)]
+pub struct App {
+    id: String,
+    key: String,
+    secret: hmac::Key,
+}
+
+/// A text that is no application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AppError {
+    #[error("is not ID:KEY:SECRET")]
+    Parts,
+    #[error("has an id or a key with other characters than letters, digits, `-` and `_`")]
+    Characters,
+}
+
+/// The reason why a request of the HTTP API is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsigned {
+    #[error("auth_key is not the key of this application")]
+    Key,
+    #[error("auth_timestamp is missing or more than 600 s away from the server's clock")]
+    Time,
+    #[error("body_md5 is missing or does not match the body")]
+    Body,
+    #[error("auth_signature is missing or does not match")]
+    Signature,
+}
+
+impl App {
+    /// Reads `ID:KEY:SECRET`.
+    ///
+    /// # Errors
+    /// A part is missing, or has characters that cannot be in a path.
+    pub fn new(text: &str) -> Result<Self, AppError> {
+        let mut parts = text.trim().splitn(3, ':');
+        let (Some(id), Some(key), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(AppError::Parts);
+        };
+        if id.is_empty() || key.is_empty() || secret.is_empty() {
+            return Err(AppError::Parts);
+        }
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if !id.bytes().chain(key.bytes()).all(is_plain) {
+            return Err(AppError::Characters);
+        }
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        Ok(Self { id: id.to_owned(), key: key.to_owned(), secret })
+    }
+
+    /// Its id, which is in the paths of the HTTP API.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its key, which clients know.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The signature of a webhook.
+    #[must_use]
+    pub fn sign(&self, text: &[u8]) -> String {
+        let mut digits = String::with_capacity(64);
+        for byte in hmac::sign(&self.secret, text).as_ref() {
+            // Writing to a string does not fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        digits
+    }
+
+    /// `true` if the application lets this connection into a channel: `auth` is `KEY:SIGNATURE`.
+    #[must_use]
+    pub fn admits(&self, socket: &str, channel: &str, data: Option<&str>, auth: &str) -> bool {
+        let Some((key, signature)) = auth.split_once(':') else { return false };
+        let mut signed = format!("{socket}:{channel}");
+        if let Some(data) = data {
+            signed.extend([":", data]);
+        }
+        key == self.key && self.has_signed(&signed, signature)
+    }
+
+    /// `true` if the application says that this connection is that of a user: `auth` is `KEY:SIGNATURE`.
+    #[must_use]
+    pub fn identifies(&self, socket: &str, user_data: &str, auth: &str) -> bool {
+        let Some((key, signature)) = auth.split_once(':') else { return false };
+        key == self.key && self.has_signed(&format!("{socket}::user::{user_data}"), signature)
+    }
+
+    /// Checks the signature of a request of the HTTP API.
+    ///
+    /// # Errors
+    /// It is not signed by this application, or too long ago.
+    pub fn verify(
+        &self,
+        (method, path): (&str, &str),
+        query: &[(String, String)],
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<(), Unsigned> {
+        let value = |name: &str| query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        if value("auth_key") != Some(&self.key) {
+            return Err(Unsigned::Key);
+        }
+        let seconds = value("auth_timestamp").and_then(|seconds| seconds.parse().ok()).ok_or(Unsigned::Time)?;
+        let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).ok_or(Unsigned::Time)?;
+        let skew = now.duration_since(at).or_else(|_| at.duration_since(now)).unwrap_or_default();
+        if skew > MAX_SKEW {
+            return Err(Unsigned::Time);
+        }
+        if !body.is_empty() && value("body_md5") != Some(&*md5(body)) {
+            return Err(Unsigned::Body);
+        }
+        let mut signed: Vec<(String, &str)> = query
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))
+            .filter(|(name, _)| !UNSIGNED.contains(&name.as_str()))
+            .collect();
+        signed.sort_unstable();
+        let signed: Vec<String> = signed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let text = format!("{method}\n{path}\n{}", signed.join("&"));
+        let signature = value("auth_signature").ok_or(Unsigned::Signature)?;
+        if self.has_signed(&text, signature) { Ok(()) } else { Err(Unsigned::Signature) }
+    }
+
+    /// Compares in constant time.
+    fn has_signed(&self, text: &str, signature: &str) -> bool {
+        bytes(signature).is_some_and(|tag| hmac::verify(&self.secret, text.as_bytes(), &tag).is_ok())
+    }
+}
+
+fn md5(body: &[u8]) -> String {
+    Md5::digest(body).iter().fold(String::with_capacity(32), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+/// The bytes that hexadecimal digits stand for.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app() -> App {
+        App::new("3:278d425bdf160c739803:7ad3773142a6692b25b8").unwrap()
+    }
+
+    #[test]
+    fn an_application_has_three_parts() {
+        let parts = |text| App::new(text).map(|app| (app.id, app.key));
+        assert_eq!(parts("app:key:se:cret\n"), Ok(("app".to_owned(), "key".to_owned())));
+        for text in ["", "app", "app:key", "app:key:", ":key:secret", "app::secret"] {
+            assert_eq!(parts(text), Err(AppError::Parts), "{text}");
+        }
+        assert_eq!(parts("a/b:key:secret"), Err(AppError::Characters));
+    }
+
+    /// The examples of Pusher's documentation: they fix the form of what is signed.
+    #[test]
+    fn channels_are_admitted_by_signatures_as_the_documentation_shows_them() {
+        let app = app();
+        let key = "278d425bdf160c739803";
+        let private = format!("{key}:58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4");
+        assert!(app.admits("1234.1234", "private-foobar", None, &private));
+        let data = r#"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#;
+        let presence = format!("{key}:31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80");
+        assert!(app.admits("1234.1234", "presence-foobar", Some(data), &presence));
+        for (socket, channel, data, auth) in [
+            ("1234.1235", "private-foobar", None, &private[..]),
+            ("1234.1234", "private-other", None, &private),
+            ("1234.1234", "private-foobar", Some(""), &private),
+            ("1234.1234", "private-foobar", None, &private[1..]),
+            ("1234.1234", "private-foobar", None, &private[..private.len() - 1]),
+            ("1234.1234", "private-foobar", None, ""),
+            ("1234.1234", "private-foobar", None, "278d425bdf160c739803:+"),
+        ] {
+            assert!(!app.admits(socket, channel, data, auth), "{socket} {channel} {auth}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_accepted_with_a_signature_of_all_its_parts() {
+        let app = app();
+        let body = br#"{"name":"foo","channels":["project-3"],"data":"{\"some\":\"data\"}"}"#;
+        let now = UNIX_EPOCH + Duration::from_secs(1_353_088_179);
+        let query = |changed: Option<(&str, &str)>| -> Vec<(String, String)> {
+            let fields = [
+                ("auth_key", "278d425bdf160c739803"),
+                ("auth_signature", "da454824c97ba181a32ccc17a72625ba02771f50b50e1e7430e47a1f3f457e6c"),
+                ("auth_timestamp", "1353088179"),
+                ("auth_version", "1.0"),
+                ("body_md5", "ec365a775a4cd0599faeb73354201b6f"),
+            ];
+            let fields = fields.map(|own| changed.filter(|changed| changed.0 == own.0).unwrap_or(own));
+            fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let verify =
+            |query: &[(String, String)], path: &str, body: &[u8], now| app.verify(("POST", path), query, body, now);
+        let path = "/apps/3/events";
+        assert_eq!(verify(&query(None), path, body, now), Ok(()));
+        assert_eq!(verify(&query(None), path, b"other", now), Err(Unsigned::Body));
+        assert_eq!(verify(&query(None), "/apps/4/events", body, now), Err(Unsigned::Signature));
+        assert_eq!(verify(&query(None), path, body, now + Duration::from_secs(601)), Err(Unsigned::Time));
+        assert_eq!(verify(&query(None), path, body, now - Duration::from_secs(601)), Err(Unsigned::Time));
+        for (name, value, error) in [
+            ("auth_key", "other", Unsigned::Key),
+            ("auth_timestamp", "soon", Unsigned::Time),
+            ("auth_timestamp", "1353088180", Unsigned::Signature),
+            ("body_md5", "", Unsigned::Body),
+            ("auth_signature", "00", Unsigned::Signature),
+        ] {
+            assert_eq!(verify(&query(Some((name, value))), path, body, now), Err(error), "{name}={value}");
+        }
+    }
+}

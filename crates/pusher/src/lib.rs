@@ -1,0 +1,12 @@
+//! The Pusher protocol (version 7), without I/O.
+//!
+//! Reading order: `app` (signatures), `channel` (names, kinds and topics), `message` (of and to clients), `api` (the HTTP
+//! API of servers).
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod app;
+pub mod channel;
+pub mod message;
+
+pub use app::{App, AppError, Unsigned};

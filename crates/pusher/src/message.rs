@@ -1,0 +1,238 @@
+//! Messages of clients and to clients: JSON objects with an event, and often a channel and data. Most of the server's data
+//! is JSON within a string.
+
+use crate::channel;
+use howdah_live::{Member, Update};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Time of silence after which a client asks if its connection is alive, in seconds.
+pub const ACTIVITY_TIMEOUT: u32 = 120;
+
+/// A connection is refused: no application has this key. Clients do not try again.
+pub const NO_APP: u16 = 4001;
+/// A connection is refused: another version of the protocol.
+pub const VERSION: u16 = 4007;
+/// A client publishes too often.
+pub const RATE: u16 = 4301;
+
+/// A message of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    Ping,
+    /// An answer, or an event that asks for nothing.
+    Nothing,
+    Subscribe {
+        channel: String,
+        auth: Option<String>,
+        data: Option<String>,
+    },
+    Unsubscribe(String),
+    SignIn {
+        auth: String,
+        user_data: String,
+    },
+    /// An event for the other subscribers of a channel.
+    Event {
+        name: String,
+        channel: String,
+        data: Value,
+    },
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    event: String,
+    channel: Option<String>,
+    #[serde(default)]
+    data: Value,
+}
+
+impl Incoming {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is not one of the protocol.
+    pub fn read(text: &[u8]) -> Result<Self, &'static str> {
+        let raw: Raw = serde_json::from_slice(text).map_err(|_| "the message is not JSON with an event")?;
+        // Some clients send objects as strings, as the server does.
+        let data = match &raw.data {
+            Value::String(text) if raw.event.starts_with("pusher:") => serde_json::from_str(text).unwrap_or_default(),
+            other => other.clone(),
+        };
+        let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
+        match &*raw.event {
+            "pusher:ping" => Ok(Self::Ping),
+            "pusher:subscribe" => {
+                let channel = text("channel").ok_or("pusher:subscribe without a channel")?;
+                Ok(Self::Subscribe { channel, auth: text("auth"), data: text("channel_data") })
+            }
+            "pusher:unsubscribe" => {
+                text("channel").map(Self::Unsubscribe).ok_or("pusher:unsubscribe without a channel")
+            }
+            "pusher:signin" => match (text("auth"), text("user_data")) {
+                (Some(auth), Some(user_data)) => Ok(Self::SignIn { auth, user_data }),
+                _ => Err("pusher:signin without auth and user_data"),
+            },
+            name if name.starts_with("client-") => {
+                let channel = raw.channel.ok_or("an event without a channel")?;
+                Ok(Self::Event { name: raw.event, channel, data: raw.data })
+            }
+            _ => Ok(Self::Nothing),
+        }
+    }
+}
+
+/// The user that an application names in `channel_data` (`user_id`) or `user_data` (`id`).
+#[must_use]
+pub fn member(data: &str) -> Option<Member> {
+    let data: Value = serde_json::from_str(data).ok()?;
+    let id = match data.get("user_id").or_else(|| data.get("id"))? {
+        Value::String(id) if !id.is_empty() => id.as_str().into(),
+        Value::Number(id) => id.to_string().into(),
+        _ => return None,
+    };
+    Some(Member { id, info: data.get("user_info").map(|info| info.to_string().into()) })
+}
+
+/// The first message to a client.
+#[must_use]
+pub fn established(socket: &str) -> String {
+    let data = json!({ "socket_id": socket, "activity_timeout": ACTIVITY_TIMEOUT }).to_string();
+    json!({ "event": "pusher:connection_established", "data": data }).to_string()
+}
+
+/// The answer to a ping.
+#[must_use]
+pub fn pong() -> String {
+    json!({ "event": "pusher:pong", "data": {} }).to_string()
+}
+
+/// A mistake of a client.
+#[must_use]
+pub fn error(code: Option<u16>, message: &str) -> String {
+    json!({ "event": "pusher:error", "data": { "code": code, "message": message } }).to_string()
+}
+
+/// A client has subscribed. `members`: those of a presence channel, itself included.
+#[must_use]
+pub fn subscribed(channel: &str, members: Option<&[Arc<Member>]>) -> String {
+    let data = members.map_or(json!({}), |members| {
+        let ids: Vec<&str> = members.iter().map(|member| &*member.id).collect();
+        let hash: serde_json::Map<String, Value> =
+            members.iter().map(|member| (member.id.to_string(), info(member))).collect();
+        json!({ "presence": { "count": ids.len(), "ids": ids, "hash": hash } })
+    });
+    let event = "pusher_internal:subscription_succeeded";
+    json!({ "event": event, "channel": channel, "data": data.to_string() }).to_string()
+}
+
+/// A client may not subscribe.
+#[must_use]
+pub fn refused(channel: &str, why: &str) -> String {
+    let data = json!({ "type": "AuthError", "error": why, "status": 401 });
+    json!({ "event": "pusher:subscription_error", "channel": channel, "data": data }).to_string()
+}
+
+/// A client has signed in.
+#[must_use]
+pub fn signed_in(user_data: &str) -> String {
+    json!({ "event": "pusher:signin_success", "data": { "user_data": user_data } }).to_string()
+}
+
+fn info(member: &Member) -> Value {
+    member.info.as_deref().and_then(|info| serde_json::from_str(info).ok()).unwrap_or_default()
+}
+
+/// An event for the subscribers of a channel, `except` one connection. `user`: the member that sends it.
+#[must_use]
+pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except: Option<&str>) -> Update {
+    let mut message = json!({ "event": name, "channel": channel, "data": data });
+    if let Some(user) = user {
+        message["user_id"] = user.into();
+    }
+    Update {
+        topics: Box::new([channel::topic(channel).into()]),
+        // A Mercure subscriber needs a token for the topic.
+        private: true,
+        data: message.to_string().into(),
+        except: except.map(Into::into),
+        ..Update::default()
+    }
+}
+
+/// A user has come to a presence channel, by this connection.
+#[must_use]
+pub fn member_added(channel: &str, member: &Member, socket: &str) -> Update {
+    let data = json!({ "user_id": &*member.id, "user_info": info(member) }).to_string();
+    event("pusher_internal:member_added", channel, &data.into(), None, Some(socket))
+}
+
+/// A user has left a presence channel.
+#[must_use]
+pub fn member_removed(channel: &str, member: &Member) -> Update {
+    let data = json!({ "user_id": &*member.id }).to_string();
+    event("pusher_internal:member_removed", channel, &data.into(), None, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_clients_are_read() {
+        let subscribe = |channel: &str, auth: Option<&str>, data: Option<&str>| Incoming::Subscribe {
+            channel: channel.to_owned(),
+            auth: auth.map(str::to_owned),
+            data: data.map(str::to_owned),
+        };
+        for (text, incoming) in [
+            (r#"{"event":"pusher:ping","data":{}}"#, Ok(Incoming::Ping)),
+            (r#"{"event":"pusher:pong"}"#, Ok(Incoming::Nothing)),
+            (r#"{"event":"pusher:subscribe","data":{"channel":"a"}}"#, Ok(subscribe("a", None, None))),
+            (
+                r#"{"event":"pusher:subscribe","data":"{\"channel\":\"a\",\"auth\":\"k:s\",\"channel_data\":\"{}\"}"}"#,
+                Ok(subscribe("a", Some("k:s"), Some("{}"))),
+            ),
+            (r#"{"event":"pusher:unsubscribe","data":{"channel":"a"}}"#, Ok(Incoming::Unsubscribe("a".to_owned()))),
+            (
+                r#"{"event":"client-x","channel":"private-a","data":"text"}"#,
+                Ok(Incoming::Event {
+                    name: "client-x".to_owned(),
+                    channel: "private-a".to_owned(),
+                    data: "text".into(),
+                }),
+            ),
+            (r#"{"event":"client-x"}"#, Err("an event without a channel")),
+            (r#"{"event":"pusher:subscribe","data":[]}"#, Err("pusher:subscribe without a channel")),
+            ("[]", Err("the message is not JSON with an event")),
+            ("", Err("the message is not JSON with an event")),
+        ] {
+            assert_eq!(Incoming::read(text.as_bytes()), incoming, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_member_has_an_id_that_is_a_text_or_a_number() {
+        let id = |text| member(text).map(|member| (member.id.to_string(), member.info.map(String::from)));
+        assert_eq!(
+            id(r#"{"user_id":10,"user_info":{"name":"A"}}"#),
+            Some(("10".into(), Some(r#"{"name":"A"}"#.into())))
+        );
+        assert_eq!(id(r#"{"user_id":"x"}"#), Some(("x".into(), None)));
+        assert_eq!((id(r#"{"user_id":""}"#), id("{}"), id("no")), (None, None, None));
+    }
+
+    #[test]
+    fn members_are_listed_with_their_data() {
+        let members = [Arc::new(member(r#"{"user_id":1,"user_info":{"name":"A"}}"#).unwrap())];
+        let text: Value = serde_json::from_str(&subscribed("presence-a", Some(&members))).unwrap();
+        let data: Value = serde_json::from_str(text["data"].as_str().unwrap()).unwrap();
+        assert_eq!(data, json!({ "presence": { "count": 1, "ids": ["1"], "hash": { "1": { "name": "A" } } } }));
+        let added = member_added("presence-a", &members[0], "1.2");
+        let text: Value = serde_json::from_slice(&added.data).unwrap();
+        assert_eq!(text["data"], r#"{"user_id":"1","user_info":{"name":"A"}}"#);
+        assert_eq!((added.except.as_deref(), &*added.topics[0]), (Some("1.2"), "pusher:presence-a"));
+    }
+}

@@ -1,0 +1,76 @@
+//! The Pusher protocol of a site: its application, and the watcher of its channels, which announces members and sends
+//! webhooks (`webhooks`).
+
+mod webhooks;
+
+use crate::server::Server;
+use howdah_config::SiteSettings;
+use howdah_live::{Change, Hub, Watcher};
+use howdah_pusher::channel::{self, Kind};
+use howdah_pusher::{App, message};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use webhooks::Webhooks;
+
+/// The application of a site, and the watcher of its channels.
+#[derive(Debug)]
+pub(crate) struct Pusher {
+    pub(crate) app: Arc<App>,
+    watcher: Arc<Announcer>,
+}
+
+impl Pusher {
+    /// `None` where the protocol is not spoken. An error names the setting and what is wrong with it.
+    pub(crate) fn new(server: &Arc<Server>, settings: &SiteSettings) -> Result<Option<Arc<Self>>, String> {
+        let Some(app) = &settings.pusher.app else { return Ok(None) };
+        let app = Arc::new(App::new(app.expose()).map_err(|why| format!("pusher.app: {why}"))?);
+        let path = settings.pusher.webhook.as_ref();
+        let webhooks = path.map(|path| Webhooks::new(server, settings, path, app.clone())).transpose()?;
+        Ok(Some(Arc::new(Self { app, watcher: Arc::new(Announcer { webhooks }) })))
+    }
+
+    /// Has its watcher notified of changes of this hub, instead of one of an earlier reading of the settings.
+    pub(crate) fn watch(&self, hub: &Hub) {
+        let watcher: Arc<dyn Watcher> = self.watcher.clone();
+        hub.watch(&watcher);
+    }
+
+    /// Has a webhook sent for an event of a client.
+    pub(crate) fn note_client_event(&self, name: &str, channel: &str, data: &Value, socket: &str, user: Option<&str>) {
+        let Some(webhooks) = &self.watcher.webhooks else { return };
+        let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        let mut event =
+            json!({ "name": "client_event", "channel": channel, "event": name, "data": data, "socket_id": socket });
+        if let Some(user) = user {
+            event["user_id"] = user.into();
+        }
+        webhooks.push(event);
+    }
+}
+
+/// Announces changes of channels: to their members, and by webhooks.
+#[derive(Debug)]
+struct Announcer {
+    webhooks: Option<Webhooks>,
+}
+
+impl Watcher for Announcer {
+    fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change) {
+        let Some(channel) = channel::name(topic).filter(|name| Kind::of(name) != Some(Kind::User)) else { return };
+        let event = match change {
+            Change::Occupied => json!({ "name": "channel_occupied", "channel": channel }),
+            Change::Vacated => json!({ "name": "channel_vacated", "channel": channel }),
+            Change::Added(member) => {
+                hub.notify(message::member_added(channel, member, subscriber));
+                json!({ "name": "member_added", "channel": channel, "user_id": &*member.id })
+            }
+            Change::Removed(member) => {
+                hub.notify(message::member_removed(channel, member));
+                json!({ "name": "member_removed", "channel": channel, "user_id": &*member.id })
+            }
+        };
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.push(event);
+        }
+    }
+}

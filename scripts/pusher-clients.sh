@@ -1,0 +1,27 @@
+#!/bin/bash
+# Installs pusher-js and laravel-echo, the clients that browsers use, into target/pusher-clients (or the directory named),
+# once per version; the tests of the Pusher protocol run them in Node. Status 2 where there is no npm or no network: those
+# tests are reported as skipped then.
+set -euo pipefail
+
+packages='pusher-js@8.6.0 laravel-echo@2.5.0'
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+out=${1:-$here/target/pusher-clients}
+say() { printf 'pusher-clients: %s\n' "$*" >&2; }
+
+if [ "$(cat "$out/version" 2>/dev/null)" = "$packages" ]; then
+    exit 0
+fi
+if ! command -v npm >/dev/null; then
+    say "there is no npm: install nodejs and npm"
+    exit 2
+fi
+mkdir -p "$out"
+# shellcheck disable=SC2086 # several words
+if ! npm install --prefix "$out" --no-save --no-audit --no-fund --ignore-scripts --legacy-peer-deps $packages >"$out/log" 2>&1; then
+    cat "$out/log" >&2
+    say "cannot install them: is there a network?"
+    exit 2
+fi
+printf '%s\n' "$packages" >"$out/version"

@@ -1,0 +1,83 @@
+//! The Pusher protocol, as its clients and servers see it.
+
+mod api;
+mod channels;
+mod clients;
+
+use howdah_tests::websocket::{TEXT, WebSocket};
+use howdah_tests::{Request, Setup, Site, php};
+use serde_json::{Value, json};
+
+const APP: &str = php!("app.php");
+
+/// A site with an application of the protocol and its PHP side.
+fn pusher(setup: Setup) -> Setup {
+    setup
+        .http1("the upgrade of a connection is HTTP/1.1's")
+        .php("app.php", APP)
+        .setting("pusher.app", "\"app:the-key:the secret\"")
+        .setting("pusher.webhook", "\"/app.php?do=webhook\"")
+}
+
+/// A client that writes the protocol's messages by hand.
+struct Client {
+    socket: WebSocket,
+    id: String,
+}
+
+impl Client {
+    fn connect(site: &Site) -> Self {
+        let mut socket = WebSocket::open(site, "/app/the-key?protocol=7&client=js&version=8.4.0&flash=false");
+        let first: Value = serde_json::from_str(&socket.next(TEXT)).unwrap();
+        assert_eq!(first["event"], "pusher:connection_established");
+        let data: Value = serde_json::from_str(first["data"].as_str().unwrap()).unwrap();
+        assert!(data["activity_timeout"].as_u64().is_some_and(|seconds| seconds > 0), "{data}");
+        Self { socket, id: data["socket_id"].as_str().unwrap().to_owned() }
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.socket.send(TEXT, message.to_string());
+    }
+
+    /// The next message, whose data is read where it is JSON within a string.
+    fn next(&mut self) -> Value {
+        let mut message: Value = serde_json::from_str(&self.socket.next(TEXT)).unwrap();
+        if let Some(data) = message["data"].as_str().and_then(|data| serde_json::from_str(data).ok()) {
+            message["data"] = data;
+        }
+        message
+    }
+
+    /// Asks for a channel with what the application answers to `query`; the server's answer.
+    fn subscribe(&mut self, site: &Site, channel: &str, query: &str) -> Value {
+        let target = format!("/app.php?do=auth&socket_id={}&channel_name={channel}{query}", self.id);
+        let mut data: Value = site.get(&target).expect(200).json();
+        data["channel"] = channel.into();
+        self.say(&json!({ "event": "pusher:subscribe", "data": data }));
+        self.next()
+    }
+
+    /// The answer to a ping: what was sent before has come by then.
+    fn ping(&mut self) {
+        self.say(&json!({ "event": "pusher:ping", "data": {} }));
+        assert_eq!(self.next()["event"], "pusher:pong");
+    }
+}
+
+/// A request of the application's server to the HTTP API; status and document.
+fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
+    let target = format!("/app.php?do=api&path={path}{query}");
+    let request = match body {
+        Some(body) => Request::post(&target, "application/json", body.to_string()),
+        None => Request::get(&target),
+    };
+    let answer: Value = site.send(&request).expect(200).json();
+    let document = answer["body"].as_str().and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default();
+    (answer["status"].as_u64().unwrap(), document)
+}
+
+/// Publishes an event.
+fn publish(site: &Site, name: &str, channel: &str, data: &str) {
+    let body = json!({ "name": name, "channels": [channel], "data": data });
+    assert_eq!(api(site, "events", "", Some(&body)), (200, json!({})));
+}
