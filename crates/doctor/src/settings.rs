@@ -109,7 +109,7 @@ impl Settings {
             admin_group = ''\nadmin_token = ''
             dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nspare_workers = 0\nmax_requests = 0
             compare_one_in = 0\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
-            php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.enabled = false
+            php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.endpoint = ''
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false
             acme.names = []\nacme.on_demand = ''\nlog.level = 'info'\nlog.format = 'text'\nlog.error = 'stderr'\nlog.access = 'off'";
         merge(&mut table, quiet.parse().context("the doctor's settings")?);

@@ -13,6 +13,7 @@ time.sleep(600)' &
 getent group media >/dev/null || groupadd --system media
 mkdir -p /srv/tried /run/secrets
 openssl rand -base64 32 >/run/secrets/mercure
+echo shop:key:secret >/run/secrets/pusher
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
     -addext "subjectAltName=DNS:localhost" -keyout /srv/key.pem -out /srv/cert.pem 2>/dev/null
 
