@@ -7,6 +7,18 @@ const WRITTEN: &[&str] = &["var", "storage", "cache", "tmp", "temp", "logs", "no
 /// What, when it has changed, makes the loaded application an old one.
 const CODE: &str = "*.{php,phtml,inc,twig,yaml,yml,ini}";
 
+/// Files that make a page another one when they have changed: code, templates and assets.
+const PAGES: &str = "*.{php,phtml,inc,twig,latte,yaml,yml,ini,html,htm,css,js,mjs,json,svg,png,jpg,jpeg,webp,avif}";
+/// Those of them that browsers load.
+const ASSETS: &str = "*.{html,htm,css,js,mjs,svg,png,jpg,jpeg,webp,avif}";
+
+/// Patterns for the files that a project's pages are made of; `loads_code`: changed code is loaded without a reload.
+#[must_use]
+pub fn page_patterns(project: &Path, loads_code: bool) -> Vec<String> {
+    let kind = if loads_code { PAGES } else { ASSETS };
+    code_patterns(project, None).iter().map(|pattern| pattern.replace(CODE, kind)).collect()
+}
+
 /// Patterns for the project's own code: every directory but hidden ones, those that applications write to, and this one.
 #[must_use]
 pub fn code_patterns(project: &Path, without: Option<&Path>) -> Vec<String> {

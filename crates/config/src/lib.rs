@@ -84,7 +84,7 @@ pub use choice::{
     RootLinks, Sampler, SandboxProfile, ServerUser, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
-pub use code_files::code_patterns;
+pub use code_files::{code_patterns, page_patterns};
 pub use fpm::{FpmPool, FpmServer, SocketAccess};
 pub use glob::Glob;
 pub use host::HostPattern;

@@ -134,6 +134,8 @@ settings! {
         /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
         /// for every host.
         development: bool = false;
+        /// Under development: patterns of the files whose changes reload pages in browsers.
+        page_files: Vec<String> = Vec::new();
         /// Set if the settings come from a configuration of PHP-FPM.
         fpm: Option<FpmServer> = None;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.

@@ -9,12 +9,13 @@ use crate::rejected;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
+use howdah_live::{Hub, Update};
 use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
 use howdah_protocol::{Rejected, Rejection};
 use howdah_store::Broker;
 use howdah_telemetry::Telemetry;
 use howdah_websocket::Connections;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -175,6 +176,18 @@ impl Server {
     #[must_use]
     pub fn hubs(&self) -> &Arc<Hubs> {
         self.hubs.get_or_init(Arc::default)
+    }
+
+    /// The hub of pages that reload when a file changes, for `howdah dev`.
+    pub(crate) fn page_reloads(&self) -> Hub {
+        // No site has this name.
+        self.hubs().of("")
+    }
+
+    /// Reloads the pages that browsers show, as this file has changed.
+    pub fn reload_pages(&self, changed: &Path) {
+        let data = changed.to_string_lossy().into_owned().into();
+        self.page_reloads().notify(Update { topics: Box::new(["changed".into()]), data, ..Update::default() });
     }
 
     pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {

@@ -11,6 +11,7 @@ use crate::phase::htaccess::HtaccessFiles;
 use crate::phase::limits::{self, BodyLimit, HeadLimits, KnownHost};
 use crate::phase::mercure::MercureHub;
 use crate::phase::own_responses::{Challenge, HttpsRedirect, PoolPage, Probe, ServerOptions};
+use crate::phase::page_reload::{self, PageReload};
 use crate::phase::pusher::PusherFront;
 use crate::phase::rules::{self, Rules};
 use crate::phase::web_server::FromWebServer;
@@ -69,7 +70,8 @@ chain![
     KnownHost,
     HttpsRedirect,
     ServerOptions,
-    Rules, // hands on to a proxy, too
+    PageReload, // under `howdah dev`
+    Rules,      // hands on to a proxy, too
     WebSocket,
     PoolPage,
     MercureHub,  // in sites that have one; it bounds its bodies itself
@@ -86,6 +88,7 @@ fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Re
         return response;
     }
     rules::response::apply(exchange, &mut response);
+    page_reload::inject(exchange, &mut response);
     compress::apply(exchange, &mut response);
     hold(exchange, &mut response);
     complete_head(exchange, &mut response, close);

@@ -6,6 +6,7 @@
 
 use howdah_config::{Glob, Settings};
 use howdah_pool::Pool;
+use howdah_site::server::Server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::server::pools::Pools;
+use crate::server::edition::Edition;
 
 /// Pause between two looks, at least.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -46,9 +47,7 @@ pub(crate) struct Watched {
 pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
     let mut all = Vec::new();
     for pool in &settings.pools {
-        // Patterns were checked when the settings were loaded, and made absolute.
-        let globs: Vec<Glob> = pool.watch.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect();
-        let globs = Arc::new(globs);
+        let globs = globs(&pool.watch);
         let seen = if globs.is_empty() { None } else { look(&globs).await };
         if let Some((known, _)) = &seen {
             tracing::info!(pool = pool.name, files = known.len(), "watching for changes");
@@ -58,12 +57,20 @@ pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
     all
 }
 
-/// Watches for every pool that has patterns. Dropping the set ends it.
-pub(crate) fn start(watched: Vec<Option<Watched>>, pools: &Pools) -> JoinSet<()> {
-    let mut watchers = JoinSet::new();
+/// Patterns were checked when the settings were loaded, and made absolute.
+fn globs(patterns: &[String]) -> Arc<Vec<Glob>> {
+    Arc::new(patterns.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect())
+}
+
+/// Watches for every pool that has patterns, and for pages under development. Dropping the set ends it.
+pub(crate) fn start(watched: Vec<Option<Watched>>, edition: &Edition) -> JoinSet<()> {
+    let (mut watchers, pools, server) = (JoinSet::new(), &edition.pools, &edition.sites.server);
+    if !edition.settings.page_files.is_empty() {
+        watchers.spawn(watch_pages(globs(&edition.settings.page_files), server.clone()));
+    }
     for (pool, watched) in pools.iter().zip(watched) {
         if let Some(watched) = watched {
-            watchers.spawn(watch(pool.clone(), watched));
+            watchers.spawn(watch(pool.clone(), watched, server.clone()));
         }
     }
     watchers
@@ -87,23 +94,41 @@ impl Pace {
     }
 }
 
-async fn watch(pool: Arc<Pool>, watched: Watched) {
+/// Reloads the pages in browsers when one of these files has changed.
+async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
+    let Some((mut known, mut took)) = look(&globs).await else { return };
+    loop {
+        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        let Some((now, time)) = look(&globs).await else { return };
+        took = time;
+        let Some(changed) = difference(&known, &now) else { continue };
+        let Some(now) = calm(&globs, now).await else { return };
+        known = now;
+        server.reload_pages(&changed);
+    }
+}
+
+/// The state of the files once nothing changes any more. `None` while the server ends.
+async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
+    loop {
+        tokio::time::sleep(CALM).await;
+        let (later, _) = look(globs).await?;
+        if difference(&now, &later).is_none() {
+            return Some(later);
+        }
+        now = later;
+    }
+}
+
+async fn watch(pool: Arc<Pool>, watched: Watched, server: Arc<Server>) {
     let Watched { globs, mut known, mut took } = watched;
     let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
     loop {
         tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
-        let Some((mut now, time)) = look(&globs).await else { return };
+        let Some((now, time)) = look(&globs).await else { return };
         took = time;
         let Some(changed) = difference(&known, &now) else { continue };
-        loop {
-            tokio::time::sleep(CALM).await;
-            let Some((later, _)) = look(&globs).await else { return };
-            let calm = difference(&now, &later).is_none();
-            now = later;
-            if calm {
-                break;
-            }
-        }
+        let Some(now) = calm(&globs, now).await else { return };
         known = now;
         tracing::info!(pool = pool.name(), "{} has changed: reloading", changed.display());
         let since_last = reloaded_at.elapsed();
@@ -111,6 +136,7 @@ async fn watch(pool: Arc<Pool>, watched: Watched) {
             // The pool has logged it, too; here it says that the next change is the next attempt.
             tracing::warn!(pool = pool.name(), "reload failed, waiting for the next change: {why}");
         }
+        server.reload_pages(&changed);
         let pause = pace.pause(since_last);
         if pause == FIRST_DELAY {
             tracing::warn!(

@@ -8,6 +8,7 @@ pub(crate) mod htaccess;
 pub mod limits;
 pub(crate) mod mercure;
 pub(crate) mod own_responses;
+pub(crate) mod page_reload;
 pub mod php;
 pub(crate) mod proxy;
 pub(crate) mod pusher;

@@ -1,7 +1,9 @@
 //! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
 
 use super::{addresses, debugger, mails};
-use howdah_config::{AccessTarget, Loaded, LogFormat, Mode, Origin, PoolSettings, ServeFlags, code_patterns};
+use howdah_config::{
+    AccessTarget, Loaded, LogFormat, Mode, Origin, PoolSettings, ServeFlags, code_patterns, page_patterns,
+};
 use std::path::Path;
 
 /// Puts in flags for what nothing was said of.
@@ -59,6 +61,8 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
             pool.watch.clone_from(&patterns);
         }
     }
+    let loads_code = settings.pools.iter().all(|pool| pool.watch.is_empty());
+    settings.page_files = page_patterns(project, loads_code);
     debugger::add(settings)
 }
 

@@ -109,7 +109,7 @@ impl Tasks {
     ) -> Self {
         Self {
             _memory: memory::start(&edition.pools, metrics),
-            _watchers: watch::start(watched, &edition.pools),
+            _watchers: watch::start(watched, edition),
             _checks: health::start(&edition.proxies),
             _certificates: tls.map(Tls::install),
         }

@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The events of one subscriber. Its subscription ends with it, when the client leaves or the stream has ended.
-pub(super) struct Events {
+pub(in crate::phase) struct Events {
     hub: Hub,
     subscription: Subscription,
     heartbeat: Duration,
@@ -31,7 +31,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(
+    pub(in crate::phase) fn new(
         hub: Hub,
         subscription: Subscription,
         heartbeat: Duration,

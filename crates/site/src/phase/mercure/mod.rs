@@ -2,7 +2,7 @@
 //! API of subscriptions, and what all of them need: tokens (`authorization`) and pages of other origins.
 
 mod authorization;
-mod events;
+pub(in crate::phase) mod events;
 mod publish;
 mod subscribe;
 
