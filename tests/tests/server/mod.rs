@@ -36,6 +36,7 @@ mod htaccess_threads;
 mod http2_conformance;
 mod http3;
 mod import;
+mod in_browser;
 mod input;
 mod installed;
 mod launcher;

@@ -2,7 +2,7 @@
 
 mod api;
 mod channels;
-mod clients;
+pub(super) mod clients;
 
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Request, Setup, Site, php};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const APP: &str = php!("app.php");
 
 /// A site with an application of the protocol and its PHP side.
-fn pusher(setup: Setup) -> Setup {
+pub(super) fn pusher(setup: Setup) -> Setup {
     setup
         .http1("the upgrade of a connection is HTTP/1.1's")
         .php("app.php", APP)
@@ -77,7 +77,7 @@ fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Valu
 }
 
 /// Publishes an event.
-fn publish(site: &Site, name: &str, channel: &str, data: &str) {
+pub(super) fn publish(site: &Site, name: &str, channel: &str, data: &str) {
     let body = json!({ "name": name, "channels": [channel], "data": data });
     assert_eq!(api(site, "events", "", Some(&body)), (200, json!({})));
 }
