@@ -3,7 +3,7 @@
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::websocket::{CLOSE, TEXT, WebSocket};
-use howdah_tests::{Mode, Request, Setup, Site, run};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, run};
 use std::collections::BTreeSet;
 
 /// The example's script, where a pool in this mode has its own. Its front page also has the path by which the harness asks
@@ -91,6 +91,29 @@ fn async_example_asks_its_questions_at_once() {
             let numbers = site.get("/pool").expect(200).json();
             assert_eq!((&numbers["limit"], &numbers["in_use"]), (&8.into(), &0.into()), "{numbers}");
             assert_eq!(site.get("/else").status, 404);
+        },
+    );
+}
+
+#[test]
+fn live_prices_example_tells_every_page_a_new_price() {
+    let script = include_str!("../../examples/live-prices/index.php");
+    run(
+        Mode::Classic,
+        |s| s.file("index.php", script).workers(1).setting("mercure.anonymous", "true"),
+        |site| {
+            assert!(site.get_ok("/").contains("new EventSource("));
+            let mut page = Conn::open(site.target());
+            page.send(Request::get("/.well-known/mercure?topic=prices/{name}").bytes());
+            assert_eq!(page.head("GET").status, 200);
+            assert_eq!(site.send(&Request::form("/index.php", "name=gold&price=1")).status, 422);
+            assert_eq!(site.send(&Request::form("/index.php", "name=pears&price=2.5")).status, 200);
+            let mut seen = String::new();
+            while !seen.contains("\n\n") {
+                seen.push_str(std::str::from_utf8(&page.read_some().unwrap()).unwrap());
+            }
+            assert!(seen.contains("event: price\n"), "{seen}");
+            assert!(seen.contains("data: {\"name\":\"pears\",\"price\":2.5}\n"), "{seen}");
         },
     );
 }
