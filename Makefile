@@ -199,6 +199,7 @@ bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four pub
 	lab async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml; \
 	lab snapshot --warmup $(or $(WARMUP),3) --goals lab/goals-snapshot.toml; \
 	lab tls --warmup $(or $(WARMUP),1.5) --goals lab/goals-tls.toml; \
+	lab fastcgi --warmup $(or $(WARMUP),3) --goals lab/goals-fastcgi.toml; \
 	lab mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml; \
 	for article in classic-vs-fpm coroutine-vs-fpm three-environments sylius-worker-vs-thread; do \
 		HOWDAH=$(abspath $(BUILT))/howdah $(CARGO) run --release --locked -p howdah-lab -- reproduce $$article --short || { status=$$?; [ $$status != 130 ] || exit 130; }; \

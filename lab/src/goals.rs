@@ -321,7 +321,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(files, 6);
+        assert_eq!(files, 7);
     }
 
     #[test]

@@ -103,6 +103,16 @@ pub const ALL: &[Suite] = &[
         latency: false,
     },
     Suite {
+        name: "fastcgi",
+        about: "one nginx, and behind it PHP-FPM or Howdah: what a site gains that keeps its web server",
+        cases: &["hello", "symfony-api"],
+        systems: &["nginx-fpm", "nginx-howdah-classic", "nginx-howdah-snapshot", "nginx-howdah-worker"],
+        rounds: 4,
+        seconds: 3.0,
+        warmup: 3.0,
+        latency: false,
+    },
+    Suite {
         name: "jit",
         about: "applications with and without PHP's JIT: booted once, and started anew for each request",
         cases: &[

@@ -228,6 +228,14 @@ impl System for Howdah {
     }
 
     fn start(&self, site: &Site) -> Result<Running> {
+        let scheme = if site.certificate.is_some() { "https://" } else { "" };
+        self.listening(site, &format!("{scheme}{}", site.address), &[])
+    }
+}
+
+impl Howdah {
+    /// Starts it on an address of any kind, with further settings.
+    pub fn listening(&self, site: &Site, listen: &str, further: &[(&str, &str)]) -> Result<Running> {
         let binary = self.build.server().context("howdah is not there")?;
         let php = self.build.php_host().context("howdah-php is not there")?;
         let workers = match (site.processes, self.mode) {
@@ -243,10 +251,7 @@ impl System for Howdah {
             "serve".to_owned(),
             site.root.display().to_string(),
             "--listen".into(),
-            match site.certificate {
-                Some(_) => format!("https://{}", site.address),
-                None => site.address.to_string(),
-            },
+            listen.to_owned(),
             "--workers".into(),
             range,
             "--admin".into(),
@@ -254,6 +259,9 @@ impl System for Howdah {
             "--php".into(),
             php.display().to_string(),
         ];
+        for (name, value) in further {
+            arguments.extend(["--set".to_owned(), format!("{name}={value}")]);
+        }
         let mut running = Running::default();
         self.configure(site, &mut running, &mut arguments)?;
         self.boot(site, &mut arguments)?;
@@ -265,9 +273,7 @@ impl System for Howdah {
         running.spawn(&launch)?;
         Ok(running)
     }
-}
 
-impl Howdah {
     /// The recipe that boots the application. It chooses the mode and the warm-up.
     fn recipe(&self, site: &Site) -> Option<&'static str> {
         site.recipe.filter(|_| self.mode == Mode::Snapshot)

@@ -10,6 +10,7 @@ pub mod haproxy_fpm;
 pub mod howdah;
 pub mod nginx;
 pub mod nginx_fpm;
+pub mod nginx_howdah;
 pub mod php_fpm;
 pub mod swoole;
 pub mod tailored;
@@ -271,6 +272,8 @@ pub fn builtin() -> Vec<Box<dyn System>> {
     ];
     systems.extend(howdah::Howdah::builtin().into_iter().map(|howdah| Box::new(howdah) as Box<dyn System>));
     systems.push(Box::new(haproxy_fpm::HaproxyFpm));
+    let behind_nginx = [howdah::Mode::Classic, howdah::Mode::Worker, howdah::Mode::Snapshot];
+    systems.extend(behind_nginx.map(|mode| Box::new(nginx_howdah::NginxHowdah::new(mode)) as Box<dyn System>));
     systems
 }
 

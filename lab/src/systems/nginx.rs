@@ -114,6 +114,24 @@ pub fn handing_on(site: &Site, upstream: SocketAddr) -> (String, String) {
     )
 }
 
+/// The content of `server` that serves files and hands scripts on over FastCGI; `pass` says where to.
+pub fn scripts(site: &Site, pass: &str) -> String {
+    let fallback = if site.front_controller { "/index.php?$query_string" } else { "=404" };
+    format!(
+        "        location / {{
+            try_files $uri $uri/ {fallback};
+        }}
+        location ~ \\.php(/|$) {{
+            fastcgi_split_path_info ^(.+?\\.php)(/.*)$;
+            try_files $fastcgi_script_name =404;
+            set $path_info $fastcgi_path_info;
+            include /etc/nginx/fastcgi.conf;
+            fastcgi_param PATH_INFO $path_info;
+{pass}        }}
+"
+    )
+}
+
 /// Starts nginx with this configuration as part of a system.
 pub fn start(site: &Site, running: &mut Running, config: &str) -> Result<()> {
     let path = site.write("nginx.conf", config)?;

@@ -79,7 +79,6 @@ impl System for NginxFpm {
     fn start(&self, site: &Site) -> Result<Running> {
         let mut running = Running::default();
         let socket = php_fpm::start(site, &mut running)?;
-        let fallback = if site.front_controller { "/index.php?$query_string" } else { "=404" };
         if let Some(upstream) = site.upstream {
             let (upstream, server) = nginx::handing_on(site, upstream);
             nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
@@ -91,19 +90,7 @@ impl System for NginxFpm {
                 (String::new(), format!("            fastcgi_pass unix:{};\n", socket.display()))
             }
         };
-        let server = format!(
-            "        location / {{
-            try_files $uri $uri/ {fallback};
-        }}
-        location ~ \\.php(/|$) {{
-            fastcgi_split_path_info ^(.+?\\.php)(/.*)$;
-            try_files $fastcgi_script_name =404;
-            set $path_info $fastcgi_path_info;
-            include /etc/nginx/fastcgi.conf;
-            fastcgi_param PATH_INFO $path_info;
-{pass}        }}
-"
-        );
+        let server = nginx::scripts(site, &pass);
         nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
         Ok(running)
     }
