@@ -1,10 +1,10 @@
-//! Requests over HTTP/1.1 to a local server, each on a new connection.
+//! Requests over HTTP/1.1, each on a new connection.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
@@ -53,7 +53,12 @@ impl Client {
 
     /// One request.
     pub(crate) fn send(&self, port: u16, request: &Request) -> Response {
-        self.runtime.block_on(response_to(port, request))
+        self.send_to(local(port), request)
+    }
+
+    /// One request to any server.
+    pub(crate) fn send_to(&self, server: SocketAddr, request: &Request) -> Response {
+        self.runtime.block_on(response_to(server, request))
     }
 
     /// Several at once.
@@ -62,7 +67,7 @@ impl Client {
             let running: Vec<_> = requests
                 .iter()
                 .cloned()
-                .map(|request| tokio::spawn(async move { response_to(port, &request).await }))
+                .map(|request| tokio::spawn(async move { response_to(local(port), &request).await }))
                 .collect();
             let mut responses = Vec::new();
             for task in running {
@@ -73,9 +78,13 @@ impl Client {
     }
 }
 
-async fn response_to(port: u16, request: &Request) -> Response {
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+async fn response_to(server: SocketAddr, request: &Request) -> Response {
     let begun = Instant::now();
-    let response = match tokio::time::timeout(PATIENCE, exchange(port, request)).await {
+    let response = match tokio::time::timeout(PATIENCE, exchange(server, request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => failed(format!("{error:#}")),
         Err(_) => failed(format!("no response within {} s", PATIENCE.as_secs())),
@@ -87,8 +96,8 @@ fn failed(why: String) -> Response {
     Response { body: why.into_bytes(), ..Response::default() }
 }
 
-async fn exchange(port: u16, request: &Request) -> Result<Response> {
-    let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+async fn exchange(server: SocketAddr, request: &Request) -> Result<Response> {
+    let socket = TcpStream::connect(server).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
     let connection = tokio::spawn(connection);
     let mut message = http::Request::builder().method(request.method.as_str()).uri(&request.path);

@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// Fields that are the server's or follow from the body.
-const NOT_COMPARED: &[&str] = &[
+pub(crate) const NOT_COMPARED: &[&str] = &[
     "date",
     "content-length",
     "connection",

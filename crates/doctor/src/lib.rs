@@ -7,6 +7,7 @@
 //!     ├─ alone, together           state left by each page, its victims, and its cause
 //!     ├─ cost                      costs of each mode
 //!     └─ verdict, report           the results, as text, JSON and a page
+//! against                          the application compared with the server that it is to leave
 //! ```
 //!
 //! It knows no other crate of the project: servers are processes of the `howdah` program, whose settings it is given as
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod against;
 mod alone;
 mod client;
 pub mod compare;

@@ -62,15 +62,32 @@ impl Page {
     }
 }
 
+/// The GET requests of a list or an access log, those for files and those that failed among them.
+pub(crate) fn logged(file: &Path, most: usize) -> Result<Vec<Page>> {
+    read(file, most, Kept::All, |page| page.method == "GET")
+}
+
 /// The pages of a list or an access log, each once, the most frequent first.
 pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Page>> {
+    read(file, most, Kept::Good, |page| may_write || page.only_reads())
+}
+
+/// The lines of an access log that count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Those with a good response, and not for files: the others say little about the application.
+    Good,
+    All,
+}
+
+fn read(file: &Path, most: usize, kept: Kept, wanted: impl Fn(&Page) -> bool) -> Result<Vec<Page>> {
     let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let text = String::from_utf8_lossy(&text);
     let request = Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).context("the pattern of log lines")?;
     let mut seen: BTreeMap<Page, (usize, usize)> = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
-        let Some(page) = line_of(line.trim(), &request) else { continue };
-        if may_write || page.only_reads() {
+        let Some(page) = line_of(line.trim(), &request, kept) else { continue };
+        if wanted(&page) {
             seen.entry(page).or_insert((0, at)).0 += 1;
         }
     }
@@ -90,7 +107,7 @@ pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
 }
 
 /// A line: `/path`, `https://host/path`, `POST /path body`, or one of an access log in whatever common format.
-fn line_of(line: &str, logged: &Regex) -> Option<Page> {
+fn line_of(line: &str, logged: &Regex, kept: Kept) -> Option<Page> {
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
@@ -104,9 +121,9 @@ fn line_of(line: &str, logged: &Regex) -> Option<Page> {
         });
     }
     if let Some(found) = logged.captures(line) {
-        // Refused and missing pages say little about the application.
-        let is_good = matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
-        return is_good.then(|| local(&found[2])).flatten().filter(|path| !is_file(path)).map(|path| Page {
+        let is_kept = kept == Kept::All || matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
+        let path = is_kept.then(|| local(&found[2])).flatten();
+        return path.filter(|path| kept == Kept::All || !is_file(path)).map(|path| Page {
             method: found[1].to_owned(),
             path,
             body: String::new(),
@@ -233,7 +250,7 @@ mod tests {
     use super::*;
 
     fn page(line: &str) -> Option<Page> {
-        line_of(line, &Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).unwrap())
+        line_of(line, &Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).unwrap(), Kept::Good)
     }
 
     #[test]

@@ -52,12 +52,13 @@ pub struct Options {
 }
 
 /// State shared by all steps of a run.
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     options: &'a Options,
     settings: Settings,
     place: Place,
     client: &'a Client,
-    host: String,
+    /// Host of requests to the application.
+    pub(crate) host: String,
 }
 
 /// Tries an application.
@@ -70,10 +71,7 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     interrupted::watch()?;
     let client = Client::new()?;
-    let settings = Settings::read(&options.settings)?;
-    let host = settings.host();
-    let place = Place::new(&options.project, &options.users)?;
-    let run = Run { options, settings, place, client: &client, host };
+    let run = Run::new(options, &client)?;
     let mut classic = run.start(Mode::Classic, "classic", false)?;
     let pages = run.find_pages(&mut classic)?;
     let mut modes = Vec::new();
@@ -86,7 +84,14 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 impl<'a> Run<'a> {
-    fn start(&self, mode: Mode, name: &str, probed: bool) -> Result<Subject<'a>> {
+    pub(crate) fn new(options: &'a Options, client: &'a Client) -> Result<Self> {
+        let settings = Settings::read(&options.settings)?;
+        let host = settings.host();
+        let place = Place::new(&options.project, &options.users)?;
+        Ok(Self { options, settings, place, client, host })
+    }
+
+    pub(crate) fn start(&self, mode: Mode, name: &str, probed: bool) -> Result<Subject<'a>> {
         self.start_with(mode, name, probed, &[])
     }
 
@@ -101,7 +106,7 @@ impl<'a> Run<'a> {
         Ok(Subject::new(mode, server, self.client, &self.host, report, self.place.application()))
     }
 
-    fn find_pages(&self, classic: &mut Subject<'_>) -> Result<Vec<Page>> {
+    pub(crate) fn find_pages(&self, classic: &mut Subject<'_>) -> Result<Vec<Page>> {
         let most = self.options.pages;
         let pages = match &self.options.list {
             Some(list) => pages::listed(list, most, self.options.writes)?,

@@ -1,6 +1,7 @@
 //! `howdah doctor`: applications that leak on purpose, one that does not, who is blamed, and what a run ends with.
 
 mod access;
+mod against;
 mod frameworks;
 mod table;
 

@@ -4,21 +4,26 @@ use crate::output::{self, complain};
 use anyhow::{Context, Result, bail};
 use howdah_config::cli::DoctorFlags;
 use howdah_config::{Loaded, ServeFlags, Settings, SiteSettings};
+use howdah_doctor::against::{self, Origin};
 use howdah_doctor::{Mode, Options, Report};
 use howdah_observe::escape;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit status if the application has leaks that it did not have before.
 const WORSE: u8 = 1;
 
+/// The name of standard output for a report.
+const STDOUT: &str = "-";
+
 /// Exit status if nothing could be tried.
 const NOT_TRIED: u8 = 2;
 
 pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     match examined(flags) {
-        Ok(report) if report.new_leaks.as_ref().is_some_and(|new| !new.is_empty()) => ExitCode::from(WORSE),
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(WORSE),
+        Ok(true) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("howdah: {error:#}"));
             ExitCode::from(NOT_TRIED)
@@ -26,12 +31,20 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     }
 }
 
-fn examined(flags: &DoctorFlags) -> Result<Report> {
+/// Returns `true` if nothing is wrong that was not wrong before.
+fn examined(flags: &DoctorFlags) -> Result<bool> {
     // They are meant from here, not from the application's directory.
     let from_here = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
-    let (list, json, html) = (from_here(&flags.list)?, from_here(&flags.json)?, from_here(&flags.html)?);
+    let is_stdout = flags.json.as_deref() == Some(Path::new(STDOUT));
+    let (list, html) = (from_here(&flags.list)?, from_here(&flags.html)?);
+    let json = if is_stdout { flags.json.clone() } else { from_here(&flags.json)? };
     let write_loop = from_here(&flags.write_loop)?;
-    let last = from_here(&flags.against)?.map(|path| last(&path)).transpose()?;
+    let address = flags.against.as_deref().and_then(Path::to_str).filter(|against| against.contains("://"));
+    let origin = address.map(Origin::parse).transpose()?;
+    let last = match origin {
+        Some(_) => None,
+        None => from_here(&flags.against)?.map(|path| last(&path)).transpose()?,
+    };
     let config = from_here(&flags.config)?;
     let dir = &flags.directory;
     std::env::set_current_dir(dir).with_context(|| format!("cannot enter {}", dir.display()))?;
@@ -59,20 +72,28 @@ fn examined(flags: &DoctorFlags) -> Result<Report> {
         last,
         progress: if flags.quiet { |_| () } else { |line| complain(line) },
     };
-    let report = howdah_doctor::run(&options)?;
-    let is_stdout = flags.json.as_deref() == Some(Path::new("-"));
-    output::print(if is_stdout {
-        escape::of_json(&(serde_json::to_string_pretty(&report)? + "\n"))
-    } else {
-        howdah_doctor::text(&report)
-    })?;
-    if let Some(path) = json.filter(|_| !is_stdout) {
-        write(&path, &serde_json::to_string_pretty(&report)?)?;
+    if let Some(origin) = origin {
+        let comparison = against::compare(&options, &origin)?;
+        print(&comparison, &against::text(&comparison), json.as_deref())?;
+        return Ok(comparison.different.is_empty());
     }
+    let report = howdah_doctor::run(&options)?;
+    print(&report, &howdah_doctor::text(&report), json.as_deref())?;
     if let Some(path) = html {
         write(&path, &howdah_doctor::page(&report))?;
     }
-    Ok(report)
+    Ok(report.new_leaks.is_none_or(|new| new.is_empty()))
+}
+
+/// Prints a report as text, or as JSON to standard output or a file.
+fn print(report: &impl Serialize, text: &str, json: Option<&Path>) -> Result<()> {
+    let is_stdout = json == Some(Path::new(STDOUT));
+    let as_json = serde_json::to_string_pretty(report)?;
+    output::print(if is_stdout { escape::of_json(&(as_json.clone() + "\n")) } else { text.to_owned() })?;
+    match json.filter(|_| !is_stdout) {
+        Some(path) => write(path, &as_json),
+        None => Ok(()),
+    }
 }
 
 /// The users that the doctor's servers and their PHP become; only root can make them.

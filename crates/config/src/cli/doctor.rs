@@ -11,12 +11,16 @@ Examples:
   howdah doctor --list urls.txt                  one path or address a line
   howdah doctor --list /var/log/howdah/access.log --pages 100
   howdah doctor --json now.json --against last.json
+  howdah doctor --against http://10.0.0.5 --list /var/log/nginx/access.log --pages 500
 
 Starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors. \
 SQLite databases in the directory are copied first. Other databases and all files are the real ones, so use a test \
 environment. Requests only read; --writes also sends the writing requests of a list.
 
-Exit status: 1 if there are leaks that the report given by --against does not have, 2 if nothing could be tried, else 0.";
+With the address of another server in --against, GET requests go to it and to this one, and the report says what differs.
+
+Exit status: 1 if there are leaks that the report given by --against does not have, or responses that differ from the \
+other server's, 2 if nothing could be tried, else 0.";
 
 /// The modes that can be compared with classic mode.
 const MODES: [&str; 3] = ["worker", "snapshot", "async"];
@@ -54,8 +58,8 @@ pub struct DoctorFlags {
     /// Write the report as a page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Compare with an earlier --json report: new leaks are an error
-    #[arg(long, value_name = "FILE")]
+    /// Compare with an earlier --json report: new leaks are an error; or with the server at an address
+    #[arg(long, value_name = "FILE|http://HOST")]
     pub against: Option<PathBuf>,
     /// Write the worker script for applications without one
     #[arg(long = "loop", value_name = "FILE")]

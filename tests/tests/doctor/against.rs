@@ -1,0 +1,74 @@
+//! The doctor between two servers: nginx with PHP-FPM, which serves an application now, and Howdah.
+
+use super::doctor;
+use howdah_tests::{Backend, Setup, Site};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn an_application_is_compared_with_the_server_that_serves_it_now() {
+    let setup = Setup::default()
+        .workers(2)
+        .php("home.php", "setcookie('s', bin2hex(random_bytes(16))); echo 'home at ', bin2hex(random_bytes(8));")
+        .php("kind.php", "echo 'the same everywhere, of another kind';")
+        .php("closed.php", "echo 'closed here';")
+        .php("state.php", "echo strlen(__DIR__) > 0 ? PHP_SAPI . ini_get('precision') : '';")
+        .file("style.css", "a { color: red }\n");
+    let old = Site::start(Backend::Reference, &setup);
+    let top = tempfile::tempdir().unwrap();
+    let (dir, list) = (top.path().join("shop"), top.path().join("access.log"));
+    fs::create_dir(&dir).unwrap();
+    let root = old.place().root.display();
+    let toml = format!(
+        "root = \"{root}\"\n[php]\nini = {{ precision = \"9\", default_charset = \"latin1\" }}\n\
+         [[rule]]\npath = \"/closed.php\"\nstatus = 403\n\
+         [[rule]]\npath = \"/style.css\"\nheaders = {{ X-New = \"yes\" }}\n"
+    );
+    let lines = |paths: &[&str]| {
+        let line = |path: &&str| {
+            format!("192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] \"GET {path} HTTP/1.1\" 200 17 \"-\" \"x\"\n")
+        };
+        paths.iter().map(line).collect::<String>()
+    };
+    let post = "192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] \"POST /state.php HTTP/1.1\" 200 17 \"-\" \"x\"\n";
+    let asked = |toml: &str, log: &str| {
+        fs::write(dir.join("howdah.toml"), toml).unwrap();
+        fs::write(&list, log).unwrap();
+        let address = format!("http://127.0.0.1:{}", old.port());
+        let (dir, list) = (dir.display().to_string(), list.display().to_string());
+        let arguments = [&dir, "--quiet", "--json", "-", "--against", &address, "--list", &list];
+        let output = doctor(top.path(), &arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {error}"));
+        (output.status.code(), report)
+    };
+    let paths = ["/home.php", "/kind.php?x=1", "/closed.php", "/state.php", "/style.css", "/none.css"];
+    let (code, report) = asked(&toml, &(lines(&paths) + post));
+    assert_eq!((code, &report["pages"]), (Some(1), &Value::from(6)), "{report}");
+    let parts: Vec<(String, Vec<String>)> = report["different"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| {
+            let part = |found: &Value| found["part"].as_str().unwrap().to_owned();
+            let parts = page["differences"].as_array().unwrap().iter().map(part).collect();
+            (page["path"].as_str().unwrap().to_owned(), parts)
+        })
+        .collect();
+    let of = |path: &str| {
+        let found = parts.iter().find(|(own, _)| own == path);
+        found.map_or_else(Vec::new, |(_, parts)| parts.clone())
+    };
+    assert_eq!(of("/home.php"), ["content-type"], "its tokens say nothing: {report}");
+    assert_eq!(of("/kind.php?x=1"), ["content-type"]);
+    assert!(of("/closed.php").contains(&"status".to_owned()), "{report}");
+    assert_eq!(of("/state.php"), ["content-type", "body"]);
+    assert!(of("/style.css").contains(&"x-new".to_owned()), "{report}");
+    let hint = report["different"].to_string();
+    assert!(hint.contains("default_charset"), "{hint}");
+    // Without what makes the difference there is none.
+    let same = toml.split("[php]").next().unwrap();
+    let (code, report) = asked(same, &lines(&paths[..3]));
+    assert_eq!((code, &report["different"]), (Some(0), &Value::Array(Vec::new())), "{report}");
+    old.finish();
+}
