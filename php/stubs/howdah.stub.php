@@ -45,6 +45,13 @@ namespace {
     /** Completes the response; the script goes on, what it prints from then on is dropped. False if that was done before. */
     function fastcgi_finish_request(): bool {}
 
+    /**
+     * The state of the pool that runs this request, as in PHP-FPM.
+     *
+     * @return array<string, mixed>|false false in async mode, and in processes that the script has forked
+     */
+    function fpm_get_status(): array|false {}
+
     /** @alias fastcgi_finish_request */
     function frankenphp_finish_request(): bool {}
 

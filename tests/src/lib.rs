@@ -13,6 +13,7 @@ pub mod client;
 pub mod collector;
 pub mod compare;
 mod extensions;
+pub mod fpm;
 pub mod fronts;
 pub mod gate;
 pub mod h2;

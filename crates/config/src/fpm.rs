@@ -1,6 +1,7 @@
 //! Settings that only a configuration of PHP-FPM has. No key of `howdah.toml` sets them: the reader of that configuration
 //! puts them in after loading.
 
+use crate::fpm_access::FpmAccess;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,4 +35,6 @@ pub struct FpmPool {
     pub clients: Option<Vec<IpAddr>>,
     /// Maximum number of functions in an entry of the slow log.
     pub trace_depth: usize,
+    /// The form of its access log.
+    pub access: FpmAccess,
 }

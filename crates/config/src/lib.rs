@@ -27,6 +27,7 @@ mod detected;
 mod file;
 mod fixed_time;
 mod fpm;
+mod fpm_access;
 mod glob;
 mod host;
 pub mod host_name;
@@ -86,6 +87,7 @@ pub use choice::{
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::{code_patterns, page_patterns};
 pub use fpm::{FpmPool, FpmServer, SocketAccess};
+pub use fpm_access::{FpmAccess, FpmField, TimeUnit};
 pub use glob::Glob;
 pub use host::HostPattern;
 pub use howdah_rules::Share;

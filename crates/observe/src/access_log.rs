@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use howdah_config::{AccessTarget, LogFormat, LogSettings};
+use howdah_config::{AccessTarget, FpmField, LogFormat, LogSettings};
 
 use crate::clock::{Combined, Iso, Moment};
 use crate::escape;
@@ -17,7 +17,10 @@ use crate::queue::{Manner, Owner, Queue};
 use crate::record::{Priority, Writing};
 use crate::sink::{FileSink, Sink};
 
+mod fpm_line;
 mod terminal_line;
+
+pub use fpm_line::FpmEntry;
 
 /// Maximum time that a line waits before it is written.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
@@ -27,6 +30,10 @@ const FLUSH_AT: usize = 64 * 1024;
 
 /// With this much waiting, further lines are dropped.
 const MOST: usize = 4 * 1024 * 1024;
+
+thread_local! {
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Facts about an ended request. Values are passed as they are; the log escapes them.
 #[derive(Debug, Clone, Copy)]
@@ -133,11 +140,17 @@ impl AccessLog {
         Ok(Some(Self { queue, format: settings.format, colour, as_record }))
     }
 
+    /// Logs a request in PHP-FPM's form.
+    pub fn log_fpm(&self, entry: &FpmEntry<'_>, fields: &[FpmField]) {
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            entry.format(fields, line);
+            self.queue.push(line);
+        });
+    }
+
     /// Logs a request.
     pub fn log(&self, entry: &AccessEntry<'_>) {
-        thread_local! {
-            static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-        }
         LINE.with_borrow_mut(|line| {
             line.clear();
             match self.format {

@@ -62,6 +62,48 @@ impl fmt::Display for Combined {
     }
 }
 
+const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+/// As strftime(3) has it for this format. What is not in it stays as it is.
+pub(crate) struct Formatted<'a>(pub(crate) SystemTime, pub(crate) &'a str);
+
+impl fmt::Display for Formatted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moment { year, month, day, hour, minute, second, .. } = Moment::from(self.0);
+        let seconds = self.0.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut letters = self.1.chars();
+        while let Some(letter) = letters.next() {
+            let Some(code) = (letter == '%').then(|| letters.next()).flatten() else {
+                write!(f, "{letter}")?;
+                continue;
+            };
+            match code {
+                'Y' => write!(f, "{year:04}"),
+                'y' => write!(f, "{:02}", year % 100),
+                'm' => write!(f, "{:02}", month + 1),
+                'b' | 'h' => write!(f, "{}", MONTHS[month]),
+                'd' => write!(f, "{day:02}"),
+                'e' => write!(f, "{day:2}"),
+                'a' => write!(f, "{}", DAYS[(seconds / 86_400 + 4) as usize % 7]),
+                'H' => write!(f, "{hour:02}"),
+                'I' => write!(f, "{:02}", (hour + 11) % 12 + 1),
+                'p' => write!(f, "{}", if hour < 12 { "AM" } else { "PM" }),
+                'M' => write!(f, "{minute:02}"),
+                'S' => write!(f, "{second:02}"),
+                'F' => write!(f, "{year:04}-{:02}-{day:02}", month + 1),
+                'T' => write!(f, "{hour:02}:{minute:02}:{second:02}"),
+                'R' => write!(f, "{hour:02}:{minute:02}"),
+                's' => write!(f, "{seconds}"),
+                'z' => write!(f, "+0000"),
+                'Z' => write!(f, "UTC"),
+                '%' => write!(f, "%"),
+                other => write!(f, "%{other}"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
 /// As in PHP-FPM's slow log: `21-Nov-2026 00:00:00`.
 pub(crate) struct Dashed(pub(crate) Moment);
 
@@ -76,6 +118,12 @@ impl fmt::Display for Dashed {
 #[must_use]
 pub fn log_time(time: SystemTime) -> String {
     Combined(Moment::from(time)).to_string()
+}
+
+/// A time as PHP-FPM's messages have it, without the brackets.
+#[must_use]
+pub fn dashed_time(time: SystemTime) -> String {
+    Dashed(Moment::from(time)).to_string()
 }
 
 #[cfg(test)]
@@ -99,5 +147,9 @@ mod tests {
         let moment = Moment::from(UNIX_EPOCH + Duration::from_millis(1_795_219_200_007));
         assert_eq!(Iso(moment).to_string(), "2026-11-21T00:00:00.007Z");
         assert_eq!(Combined(moment).to_string(), "21/Nov/2026:00:00:00 +0000");
+        let afternoon = UNIX_EPOCH + Duration::from_secs(1_795_219_200 + 13 * 3600 + 65);
+        let formatted = Formatted(afternoon, "%a %e %b %Y %I:%M:%S %p %F %T %y%% %s %z %Z %Q %").to_string();
+        let expected = "Sat 21 Nov 2026 01:01:05 PM 2026-11-21 13:01:05 26% 1795266065 +0000 UTC %Q %";
+        assert_eq!(formatted, expected);
     }
 }

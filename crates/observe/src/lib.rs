@@ -28,10 +28,10 @@ pub mod slow_log;
 mod slow_log_fpm;
 mod upstream;
 
-pub use access_log::{AccessEntry, AccessLog};
+pub use access_log::{AccessEntry, AccessLog, FpmEntry};
 pub use access_logs::AccessLogs;
 pub use buckets::BOUNDS_US;
-pub use clock::log_time;
+pub use clock::{dashed_time, log_time};
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Metrics, PoolMetrics};
 pub use quiet::Quiet;

@@ -295,6 +295,10 @@ void howdah_rs_done(uint64_t peak_memory, bool retire);
 // when a part of its response has been sent. Not in async mode.
 bool howdah_rs_give_back(uint64_t boot_began_us);
 
+// The state of the worker's pool as JSON, in a descriptor that the caller closes; -1: there is none to be had. For the
+// current request of a worker that runs one at a time.
+int howdah_rs_pool_status(void);
+
 // Sets the additional fields of `howdah_rs_done()`, in snapshot mode.
 void howdah_rs_snapshot_numbers(snapshot_report numbers);
 
@@ -461,6 +465,9 @@ extern uint64_t howdah_c_form_limit(void);
 
 // The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
 extern const char *howdah_c_setting(const char *name);
+
+// Prints phpinfo() or (`modules`) the names of all modules on standard output. In a process that serves nothing.
+extern void howdah_c_print(bool modules);
 
 // The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
 // `no_programs`: the kernel refuses to run any, and attempts are logged.

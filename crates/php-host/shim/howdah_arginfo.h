@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 9bb5916ff1c23748e457441350b1d2a3c17eb81b */
+ * Stub hash: d6b9439d2e23360a779c1cc6eaeb6a10f1f6d101 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -11,6 +11,9 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_headers_send, 0, 0, IS_LONG, 0)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_fastcgi_finish_request, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_MASK_EX(arginfo_fpm_get_status, 0, 0, MAY_BE_ARRAY|MAY_BE_FALSE)
 ZEND_END_ARG_INFO()
 
 #define arginfo_frankenphp_finish_request arginfo_fastcgi_finish_request
@@ -183,6 +186,7 @@ ZEND_END_ARG_INFO()
 ZEND_FUNCTION(frankenphp_handle_request);
 ZEND_FUNCTION(headers_send);
 ZEND_FUNCTION(fastcgi_finish_request);
+ZEND_FUNCTION(fpm_get_status);
 ZEND_FUNCTION(apache_request_headers);
 ZEND_FUNCTION(apache_response_headers);
 ZEND_FUNCTION(frankenphp_log);
@@ -228,6 +232,7 @@ static const zend_function_entry ext_functions[] = {
 	ZEND_FE(frankenphp_handle_request, arginfo_frankenphp_handle_request)
 	ZEND_FE(headers_send, arginfo_headers_send)
 	ZEND_FE(fastcgi_finish_request, arginfo_fastcgi_finish_request)
+	ZEND_FE(fpm_get_status, arginfo_fpm_get_status)
 	ZEND_FALIAS(frankenphp_finish_request, fastcgi_finish_request, arginfo_frankenphp_finish_request)
 	ZEND_FE(apache_request_headers, arginfo_apache_request_headers)
 	ZEND_FALIAS(getallheaders, apache_request_headers, arginfo_getallheaders)

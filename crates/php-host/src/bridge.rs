@@ -13,7 +13,7 @@ use howdah_transport::{Event, Hole, RequestMap, WorkerEnd};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -441,6 +441,14 @@ extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     }
     host.lane.return_request(boot_began_us);
     true
+}
+
+/// The state of the worker's pool as JSON, in a descriptor that the caller closes; -1: there is none to be had. For the
+/// current request of a worker that runs one at a time.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_pool_status() -> c_int {
+    let Some(host) = host().filter(|host| host.lane.number() != 0) else { return -1 };
+    host.lane.receive_status().ok().flatten().map_or(-1, IntoRawFd::into_raw_fd)
 }
 
 /// Sets the additional fields of `howdah_rs_done()`, in snapshot mode.

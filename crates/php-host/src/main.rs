@@ -12,6 +12,7 @@ mod capabilities;
 mod child;
 mod error_page;
 mod extension_headers;
+mod information;
 mod library;
 mod memory;
 mod open_request;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     }
     let mut pool = None;
     let mut trial = None;
+    let mut print = None;
     let mut privileges = Privileges::default();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
             }
             "--capabilities" => return capabilities::print(false),
             "--capabilities=json" => return capabilities::print(true),
+            "--print=info" => print = Some(false),
+            "--print=modules" => print = Some(true),
             "--sandbox" => return sandbox::print_report(&capabilities::missing()),
             "--help" | "-h" => {
                 println!("{USAGE}");
@@ -92,6 +96,9 @@ fn main() -> ExitCode {
     if let Err(why) = privileges::settle(&privileges) {
         eprintln!("howdah-php: {why}");
         return ExitCode::FAILURE;
+    }
+    if let Some(modules) = print {
+        return information::print(modules);
     }
     if let Some(names) = trial {
         return trial::run(&names);

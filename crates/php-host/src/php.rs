@@ -74,6 +74,8 @@ unsafe extern "C" {
     fn howdah_c_form_limit() -> u64;
     /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
+    /// Prints phpinfo() or (`modules`) the names of all modules on standard output. In a process that serves nothing.
+    fn howdah_c_print(modules: bool);
     /// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
     /// `no_programs`: the kernel refuses to run any, and attempts are logged.
     fn howdah_c_sandbox_code(rules: *const CodeRule, n: usize, no_programs: bool);
@@ -184,6 +186,12 @@ pub(crate) fn setting(name: &str) -> Option<String> {
     let value = unsafe { howdah_c_setting(name.as_ptr()) };
     // SAFETY: NULL or a NUL-terminated string.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+}
+
+/// Prints phpinfo() or the names of all modules on standard output.
+pub(crate) fn print(modules: bool) {
+    // SAFETY: PHP is started, and no request is active; its bailouts are caught inside.
+    unsafe { howdah_c_print(modules) }
 }
 
 /// Tells the shim which directories hold data and which hold code that was written, and that no program may be run. Once,

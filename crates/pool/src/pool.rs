@@ -122,6 +122,11 @@ impl Pool {
         self.shared.name()
     }
 
+    /// Makes the text that scripts get as the pool's state (`fpm_get_status()`).
+    pub fn reports_by(&self, report: fn(&PoolStatus) -> String) {
+        self.shared.reports_by(move |shared| report(&status::of(shared)));
+    }
+
     /// The pool's settings.
     #[must_use]
     pub fn config(&self) -> &PoolConfig {

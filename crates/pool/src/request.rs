@@ -43,6 +43,8 @@ pub struct Request {
     pub limits: TimeLimits,
     /// The receiver of informational responses, if there is one.
     pub interim: Option<Arc<dyn TakesInterim>>,
+    /// The receiver of what its script logs, in addition to the server's log.
+    pub log: Option<Arc<dyn TakesLog>>,
     /// The receiver of its script's orders for connections and channels, where the site has any.
     pub live: Option<Arc<dyn TakesLive>>,
     /// The client connection's share of the budgets, if it may have several requests.
@@ -69,6 +71,7 @@ impl Request {
             route: None,
             limits: TimeLimits::default(),
             interim: None,
+            log: None,
             live: None,
             share: None,
             busy: None,
@@ -117,6 +120,13 @@ pub trait TakesInterim: std::fmt::Debug + Send + Sync {
     fn may_have_left(&self) -> bool {
         false
     }
+}
+
+/// A front's side of a request that has another log for it. Called on a thread of the pool's choice while the request runs;
+/// must not wait.
+pub trait TakesLog: std::fmt::Debug + Send + Sync {
+    /// Takes a message of the script.
+    fn line(&self, text: &str);
 }
 
 /// A site's connections and channels, which scripts of its requests give orders to. Called on a thread of the pool's choice;

@@ -49,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) learned: Arc<Learned>,
     /// The pool that serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
+    report: OnceLock<Report>,
     /// Comparisons of its routes with another pool's, if enabled.
     pub(crate) demotions: OnceLock<Arc<Demotions>>,
     /// Idle workers are to end first.
@@ -70,6 +71,15 @@ pub(crate) struct Counters {
 /// Messages of booting workers since one was last ready: each attempt repeats them.
 #[derive(Debug, Default)]
 pub(crate) struct BootLog(Mutex<HashSet<u64>>);
+
+/// Makes the text that scripts get as the pool's state.
+struct Report(Box<dyn Fn(&Shared) -> String + Send + Sync>);
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Report")
+    }
+}
 
 impl BootLog {
     /// More different lines than these are all logged.
@@ -122,6 +132,7 @@ impl Shared {
             has_slow_log,
             learned,
             way_back: OnceLock::new(),
+            report: OnceLock::new(),
             demotions: OnceLock::new(),
             memory_is_short: AtomicBool::default(),
             form_limit: AtomicU64::new(u64::MAX),
@@ -156,6 +167,16 @@ impl Shared {
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock()
+    }
+
+    /// The pool's state as scripts get it.
+    pub(crate) fn report(&self) -> Option<String> {
+        self.report.get().map(|report| (report.0)(self))
+    }
+
+    pub(crate) fn reports_by(&self, report: impl Fn(&Self) -> String + Send + Sync + 'static) {
+        // Said once, when the pool is made.
+        let _ = self.report.set(Report(Box::new(report)));
     }
 
     pub(crate) fn yields_to(&self, other: &Arc<Self>) {

@@ -26,6 +26,7 @@
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::informational::Informational;
+use crate::messages::Messages;
 use crate::params::Params;
 use crate::rejection::{Rejected, Rejection};
 use crate::target::Target;
@@ -80,6 +81,8 @@ pub struct Request {
     pub informational: Option<Informational>,
     /// The variables that a web server has made of the request (FastCGI). Its head is made of these.
     pub variables: Option<Box<Params>>,
+    /// Messages for the log of that web server.
+    pub messages: Option<Arc<Messages>>,
     /// The connection it came over.
     pub connection: Arc<Connection>,
     /// When its head was complete.

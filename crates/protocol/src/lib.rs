@@ -7,7 +7,7 @@
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of
 //! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2`, `http3` or
 //! `fastcgi`. Below them is what they use: `connection` (with `peer`, `state` and `informational`), `socket`, `out`,
-//! `body` with `files` and `stream`, `multiplexed`, `panics`, `rejection`.
+//! `body` with `files` and `stream`, `messages`, `multiplexed`, `panics`, `rejection`.
 //!
 //! TLS is another kind of `socket` (`tls_socket`), after its `handshake`.
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ pub mod informational;
 pub mod inherited;
 pub mod io_thread;
 pub mod listener;
+pub mod messages;
 mod multiplexed;
 mod out;
 pub mod outbound;
@@ -59,6 +60,7 @@ pub use exchange::{
 pub use files::{FileBody, FileIdentity};
 pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
+pub use messages::Messages;
 pub use outbound::Outbound;
 pub use params::Params;
 pub use peer::Peer;

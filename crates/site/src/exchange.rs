@@ -10,9 +10,10 @@ use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{RequestId, RequestStats};
-use howdah_protocol::{Connection, Ending, Head, Informational, Params, Request, RequestBody};
+use howdah_protocol::{Connection, Ending, Head, Informational, Messages, Params, Request, RequestBody};
 use howdah_rules::rule::Ini;
 use howdah_telemetry::{Trace, TraceId};
+use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 use tracing::field::DisplayValue;
@@ -34,6 +35,8 @@ pub struct Exchange {
     pub informational: Option<Informational>,
     /// The variables that a web server in front has made of the request (FastCGI): scripts get these.
     pub variables: Option<Box<Params>>,
+    /// Messages for that web server's log.
+    pub messages: Option<Arc<Messages>>,
     /// Its id.
     pub id: RequestId,
     /// Set if the server makes the request itself.
@@ -52,6 +55,8 @@ pub struct Exchange {
     pub front: Front,
     /// The response's status; 499 until there is one.
     pub status: u16,
+    /// The response's fields, where the access log has some of them.
+    pub logged_headers: Option<Box<HeaderMap>>,
     /// The coding that the server compressed the response with.
     pub coding: Option<&'static str>,
     /// Where the request ran and what it took.
@@ -111,7 +116,7 @@ impl Exchange {
     /// A request begins. Its body is on its own.
     #[must_use]
     pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
-        let Request { head, body, informational, variables, connection, received, time } = request;
+        let Request { head, body, informational, variables, messages, connection, received, time } = request;
         let settings = &sites.server.settings.http;
         let client = match &variables {
             Some(variables) => Client::of_variables(variables),
@@ -143,6 +148,7 @@ impl Exchange {
             client,
             informational,
             variables,
+            messages,
             id: id.unwrap_or_else(request_id::next),
             purpose: None,
             started: received,
@@ -152,6 +158,7 @@ impl Exchange {
             route: 0,
             front: Front::Error,
             status: CLIENT_GONE,
+            logged_headers: None,
             coding: None,
             ran: Ran::Nowhere,
             bytes: 0,

@@ -101,6 +101,7 @@ impl World {
             body: RequestBody::none(),
             informational: None,
             variables: None,
+            messages: None,
             connection: Arc::new(Connection::of_no_client(self.shared.clone(), peer)),
             received: Instant::now(),
             time: SystemTime::now(),

@@ -73,6 +73,7 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
             body: RequestBody::none(),
             informational: None,
             variables: None,
+            messages: None,
             connection,
             received: Instant::now(),
             time: SystemTime::now(),
@@ -108,7 +109,8 @@ impl<U: Upstream> Service<U> {
             RequestBody::new(Box::new(Complete(body)), Some(length))
         };
         let (received, time) = (Instant::now(), SystemTime::now());
-        let request = Request { head, body, informational: None, variables: None, connection, received, time };
+        let request =
+            Request { head, body, informational: None, variables: None, messages: None, connection, received, time };
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
         exchange.changes = Some(Box::new(Changes { variables, ..Changes::default() }));

@@ -5,6 +5,7 @@
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
 use crate::forwarded;
+use crate::phase::access_log_fpm;
 use crate::phase::compress;
 use crate::phase::destination::{self, Destination};
 use crate::phase::htaccess::HtaccessFiles;
@@ -144,6 +145,7 @@ impl<U: Upstream> Service<U> {
             response
         });
         exchange.status = response.status().as_u16();
+        access_log_fpm::note_head(&mut exchange, response.headers());
         if let Some(trace) = &mut exchange.trace {
             trace.responded = Some(Instant::now());
         }

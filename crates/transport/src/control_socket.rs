@@ -28,12 +28,18 @@ pub enum Message {
         /// The request's number on the lane.
         number: u64,
     },
+    /// Server → worker, with a descriptor: the state of its pool, which a request has asked for (`NeedStatus`).
+    Status {
+        /// The request's number on the lane.
+        number: u64,
+    },
     /// Worker → server: the PHP stack as text, sent from a signal handler.
     Stack(Vec<u8>),
 }
 
 const TAG_BODY: u8 = b'B';
 const TAG_NO_BODY: u8 = b'N';
+const TAG_STATUS: u8 = b'P';
 /// First byte of a `Message::Stack`.
 pub const TAG_STACK: u8 = b'S';
 
@@ -128,7 +134,15 @@ impl ControlSocket {
     /// # Errors
     /// The worker is gone; `WouldBlock`: it asks for bodies and does not take them.
     pub fn send_body(&self, number: u64, body: BorrowedFd<'_>) -> io::Result<()> {
-        send(&self.0, &about_body(TAG_BODY, number), &[body], true)
+        send(&self.0, &about_request(TAG_BODY, number), &[body], true)
+    }
+
+    /// Sends the state of its pool to a worker that waits for it. Never waits itself.
+    ///
+    /// # Errors
+    /// As `send_body`.
+    pub fn send_status(&self, number: u64, status: BorrowedFd<'_>) -> io::Result<()> {
+        send(&self.0, &about_request(TAG_STATUS, number), &[status], true)
     }
 
     /// Tells a worker that waits for a body that there is none.
@@ -136,7 +150,7 @@ impl ControlSocket {
     /// # Errors
     /// As `send_body`.
     pub fn send_no_body(&self, number: u64) -> io::Result<()> {
-        send(&self.0, &about_body(TAG_NO_BODY, number), &[], true)
+        send(&self.0, &about_request(TAG_NO_BODY, number), &[], true)
     }
 
     /// True if the other side has received everything that was sent to it.
@@ -173,7 +187,7 @@ impl ControlSocket {
     }
 }
 
-fn about_body(tag: u8, number: u64) -> [u8; 9] {
+fn about_request(tag: u8, number: u64) -> [u8; 9] {
     let mut bytes = [tag; 9];
     bytes[1..].copy_from_slice(&number.to_ne_bytes());
     bytes
@@ -188,6 +202,7 @@ fn parse((bytes, mut fds): (Vec<u8>, Vec<OwnedFd>)) -> io::Result<(Message, Opti
     let message = match bytes.split_first() {
         Some((&TAG_BODY, of)) => Message::Body { number: number(of)? },
         Some((&TAG_NO_BODY, of)) => Message::NoBody { number: number(of)? },
+        Some((&TAG_STATUS, of)) => Message::Status { number: number(of)? },
         Some((&TAG_STACK, text)) => Message::Stack(text.to_vec()),
         _ => return Err(io::Error::other("unknown control message")),
     };

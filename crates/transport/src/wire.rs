@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 10;
+pub const WIRE_VERSION: u32 = 11;
 
 /// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -121,6 +121,8 @@ pub enum FrameKind {
     /// Part of an order of a request's script for connections and channels, laid out as in `live_order`; `FLAG_MORE` on all
     /// but the last part.
     Live = 25,
+    /// The worker waits for the state of its pool, as text in a descriptor.
+    NeedStatus = 26,
 }
 
 impl FrameKind {

@@ -205,6 +205,24 @@ impl WorkerEnd {
         }
     }
 
+    /// Asks for the state of the pool and waits for its text. `None`: a worker that is multiplexed has to wait for other
+    /// messages.
+    ///
+    /// # Errors
+    /// The control socket is closed or says something unexpected.
+    pub fn receive_status(&mut self) -> io::Result<Option<OwnedFd>> {
+        if self.wake_fd().is_some() {
+            return Ok(None);
+        }
+        self.put(FrameKind::NeedStatus, 0, &[]);
+        self.publish();
+        match self.control.receive()? {
+            Some((Message::Status { number }, Some(fd))) if number == self.number => Ok(Some(fd)),
+            Some(_) => Err(io::Error::other("unexpected message on the control socket")),
+            None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
+        }
+    }
+
     /// Asks for the body of a request that was begun.
     pub fn ask_for_body(&mut self, number: u64) {
         // The frame that is being written belongs to the selected request.

@@ -55,17 +55,17 @@ script_scenario!(
 );
 
 /// A record of FastCGI.
-fn record(kind: u8, id: u8, content: &[u8]) -> Vec<u8> {
+pub(super) fn record(kind: u8, id: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[1, kind, 0, id, high, low, 0, 0], content].concat()
 }
 
-fn begin(id: u8, flags: u8) -> Vec<u8> {
+pub(super) fn begin(id: u8, flags: u8) -> Vec<u8> {
     record(1, id, &[0, 1, flags, 0, 0, 0, 0, 0])
 }
 
 /// A request without a body.
-fn request(site: &Site, id: u8, flags: u8, script: &str, more: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn request(site: &Site, id: u8, flags: u8, script: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let file = site.file(script.trim_start_matches('/')).display().to_string();
     let name = script.split(".php").next().unwrap().to_owned() + ".php";
     let own = [("SCRIPT_FILENAME", &*file), ("SCRIPT_NAME", &*name), ("REQUEST_METHOD", "GET")];
@@ -79,14 +79,14 @@ fn request(site: &Site, id: u8, flags: u8, script: &str, more: &[(&str, &str)]) 
     [begin(id, flags), record(4, id, &content), record(4, id, b""), record(5, id, b"")].concat()
 }
 
-fn connect(site: &Site) -> UnixStream {
+pub(super) fn connect(site: &Site) -> UnixStream {
     let stream = UnixStream::connect(site.fastcgi()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
 /// Reads records up to the end of a request, or of the connection: standard output, standard error, and the statuses of ends.
-fn response(stream: &mut UnixStream) -> (String, String, Vec<u8>) {
+pub(super) fn response(stream: &mut UnixStream) -> (String, String, Vec<u8>) {
     let (mut out, mut error, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     let mut header = [0; 8];
     while ends.is_empty() && stream.read_exact(&mut header).is_ok() {
@@ -103,7 +103,7 @@ fn response(stream: &mut UnixStream) -> (String, String, Vec<u8>) {
 }
 
 /// Sends bytes and returns standard output up to the connection's end.
-fn asked(site: &Site, bytes: &[u8]) -> String {
+pub(super) fn asked(site: &Site, bytes: &[u8]) -> String {
     let mut stream = connect(site);
     stream.write_all(bytes).unwrap();
     response(&mut stream).0

@@ -49,6 +49,26 @@ pub(crate) fn page(pool: &PoolStatus, query: &[u8]) -> Page {
     Page { media_type, body }
 }
 
+/// The same for scripts: what PHP-FPM's `fpm_get_status()` returns, as JSON.
+pub(crate) fn report(pool: &PoolStatus) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let object = |fields: &Fields| {
+        let member = |(name, field): &(&str, Field)| match (*name, field) {
+            ("request uri", Field::Text(uri)) => {
+                let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+                let [path, query] = [path, query].map(serde_json::Value::from);
+                format!("\"request-uri\":{path},\"query-string\":{query}")
+            }
+            ("content length", field) => format!("\"request-length\":{}", field.raw()),
+            (name, field) => format!("\"{}\":{}", name.replace(' ', "-"), field.json()),
+        };
+        fields.iter().map(member).collect::<Vec<_>>().join(",")
+    };
+    let workers = pool.workers.iter().map(|worker| format!("{{{}}}", object(&worker_fields(worker, now))));
+    let workers = workers.collect::<Vec<_>>().join(",");
+    format!("{{{},\"procs\":[{workers}]}}", object(&pool_fields(pool, now)))
+}
+
 /// Workers that are idle, and that run requests.
 fn processes(pool: &PoolStatus) -> (u64, u64) {
     let busy = pool.workers.iter().filter(|worker| worker.busy).count() as u64;

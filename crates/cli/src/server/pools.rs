@@ -80,7 +80,9 @@ impl Pools {
             let settings = settings.clone();
             let metrics = around.metrics.pool(&config.settings.name);
             let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
-            make(around, config, metrics, encode)
+            let pool = make(around, config, metrics, encode);
+            pool.reports_by(fpm_status::report);
+            pool
         };
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
         let comparison = |(pool, settings): (&Arc<Pool>, &PoolSettings)| {

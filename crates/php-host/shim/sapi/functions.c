@@ -19,7 +19,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
+#include <unistd.h>
 
 /* Completes the response; the script goes on. True for the call that did it, false for later ones. */
 PHP_FUNCTION(fastcgi_finish_request) {
@@ -30,6 +32,32 @@ PHP_FUNCTION(fastcgi_finish_request) {
     php_output_end_all();
     php_header();
     RETURN_BOOL(shim_response_end(false));
+}
+
+/* The whole text behind a descriptor, or NULL. Closes it. */
+static zend_string *read_text(int file) {
+    struct stat status;
+    zend_string *text = NULL;
+    if (fstat(file, &status) == 0 && status.st_size > 0) {
+        text = zend_string_alloc((size_t)status.st_size, 0);
+        ssize_t length = pread(file, ZSTR_VAL(text), ZSTR_LEN(text), 0);
+        ZSTR_LEN(text) = length > 0 ? (size_t)length : 0;
+        ZSTR_VAL(text)[ZSTR_LEN(text)] = '\0';
+    }
+    close(file);
+    return text;
+}
+
+/* PHP-FPM's: the state of the pool. A process that a script has forked has no pool. */
+PHP_FUNCTION(fpm_get_status) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    int file = shim.request == NULL || shim.script_child ? -1 : howdah_rs_pool_status();
+    zend_string *text = file < 0 ? NULL : read_text(file);
+    if (text == NULL) {
+        RETURN_FALSE;
+    }
+    php_json_decode(return_value, ZSTR_VAL(text), ZSTR_LEN(text), true, PHP_JSON_PARSER_DEFAULT_DEPTH);
+    zend_string_release(text);
 }
 
 /* "HTTP_ACCEPT_LANGUAGE" and "CONTENT_TYPE" become "Accept-Language" and "Content-Type". */

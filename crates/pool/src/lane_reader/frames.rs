@@ -3,7 +3,7 @@
 
 use super::{LaneReader, worker_log};
 use crate::fault::{Fault, FaultKind};
-use crate::lane::SnapshotWork;
+use crate::lane::{BodyToSend, SnapshotWork};
 use crate::lane_reader::handle::WantedBody;
 use crate::request::estimate::Took;
 use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
@@ -33,6 +33,7 @@ impl LaneReader {
                 return Ok(());
             }
             FrameKind::NeedBody => return self.give_body(frame.number),
+            FrameKind::NeedStatus => return self.give_status(frame.number),
             FrameKind::GiveBack => {
                 let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed request given back")?;
                 return self.lane.request_given_back(frame.number, began);
@@ -98,6 +99,19 @@ impl LaneReader {
             self.lane.body_sent();
         }
         Ok(())
+    }
+
+    /// Sends the worker the state of its pool. Each time counts as waste, which is limited.
+    fn give_status(&mut self, number: u64) -> Result<(), String> {
+        self.waste.note(self.is_idle());
+        let Some((text, control)) = self.lane.status_wanted(number)? else { return Ok(()) };
+        let sent = BodyToSend::Memory(text.into()).into_descriptor();
+        match sent.and_then(|fd| control.send_status(number, fd.as_fd())) {
+            Ok(()) => Ok(()),
+            // It has died, which will be noticed in a moment.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
+            Err(error) => Err(format!("cannot get its pool's state: {error}")),
+        }
     }
 
     /// Adds a frame of the current response's head.
@@ -230,6 +244,7 @@ impl LaneReader {
         current.sink.update_stats(|stats| {
             stats.php_us = php_us;
             stats.queue_us = micros.saturating_sub(php_us);
+            stats.cpu_us = done.cpu_ns / 1000;
             stats.peak_memory = done.peak_memory;
         });
         self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));

@@ -9,7 +9,7 @@ use crate::process::event::Event;
 use crate::process::worker_state::KillReason;
 use crate::request::estimate::Took;
 use crate::request::pending::Pending;
-use crate::request::{TakesInterim, TakesLive};
+use crate::request::{TakesInterim, TakesLive, TakesLog};
 use crate::response::sink::Sink;
 use crate::shared::Shared;
 use howdah_observe::PoolMetrics;
@@ -198,6 +198,24 @@ impl LaneHandle {
         Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
     }
 
+    /// The state of the pool, for which the worker of a request asks, and the socket that it goes to. `None`: the worker is
+    /// being killed. An error means that it broke the rules.
+    pub(crate) fn status_wanted(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
+        let control = {
+            let scheduler = self.shared.lock();
+            let Some(lane) = scheduler.lanes.get(self.index).and_then(Option::as_ref) else { return Ok(None) };
+            if lane.state.is_ending() {
+                return Ok(None);
+            }
+            let may = !self.shared.config().is_multiplexed() && lane.in_flight.get(number).is_some();
+            if !may || !lane.control.all_received() {
+                return Err("the pool's state wanted by a worker that may not wait for it");
+            }
+            lane.control.clone()
+        };
+        Ok(Some((self.shared.report().unwrap_or_default(), control)))
+    }
+
     /// A body was sent over a lane's control socket.
     pub(crate) fn body_sent(&self) {
         if let Some(Some(lane)) = self.shared.lock().lanes.get(self.index) {
@@ -230,6 +248,13 @@ impl LaneHandle {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.interim.clone()
+    }
+
+    /// The receiver of what a running request logs.
+    pub(crate) fn log_front(&self, number: u64) -> Option<Arc<dyn TakesLog>> {
+        let scheduler = self.shared.lock();
+        let lane = scheduler.lanes.get(self.index)?.as_ref()?;
+        lane.in_flight.get(number)?.pending.request.log.clone()
     }
 
     /// The receiver of a running request's orders for connections and channels; `None` also if it has none.

@@ -4,6 +4,9 @@ use crate::lane_reader::handle::LaneHandle;
 use crate::process::log_limit::LogLimit;
 use std::time::Instant;
 
+/// The level of syslog(3) up to which lines also go to a web server's log.
+const LOG_INFO: u8 = 6;
+
 pub(super) struct WorkerLog {
     limit: LogLimit,
     /// The first error logged outside of a request: why the worker did not get ready, should it end now.
@@ -33,6 +36,9 @@ impl WorkerLog {
         }
         if request.is_none() && !lane.is_news(&text) {
             return true;
+        }
+        if let Some(front) = lane.log_front(number).filter(|_| level <= LOG_INFO) {
+            front.line(&text);
         }
         let (pool, pid) = (lane.pool(), lane.pid());
         match level {

@@ -10,6 +10,7 @@ mod launcher_protocol;
 pub(crate) mod log_limit;
 pub mod orphans;
 pub(crate) mod php_host;
+pub(crate) mod php_information;
 pub(crate) mod php_trial;
 pub(crate) mod profile;
 pub mod program;

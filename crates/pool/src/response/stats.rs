@@ -15,6 +15,8 @@ pub struct RequestStats {
     /// Microseconds the worker spent on the request, by the worker's own clock; up to the end of the response, by the
     /// server's, until the worker is done with the request.
     pub php_us: u64,
+    /// Microseconds of processor time, where that is measured.
+    pub cpu_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,
     /// Number of times that the request was run again after its worker died.

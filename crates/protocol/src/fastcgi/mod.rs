@@ -14,6 +14,7 @@ pub mod record;
 use crate::body::Body;
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Request, RequestBody, Response, StandardError, report_rejected};
+use crate::messages::Messages;
 use crate::multiplexed::Outgoing;
 use crate::params::Params;
 use crate::peer::Peer;
@@ -89,11 +90,13 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
     };
     let is_head = head.method == Method::HEAD;
     let body = body_of(io, &params);
+    let messages = Arc::new(Messages::default());
     let request = Request {
         head,
         body,
         informational: None,
         variables: Some(Box::new(params)),
+        messages: Some(messages.clone()),
         connection: connection.clone(),
         received: Instant::now(),
         time: SystemTime::now(),
@@ -107,7 +110,7 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
         .await
     };
     let responded = match response {
-        Ok(response) => respond(io, id, is_head, response).await,
+        Ok(response) => respond(io, id, is_head, response, &messages).await,
         Err(gone) => Err(gone),
     };
     let is_read = match responded {
@@ -142,7 +145,13 @@ fn body_of(io: &Arc<Mutex<Io>>, params: &Params) -> RequestBody {
 }
 
 /// Sends a response; `true` if the connection is as it was before the request.
-async fn respond(io: &Arc<Mutex<Io>>, id: u16, is_head: bool, response: Response) -> std::result::Result<bool, Gone> {
+async fn respond(
+    io: &Arc<Mutex<Io>>,
+    id: u16,
+    is_head: bool,
+    response: Response,
+    messages: &Messages,
+) -> std::result::Result<bool, Gone> {
     let (mut head, body) = response.into_parts();
     let bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = body.length().filter(|length| !bodiless || *length > 0);
@@ -154,8 +163,8 @@ async fn respond(io: &Arc<Mutex<Io>>, id: u16, is_head: bool, response: Response
         io.out.put(|out| {
             if let Some(StandardError(text)) = &error {
                 record::write(out, kind::STDERR, id, text);
-                record::write(out, kind::STDERR, id, b"");
             }
+            write_messages(out, id, messages);
             let mut text = Vec::with_capacity(512);
             head::write(&mut text, &head, length);
             record::write(out, kind::STDOUT, id, &text);
@@ -163,15 +172,26 @@ async fn respond(io: &Arc<Mutex<Io>>, id: u16, is_head: bool, response: Response
         is_read && !closes
     };
     drop(head);
-    send(io, id, if bodiless { body.emptied() } else { body }).await?;
+    send(io, id, if bodiless { body.emptied() } else { body }, messages).await?;
     let mut io = lock(io);
-    io.out.put(|out| record::write(out, kind::STDOUT, id, b""));
+    io.out.put(|out| {
+        write_messages(out, id, messages);
+        record::write(out, kind::STDOUT, id, b"");
+    });
     io.end();
     Ok(is_read)
 }
 
+/// Adds the messages that wait for the web server's log, which keep their place among the parts of the response.
+fn write_messages(out: &mut Vec<u8>, id: u16, messages: &Messages) {
+    let text = messages.take();
+    if !text.is_empty() {
+        record::write(out, kind::STDERR, id, &text);
+    }
+}
+
 /// Sends a body. Its end is reported when this returns, or is dropped.
-async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body) -> std::result::Result<(), Gone> {
+async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body, messages: &Messages) -> std::result::Result<(), Gone> {
     let connection = lock(io).connection.clone();
     let mut body = Outgoing::new(body, None, &connection);
     loop {
@@ -180,6 +200,7 @@ async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body) -> std::result::Result<(
             Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
         });
         let Some(part) = part.await? else { return Ok(()) };
+        lock(io).out.put(|out| write_messages(out, id, messages));
         push(io, id, part);
         if lock(io).out.waiting() >= AHEAD {
             poll_fn(|cx| lock(io).poll_flush(cx)).await.map_err(Gone::Error)?;

@@ -99,7 +99,8 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
         let body = body_of(io, parsed.framing);
         let (head, connection) = (parsed.head, connection.clone());
-        let request = Request { head, body, informational, variables: None, connection, received, time };
+        let request =
+            Request { head, body, informational, variables: None, messages: None, connection, received, time };
         let mut handling = pin!(handler.handle(request));
         let response = poll_fn(|cx| match handling.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),

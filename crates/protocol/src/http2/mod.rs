@@ -244,7 +244,7 @@ impl Made {
         let informational = Some(Informational::of_stream(sink));
         let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
         Self {
-            request: Request { head, body, informational, variables: None, connection, received, time },
+            request: Request { head, body, informational, variables: None, messages: None, connection, received, time },
             method,
             stream,
         }

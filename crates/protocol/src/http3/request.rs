@@ -157,6 +157,7 @@ async fn respond<H: Handler>(
         body,
         informational: Some(Informational::of_stream(sink)),
         variables: None,
+        messages: None,
         connection: link.as_seen_by(handler),
         received: Instant::now(),
         time: SystemTime::now(),

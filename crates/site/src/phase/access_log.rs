@@ -1,7 +1,7 @@
 //! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
 
 use crate::exchange::Exchange;
-use crate::phase::traces;
+use crate::phase::{access_log_fpm, traces};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
@@ -35,6 +35,12 @@ fn record(exchange: &Exchange) {
     let Some(log) = log else { return };
     if exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {
         return;
+    }
+    if let Some(params) = &exchange.variables
+        && access_log_fpm::is_for(exchange)
+    {
+        let user = user(&exchange.head.headers);
+        return access_log_fpm::log(exchange, params, log, took, user.as_deref());
     }
     let head = &exchange.head;
     let stats = exchange.ran.stats();

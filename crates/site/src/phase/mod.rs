@@ -2,6 +2,7 @@
 //! below them: the exchange, its site, and what a site consists of.
 
 pub mod access_log;
+pub(crate) mod access_log_fpm;
 pub mod compress;
 pub(crate) mod destination;
 pub(crate) mod htaccess;

@@ -64,8 +64,8 @@ const POOL: &[(&str, Fate)] = &[
     ("ping.path", Taken),
     ("ping.response", Taken),
     ("access.log", Taken),
-    ("access.format", Dropped("lines are in the combined format, with more fields after it")),
-    ("access.suppress_path", Dropped("every request is logged")),
+    ("access.format", Taken),
+    ("access.suppress_path", Taken),
     ("request_terminate_timeout", Taken),
     ("request_terminate_timeout_track_finished", Dropped("time after fastcgi_finish_request() counts always")),
     ("request_slowlog_timeout", Taken),
@@ -91,4 +91,10 @@ const POOL: &[(&str, Fate)] = &[
 pub(crate) fn fate(name: &str, is_pool: bool) -> Option<Fate> {
     let table = if is_pool { POOL } else { GLOBAL };
     table.iter().find(|(own, _)| *own == name).map(|(_, fate)| *fate)
+}
+
+/// All names of a section.
+#[cfg(test)]
+pub(super) fn names(is_pool: bool) -> impl Iterator<Item = &'static str> {
+    if is_pool { POOL } else { GLOBAL }.iter().map(|(name, _)| *name)
 }

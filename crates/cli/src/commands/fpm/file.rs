@@ -33,6 +33,17 @@ pub(crate) struct Directive {
     pub(crate) place: String,
 }
 
+impl Directive {
+    /// Its value; that of `php_flag` and the like as `1` or `0`.
+    pub(crate) fn flag_or_value(&self) -> &str {
+        match self.name.ends_with("_flag") {
+            true if is_on(&self.value) == Some(true) => "1",
+            true => "0",
+            false => &self.value,
+        }
+    }
+}
+
 impl Section {
     /// Its directives in the order of the files.
     pub(crate) fn directives(&self) -> &[Directive] {
@@ -45,18 +56,18 @@ impl Section {
         found.map(|directive| directive.value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// `true` if a directive is there, with or without a key.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.directives.iter().any(|directive| directive.name == name && !directive.value.is_empty())
+    }
+
     /// The keys and values of `NAME[KEY]` for these names, each key once. Values of `php_flag` and the like are `1` or `0`.
     pub(crate) fn table(&self, names: &[&str]) -> Vec<(&str, &str)> {
         let mut found: Vec<(&str, &str)> = Vec::new();
         for directive in self.directives.iter().filter(|directive| names.contains(&directive.name.as_str())) {
             let Some(key) = directive.key.as_deref() else { continue };
             found.retain(|(other, _)| *other != key);
-            let value = match directive.name.ends_with("_flag") {
-                true if is_on(&directive.value) == Some(true) => "1",
-                true => "0",
-                false => &directive.value,
-            };
-            found.push((key, value));
+            found.push((key, directive.flag_or_value()));
         }
         found
     }
@@ -158,7 +169,12 @@ impl Reader<'_> {
             }
             let (name, value) =
                 line.split_once('=').ok_or_else(|| format!("{place}: {line}: expected NAME = VALUE"))?;
-            let (name, value) = (name.trim(), value_of(value.trim()));
+            let name = name.trim();
+            let is_plain = !value.trim_start().starts_with(['"', '\'']);
+            let mut value = value_of(value.trim());
+            if is_plain && name.starts_with("php_") {
+                value = ini_word(value);
+            }
             if name == "include" {
                 self.include(&value, depth).map_err(|why| format!("{place}: {why}"))?;
                 continue;
@@ -227,6 +243,15 @@ impl Reader<'_> {
         }
         self.in_pool = in_pool;
         Ok(())
+    }
+}
+
+/// A word without quotes as PHP reads it in a `php.ini`.
+fn ini_word(value: String) -> String {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" => "1".to_owned(),
+        "false" | "off" | "no" | "none" | "null" => String::new(),
+        _ => value,
     }
 }
 

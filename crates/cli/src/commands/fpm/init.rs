@@ -29,7 +29,7 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     if let Some(user) = pool::user(section) {
         let _ = writeln!(page, "user = {}", quoted(&user));
     }
-    write(&mut page, pool::php(section, &[], None)?);
+    write(&mut page, pool::php(section, &[], None, prefix)?);
     if let Some(log) = section.get("access.log") {
         let _ = writeln!(page, "\n[log]\naccess = {}", pool::log_target(log, prefix));
     }
@@ -37,9 +37,17 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
         let clients: Vec<String> = clients.into_iter().map(quoted).collect();
         let _ = writeln!(page, "\n[http]\ntrusted_proxies = [{}]", clients.join(", "));
     }
-    let own =
-        ["listen.owner", "listen.mode", "ping.path", "ping.response", "security.limit_extensions", "pm.start_servers"];
-    let own = own.into_iter().filter(|name| section.get(name).is_some());
+    let own = [
+        "access.format",
+        "access.suppress_path",
+        "listen.owner",
+        "listen.mode",
+        "ping.path",
+        "ping.response",
+        "security.limit_extensions",
+        "pm.start_servers",
+    ];
+    let own = own.into_iter().filter(|name| section.has(name));
     let own = own.map(|name| (name, "only howdah-fpm has it"));
     let left: Vec<String> = own.chain(dropped).map(|(name, why)| format!("# {name}: {why}.\n")).collect();
     if !left.is_empty() {

@@ -3,32 +3,42 @@
 
 mod daemon;
 mod directives;
+mod dump;
 mod file;
+mod given;
 pub(crate) mod init;
 mod pool;
 mod settings;
 
 use crate::commands::serve;
 use crate::output::{self, complain};
+use crate::server::pools;
 use anyhow::{Context, Result, anyhow};
+use given::Given;
+use howdah_budget::Budgets;
 use howdah_config::{PhpProgram, Surroundings};
-use settings::{Given, Read};
+use howdah_observe::dashed_time;
+use settings::Read;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// PHP-FPM's exit statuses for a wrong command line and for a wrong configuration.
 const WRONG_USAGE: u8 = 64;
 const WRONG_CONFIG: u8 = 78;
 
 const HELP: &str = "\
-Usage: howdah-fpm [-n] [-h] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <file>] [-d foo[=bar]] [-y <file>] [-D] [-F [-O]] [-R]
+Usage: howdah-fpm [-n] [-h] [-i] [-m] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <file>] [-d foo[=bar]] [-y <file>] [-D] [-F [-O]] [-R]
   -c <path>|<file> Look for php.ini file in this directory
   -n               No php.ini file will be used
   -d foo[=bar]     Define INI entry foo with value 'bar'
   -h               This help
+  -i               PHP information
+  -m               Show PHP's modules
   -v               Version number
   -p, --prefix <dir>
                    Directory that relative paths start from (default: /usr).
@@ -36,7 +46,7 @@ Usage: howdah-fpm [-n] [-h] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <file>] [-d f
                    Specify the PID file location.
   -y, --fpm-config <file>
                    Specify the configuration of PHP-FPM.
-  -t, --test       Test the configuration and exit
+  -t, --test       Test the configuration and exit; given twice, print it
   -D, --daemonize  Run in the background, whatever the configuration says
   -F, --nodaemonize
                    Stay in the foreground, whatever the configuration says
@@ -51,7 +61,10 @@ Usage: howdah-fpm [-n] [-h] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <file>] [-d f
 pub(crate) enum Asked {
     Help,
     Version(Given),
-    Test(Given),
+    /// phpinfo(); `true`: the names of PHP's modules.
+    Information(Given, bool),
+    /// `true`: with all directives.
+    Test(Given, bool),
     Serve(Given),
 }
 
@@ -69,7 +82,7 @@ pub(crate) fn asked(arguments: &[String]) -> Option<Result<Asked, String>> {
 
 fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String> {
     let mut given = Given { version, ..Given::default() };
-    let (mut test, mut version_asked, mut config) = (false, false, None);
+    let (mut tests, mut version_asked, mut modules, mut config) = (0, false, None, None);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         for (flag, attached) in flags(argument)? {
@@ -80,7 +93,9 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
             match flag.as_str() {
                 "-h" | "-?" | "--help" => return Ok(Asked::Help),
                 "-v" | "--version" => version_asked = true,
-                "-t" | "--test" => test = true,
+                "-i" | "--info" => modules = Some(false),
+                "-m" | "--modules" => modules = Some(true),
+                "-t" | "--test" => tests += 1,
                 "-y" | "--fpm-config" => config = Some(PathBuf::from(value()?)),
                 "-p" | "--prefix" => given.prefix = Some(PathBuf::from(value()?)),
                 "-g" | "--pid" => given.pid = Some(PathBuf::from(value()?)),
@@ -102,10 +117,11 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
         }
     }
     given.config = config.or_else(|| found(given.version.as_deref())).unwrap_or_default();
-    Ok(match (version_asked, test) {
-        (true, _) => Asked::Version(given),
-        (false, true) => Asked::Test(given),
-        (false, false) => Asked::Serve(given),
+    Ok(match (version_asked, modules, tests) {
+        (true, ..) => Asked::Version(given),
+        (false, Some(modules), _) => Asked::Information(given, modules),
+        (false, None, 0) => Asked::Serve(given),
+        (false, None, tests) => Asked::Test(given, tests > 1),
     })
 }
 
@@ -142,9 +158,11 @@ pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCo
     match asked {
         Asked::Help => output::print(HELP).map(|()| ExitCode::SUCCESS),
         Asked::Version(given) => version(&given, &around),
-        Asked::Test(given) => Ok(match read(&given, &around) {
-            Ok(_) => {
-                complain(format_args!("NOTICE: configuration file {} test is successful", given.config.display()));
+        Asked::Information(given, modules) => information(&given, modules, &around),
+        Asked::Test(given, in_full) => Ok(match read(&given, &around) {
+            Ok(read) => {
+                read.lines.iter().filter(|_| in_full).for_each(|line| say("NOTICE", line));
+                say("NOTICE", format_args!("configuration file {} test is successful", given.config.display()));
                 ExitCode::SUCCESS
             }
             Err(code) => code,
@@ -175,11 +193,20 @@ fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Has PHP print phpinfo() or its modules, with the settings of the service and without its configuration.
+fn information(given: &Given, modules: bool, around: &Surroundings) -> Result<ExitCode> {
+    let loaded = settings::of_php(given, around).map_err(|why| anyhow!(why))?;
+    let pool = loaded.settings.pools.first().ok_or_else(|| anyhow!("no pool"))?;
+    let config = pools::pool_config(&loaded.settings, pool, Budgets::new(0, 0)).map_err(|why| anyhow!(why))?;
+    let status = howdah_pool::print_php(&config, modules).map_err(|why| anyhow!(why))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// Reads the configuration, and prints what is wrong with it and what has no effect.
 fn read(given: &Given, around: &Surroundings) -> Result<Read, ExitCode> {
     match settings::load(given, around) {
         Ok(read) => {
-            read.notes.iter().for_each(|note| complain(format_args!("WARNING: {note}")));
+            read.notes.iter().for_each(|note| say("WARNING", note));
             Ok(read)
         }
         Err(why) => Err(wrong_config(&why)),
@@ -187,8 +214,14 @@ fn read(given: &Given, around: &Surroundings) -> Result<Read, ExitCode> {
 }
 
 fn wrong_config(why: &str) -> ExitCode {
-    complain(format_args!("ERROR: {why}\nERROR: FPM initialization failed"));
+    say("ERROR", why);
+    say("ERROR", "FPM initialization failed");
     ExitCode::from(WRONG_CONFIG)
+}
+
+/// Prints a line as PHP-FPM does.
+fn say(level: &str, text: impl Display) {
+    complain(format_args!("[{}] {level}: {text}", dashed_time(SystemTime::now())));
 }
 
 /// The exit status for a wrong command line, which has been printed.
@@ -218,7 +251,7 @@ mod tests {
 
     #[test]
     fn flags_are_spelled_in_every_way_of_php_fpm() {
-        let Some(Ok(Asked::Test(given))) =
+        let Some(Ok(Asked::Test(given, true))) =
             ask("howdah-fpm -tt -RFy/a/b.conf -d x=1 -dy --pid=/run/p -g /run/q -p /srv -n -O -D")
         else {
             panic!()
@@ -231,6 +264,9 @@ mod tests {
         );
         assert_eq!(given.php_ini.as_deref(), Some(Path::new("/dev/null")));
         assert!(matches!(ask("howdah-fpm -v"), Some(Ok(Asked::Version(_)))));
+        assert!(matches!(ask("howdah-fpm -t --test"), Some(Ok(Asked::Test(_, true)))));
+        assert!(matches!(ask("howdah-fpm -n -m"), Some(Ok(Asked::Information(_, true)))));
+        assert!(matches!(ask("howdah-fpm -i"), Some(Ok(Asked::Information(_, false)))));
         assert_eq!(ask("howdah-fpm -t -h"), Some(Ok(Asked::Help)));
         for wrong in ["howdah-fpm -x", "howdah-fpm --bogus", "howdah-fpm -y", "howdah-fpm serve", "howdah-fpm -"] {
             assert!(ask(wrong).unwrap().is_err(), "{wrong}");

@@ -3,9 +3,12 @@
 use super::directives::Fate;
 use super::directives::fate;
 use super::file::Section;
-use howdah_config::quoted;
+use howdah_config::{FpmAccess, quoted};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// PHP-FPM's own format of access logs.
+pub(super) const ACCESS_FORMAT: &str = "%R - %u %t \"%m %r\" %s";
 
 /// Lines `KEY = VALUE` of a `howdah.toml`.
 pub(crate) type Lines = Vec<(&'static str, String)>;
@@ -64,21 +67,40 @@ pub(crate) fn pool(section: &Section, prefix: &Path) -> Result<Lines, String> {
 ///
 /// # Errors
 /// A switch that is none.
-pub(crate) fn php(section: &Section, defined: &[(String, String)], scanned: Option<&Path>) -> Result<Lines, String> {
+pub(crate) fn php(
+    section: &Section,
+    defined: &[(String, String)],
+    scanned: Option<&Path>,
+    prefix: &Path,
+) -> Result<Lines, String> {
     let mut lines = vec![("clear_env", section.switch("clear_env")?.unwrap_or(true).to_string())];
     let scanned = scanned.map(|dir| ("PHP_INI_SCAN_DIR", dir.to_string_lossy().into_owned()));
     let own = section.table(&["env"]).into_iter().map(|(name, value)| (name, expanded(value)));
     let variables: Vec<(&str, String)> = scanned.into_iter().chain(own).collect();
     lines.extend(table("env", variables.iter().map(|(name, value)| (*name, value.as_str()))));
     let defined = defined.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let values = section.table(&["php_value", "php_flag"]);
-    let given: Vec<(&str, &str)> = defined.filter(|(name, _)| !values.iter().any(|(own, _)| own == name)).collect();
-    lines.extend(table("ini", given.into_iter().chain(values)));
-    lines.extend(table("admin_ini", section.table(&["php_admin_value", "php_admin_flag"])));
+    let values = ini_values(section, &["php_value", "php_flag"], prefix);
+    let given = defined.filter(|(name, _)| !values.iter().any(|(own, _)| own == name));
+    lines.extend(table("ini", given.chain(values.iter().map(|(name, value)| (*name, value.as_str())))));
+    let values = ini_values(section, &["php_admin_value", "php_admin_flag"], prefix);
+    lines.extend(table("admin_ini", values.iter().map(|(name, value)| (*name, value.as_str()))));
     let limits = [("rlimit_files", "nofile"), ("rlimit_core", "core")];
     let limits = limits.into_iter().filter_map(|(name, key)| Some((key, section.get(name)?)));
     lines.extend(table("limits", limits));
     Ok(lines)
+}
+
+/// Settings of PHP; its log is a path from the prefix.
+fn ini_values<'a>(section: &'a Section, names: &[&str], prefix: &Path) -> Vec<(&'a str, String)> {
+    let values = section.table(names).into_iter();
+    values.map(|(name, value)| (name, ini_value(name, value, prefix))).collect()
+}
+
+pub(crate) fn ini_value(name: &str, value: &str, prefix: &Path) -> String {
+    match name {
+        "error_log" if value != "syslog" => full(value, prefix).to_string_lossy().into_owned(),
+        _ => value.to_owned(),
+    }
 }
 
 /// A variable's value; `$NAME` is that of the server's environment.
@@ -102,13 +124,18 @@ fn table<'a>(
 
 /// The address of a pool: a path, a port of all addresses, or an address with its port.
 pub(crate) fn address(listen: &str, prefix: &Path) -> String {
-    if listen.parse::<u16>().is_ok() {
-        format!("fastcgi:[::]:{listen}")
-    } else if listen.contains(':') && !listen.contains('/') {
+    if !is_tcp(listen) {
+        format!("fastcgi:unix:{}", prefix.join(listen).display())
+    } else if listen.contains(':') {
         format!("fastcgi:{}", listen.replace('*', "0.0.0.0"))
     } else {
-        format!("fastcgi:unix:{}", prefix.join(listen).display())
+        format!("fastcgi:[::]:{listen}")
     }
+}
+
+/// `true` for a port, or an address with its port.
+pub(crate) fn is_tcp(listen: &str) -> bool {
+    listen.parse::<u16>().is_ok() || (listen.contains(':') && !listen.contains('/'))
 }
 
 /// The addresses of a pool and of its status page.
@@ -175,6 +202,20 @@ fn workers(section: &Section) -> Result<Lines, String> {
 pub(crate) fn user(section: &Section) -> Option<String> {
     let user = section.get("user")?;
     Some(section.get("group").map_or_else(|| user.to_owned(), |group| format!("{user}:{group}")))
+}
+
+/// The form of its access log.
+///
+/// # Errors
+/// A format or a path that PHP-FPM would refuse.
+pub(crate) fn access(section: &Section) -> Result<FpmAccess, String> {
+    let format = section.get("access.format").unwrap_or(ACCESS_FORMAT);
+    let paths = section.directives().iter().filter(|directive| directive.name == "access.suppress_path");
+    let paths: Vec<String> = paths.map(|directive| directive.value.clone()).collect();
+    if let Some(path) = paths.iter().find(|path| !path.starts_with('/')) {
+        return Err(format!("access.suppress_path = {path}: expected a path that begins with /"));
+    }
+    FpmAccess::parse(format, paths).map_err(|why| format!("access.format = {format}: {why}"))
 }
 
 /// Endings of scripts that may run, as `security.limit_extensions` names them.

@@ -1,7 +1,9 @@
 //! A configuration of PHP-FPM as settings of the server: each pool is a site with its own pool, chosen by the address that
 //! a request comes to. What a `howdah.toml` can say goes through its text, so that it is checked like one.
 
+use super::dump;
 use super::file::{self, Config, Section};
+use super::given::{Given, PREFIX, STATE, prefix_of};
 use super::pool::{self, write};
 use howdah_config::{
     Account, DEFAULT_POOL, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, Surroundings, find_group,
@@ -11,27 +13,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Directory that relative paths of pools start from without a prefix, and that of the server's own files.
-const PREFIX: &str = "/usr";
-const STATE: &str = "/var";
 /// The user that a server started as root becomes, if there is one.
 const OWN_USER: &str = "howdah";
-
-/// Flags of the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Given {
-    pub(crate) config: PathBuf,
-    pub(crate) prefix: Option<PathBuf>,
-    pub(crate) pid: Option<PathBuf>,
-    /// Version of PHP in the program's name.
-    pub(crate) version: Option<String>,
-    pub(crate) php_ini: Option<PathBuf>,
-    pub(crate) defined: Vec<(String, String)>,
-    pub(crate) allow_root: bool,
-    pub(crate) force_stderr: bool,
-    /// `Some(true)` in the background, `Some(false)` in the foreground.
-    pub(crate) daemonize: Option<bool>,
-}
 
 /// A configuration that was read and checked.
 #[derive(Debug)]
@@ -39,6 +22,8 @@ pub(crate) struct Read {
     pub(crate) loaded: Loaded,
     /// Directives without an effect, one line each.
     pub(crate) notes: Vec<String>,
+    /// All directives with their values, as `-tt` prints them.
+    pub(crate) lines: Vec<String>,
     pub(crate) daemonize: bool,
 }
 
@@ -53,17 +38,29 @@ pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String>
         return Err("No pool defined. at least one pool section must be specified in config file".to_owned());
     }
     let mut notes = notes_of(&config.global, false)?;
+    let mut lines = dump::global(&config.global, given)?;
     let is_root = around.uid == Some(0);
     let mut text = server(&config, given, is_root)?;
     for (number, section) in config.pools.iter().enumerate() {
         let of_pool = |why: String| format!("[pool {}] {why}", section.name);
         notes.extend(notes_of(section, true).map_err(of_pool)?);
         text.push_str(&site(number, section, given, is_root, &mut notes).map_err(of_pool)?);
+        lines.extend(dump::pool(section, given).map_err(of_pool)?);
     }
     let mut loaded = load_text(&given.config, text, around).map_err(|errors| errors.to_string())?;
     complete(&mut loaded, &config, given)?;
     let daemonize = given.daemonize.unwrap_or(config.global.switch("daemonize")?.unwrap_or(true));
-    Ok(Read { loaded, notes, daemonize })
+    Ok(Read { loaded, notes, lines, daemonize })
+}
+
+/// Settings of PHP alone, without reading the configuration.
+///
+/// # Errors
+/// The first mistake.
+pub(super) fn of_php(given: &Given, around: &Surroundings) -> Result<Loaded, String> {
+    let mut text = format!("app = \"none\"\nsites = []\nallow_root = true\n{}", php_of_server(given));
+    write(&mut text, pool::php(&Section::default(), &given.defined, scanned(given).as_deref(), Path::new(PREFIX))?);
+    load_text(&given.config, text, around).map_err(|errors| errors.to_string())
 }
 
 fn notes_of(section: &Section, is_pool: bool) -> Result<Vec<String>, String> {
@@ -103,13 +100,7 @@ fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, Strin
         let _ =
             writeln!(text, "error = {}", pool::log_target(log, given.prefix.as_deref().unwrap_or(Path::new(STATE))));
     }
-    text.push_str("\n[php]\n");
-    if let Some(version) = &given.version {
-        let _ = writeln!(text, "binary = {}", quoted(version));
-    }
-    if let Some(ini) = php_ini(given) {
-        let _ = writeln!(text, "config = {}", quoted(&ini.to_string_lossy()));
-    }
+    text.push_str(&php_of_server(given));
     // Which of them may use a pool is checked with each request.
     let clients: Option<Vec<&str>> =
         config.pools.iter().map(pool::clients).collect::<Option<Vec<_>>>().map(|all| all.concat());
@@ -117,6 +108,18 @@ fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, Strin
     let clients: Vec<String> = clients.into_iter().map(quoted).collect();
     let _ = writeln!(text, "\n[http]\ntrusted_proxies = [{}]", clients.join(", "));
     Ok(text)
+}
+
+/// The section of the PHP that all pools run.
+fn php_of_server(given: &Given) -> String {
+    let mut text = String::from("\n[php]\n");
+    if let Some(version) = &given.version {
+        let _ = writeln!(text, "binary = {}", quoted(version));
+    }
+    if let Some(ini) = php_ini(given) {
+        let _ = writeln!(text, "config = {}", quoted(&ini.to_string_lossy()));
+    }
+    text
 }
 
 /// The `php.ini`: the one that is named, or the directory of the configuration if it has one, as in Debian's packages.
@@ -168,7 +171,7 @@ fn site(
         None => {}
     }
     write(&mut text, pool::pool(section, &prefix)?);
-    write(&mut text, pool::php(section, &given.defined, scanned(given).as_deref())?);
+    write(&mut text, pool::php(section, &given.defined, scanned(given).as_deref(), &prefix)?);
     if let Some(log) = section.get("access.log") {
         let _ = writeln!(text, "\n[site.log]\naccess = {}", pool::log_target(log, &prefix));
     }
@@ -178,11 +181,6 @@ fn site(
 /// Its address, and that of its status page.
 fn addresses(section: &Section, given: &Given) -> Vec<String> {
     pool::addresses(section, &prefix_of(section, given)).collect()
-}
-
-fn prefix_of(section: &Section, given: &Given) -> PathBuf {
-    let own = section.get("prefix").map(PathBuf::from);
-    own.or_else(|| given.prefix.clone()).unwrap_or_else(|| PathBuf::from(PREFIX))
 }
 
 /// Puts in what a `howdah.toml` cannot say.
@@ -218,6 +216,7 @@ fn complete(loaded: &mut Loaded, config: &Config, given: &Given) -> Result<(), S
             clients: clients
                 .transpose()
                 .map_err(|_| of_pool("listen.allowed_clients: expected addresses".to_owned()))?,
+            access: pool::access(section).map_err(of_pool)?,
             trace_depth: section.number("request_slowlog_trace_depth").map_err(of_pool)?.unwrap_or(20) as usize,
         });
     }

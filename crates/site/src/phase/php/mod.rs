@@ -17,8 +17,8 @@ use crate::upstream::{Target, Upstream};
 use body_limit::Allowance;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TimeLimits};
-use howdah_protocol::{Informational, RequestBody, Response, Taken};
+use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TakesLog, TimeLimits};
+use howdah_protocol::{Informational, Messages, RequestBody, Response, Taken};
 use howdah_rules::Times;
 use http::Method;
 use std::net::IpAddr;
@@ -80,6 +80,7 @@ pub(crate) async fn run<U: Upstream>(
         route: exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.share),
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
+        log: exchange.messages.clone().map(|messages| Arc::new(ToWebServer(messages)) as Arc<dyn TakesLog>),
         live: site.live.clone(),
         share: exchange.connection.share.get().cloned(),
         busy: None,
@@ -142,6 +143,16 @@ impl TakesInterim for ToClient {
 
     fn may_have_left(&self) -> bool {
         self.informational.may_have_left()
+    }
+}
+
+/// Takes what a request's PHP logs, from whatever thread.
+#[derive(Debug)]
+struct ToWebServer(Arc<Messages>);
+
+impl TakesLog for ToWebServer {
+    fn line(&self, text: &str) {
+        self.0.push(text.as_bytes());
     }
 }
 

@@ -55,6 +55,10 @@ async fn run<U: Upstream>(
     limits::check_body(exchange.max_body(), &exchange.head)?;
     match found {
         Found::Script { script, is_missing } => {
+            if is_missing {
+                // PHP logs it, too.
+                exchange.messages = None;
+            }
             let mut response = php::run(&*context.upstream, exchange, &script, body).await?;
             if is_missing {
                 response.extensions_mut().insert(StandardError(Bytes::from_static(b"Primary script unknown")));

@@ -1,0 +1,30 @@
+//! Flags of PHP-FPM's command line, and the directories that paths start from.
+
+use super::file::Section;
+use std::path::PathBuf;
+
+/// Directory that relative paths of pools start from without a prefix, and that of the server's own files.
+pub(super) const PREFIX: &str = "/usr";
+pub(super) const STATE: &str = "/var";
+
+/// Flags of the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) config: PathBuf,
+    pub(crate) prefix: Option<PathBuf>,
+    pub(crate) pid: Option<PathBuf>,
+    /// Version of PHP in the program's name.
+    pub(crate) version: Option<String>,
+    pub(crate) php_ini: Option<PathBuf>,
+    pub(crate) defined: Vec<(String, String)>,
+    pub(crate) allow_root: bool,
+    pub(crate) force_stderr: bool,
+    /// `Some(true)` in the background, `Some(false)` in the foreground.
+    pub(crate) daemonize: Option<bool>,
+}
+
+/// Directory that a pool's relative paths start from.
+pub(super) fn prefix_of(section: &Section, given: &Given) -> PathBuf {
+    let own = section.get("prefix").map(PathBuf::from);
+    own.or_else(|| given.prefix.clone()).unwrap_or_else(|| PathBuf::from(PREFIX))
+}
