@@ -180,6 +180,12 @@ impl Hub {
         self.0.state.lock().index.count(topic)
     }
 
+    /// Number of topics that have subscribers by name.
+    #[must_use]
+    pub fn topics_in_use(&self) -> usize {
+        self.0.state.lock().index.len()
+    }
+
     /// Number of updates that were published.
     #[must_use]
     pub fn published(&self) -> u64 {

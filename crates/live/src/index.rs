@@ -117,6 +117,11 @@ impl Index {
         exact.chain(templates).chain([&self.everything]).flat_map(Numbered::values)
     }
 
+    /// Number of topics that have subscribers by name.
+    pub(crate) fn len(&self) -> usize {
+        self.exact.len()
+    }
+
     /// Number of subscribers that name exactly this topic.
     pub(crate) fn count(&self, topic: &str) -> usize {
         self.exact.get(topic).map_or(0, Numbered::len)

@@ -93,6 +93,17 @@ impl Hubs {
         }
     }
 
+    /// The site, the subscribers and the topics of each hub that has subscribers. WebSocket connections are subscribers, and
+    /// their channels topics.
+    #[must_use]
+    pub fn usage(&self) -> Vec<(String, usize, usize)> {
+        let hubs = self.0.lock();
+        let used = hubs.iter().filter(|(site, hub)| !site.is_empty() && !hub.is_empty());
+        let mut usage: Vec<_> = used.map(|(site, hub)| (site.clone(), hub.len(), hub.topics_in_use())).collect();
+        usage.sort_unstable();
+        usage
+    }
+
     /// Closes every hub: each subscriber ends at another moment of this time.
     pub fn close(&self, spread: Duration) {
         self.0.lock().values().for_each(|hub| hub.close(spread));

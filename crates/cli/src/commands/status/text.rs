@@ -48,6 +48,10 @@ pub(crate) fn render(status: &Value) -> String {
     if let Some(open) = status["connections"]["upgraded"].as_u64().filter(|open| *open > 0) {
         let _ = writeln!(out, "of these upgraded (WebSocket): {open}");
     }
+    for hub in status["hubs"].as_array().into_iter().flatten() {
+        let (site, subscribers, topics) = (text(&hub["site"]), text(&hub["subscribers"]), text(&hub["topics"]));
+        let _ = writeln!(out, "hub of {site}: {subscribers} subscribers (WebSocket, Mercure), {topics} topics");
+    }
     for upstream in status["upstreams"].as_array().into_iter().flatten() {
         let _ = writeln!(
             out,

@@ -93,6 +93,15 @@ struct Status {
     routes: Vec<RouteStatus>,
     pools: Vec<PoolStatus>,
     upstreams: Vec<UpstreamStatus>,
+    hubs: Vec<HubStatus>,
+}
+
+/// The hub of a site's WebSocket connections and Mercure subscribers, while there are any.
+#[derive(Debug, Serialize)]
+struct HubStatus {
+    site: String,
+    subscribers: usize,
+    topics: usize,
 }
 
 /// The requests to a route of a site; to none if its name is empty.
@@ -484,7 +493,13 @@ fn status(state: &State, pools: &Pools) -> Status {
         routes: state.metrics.requests.all().iter().map(|route| route_status(route)).collect(),
         pools: pools.iter().map(|pool| pool_status(state, pool)).collect(),
         upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
+        hubs: hubs(state),
     }
+}
+
+fn hubs(state: &State) -> Vec<HubStatus> {
+    let usage = state.server.edition().sites.server.hubs().usage();
+    usage.into_iter().map(|(site, subscribers, topics)| HubStatus { site, subscribers, topics }).collect()
 }
 
 /// A pool, and the workers of those before it that finish their requests.
