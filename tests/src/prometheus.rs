@@ -29,7 +29,7 @@ impl Prometheus {
         Some(target.join("prometheus/prometheus")).filter(|program| program.exists())
     }
 
-    /// Has it scrape an admin address of this machine twice a second, native histograms and exemplars included.
+    /// Has it scrape an admin address of this machine twice a second, exemplars included.
     #[must_use]
     pub fn start(program: &Path, admin: u16) -> Self {
         let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
@@ -49,7 +49,7 @@ impl Prometheus {
         command.arg(format!("--config.file={}", file("prometheus.yml").display()));
         command.arg(format!("--storage.tsdb.path={}", file("data").display()));
         command.arg(format!("--web.listen-address=127.0.0.1:{}", port.number));
-        command.arg("--enable-feature=native-histograms,exemplar-storage").current_dir(directory.path());
+        command.arg("--enable-feature=exemplar-storage").current_dir(directory.path());
         let server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let server = server.unwrap_or_else(|e| panic!("{e}"));
         let started = Self { server, port, directory };

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 /// A trace with its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exemplar {
-    /// The classic bucket, by its position among all of them.
+    /// The bucket, by its position among all of them.
     pub(crate) bucket: usize,
     pub(crate) trace: u128,
     pub(crate) span: u64,

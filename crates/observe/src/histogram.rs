@@ -1,16 +1,16 @@
-//! Histograms of times: how often durations fell into which cell of `buckets`, without locks and in shards.
+//! Histograms of times: how often durations fell into which bucket, without locks and in shards.
 
-use crate::buckets::{BOUNDS_US, CELLS, cell_of, classic_cells, native_cells};
+use crate::buckets::{BOUNDS_US, BUCKETS, bucket_of};
 use crate::cell::{Apart, SHARDS, shard};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The cells of one shard: 2 KiB. They are of 64 bits, as of 32 the one of the usual duration would be full after five days
+/// The buckets of one shard. They are of 64 bits, as of 32 the one of the usual duration would be full after five days
 /// of 10,000 requests per second.
 #[derive(Debug)]
 pub(crate) struct Cells {
-    counts: [AtomicU64; CELLS],
+    counts: [AtomicU64; BUCKETS],
     sum_us: AtomicU64,
 }
 
@@ -21,9 +21,9 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// Counts a duration: two additions, whatever number of buckets is made of them.
+    /// Counts a duration: two additions.
     pub(crate) fn count(&self, us: u64) {
-        self.counts[cell_of(us)].fetch_add(1, Relaxed);
+        self.counts[bucket_of(us)].fetch_add(1, Relaxed);
         self.sum_us.fetch_add(us, Relaxed);
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn own<T>(shards: &[T]) -> &T {
     &shards[shard() & (shards.len() - 1)]
 }
 
-/// Counts of durations by cell.
+/// Counts of durations by bucket.
 #[derive(Debug)]
 pub struct Histogram {
     shards: Box<[Apart<Cells>]>,
@@ -79,37 +79,31 @@ pub(crate) fn whole_us(took: Duration) -> u64 {
 }
 
 /// The counts of a histogram when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistogramSnapshot {
-    cells: [u64; CELLS],
-    /// Number of durations: as many as are in the cells, even while others count.
+    buckets: [u64; BUCKETS],
+    /// Number of durations: as many as are in the buckets, even while others count.
     pub count: u64,
     /// Their sum in microseconds.
     pub sum_us: u64,
-}
-
-impl Default for HistogramSnapshot {
-    fn default() -> Self {
-        Self { cells: [0; CELLS], count: 0, sum_us: 0 }
-    }
 }
 
 impl HistogramSnapshot {
     pub(crate) fn of<'a>(shards: impl Iterator<Item = &'a Cells>) -> Self {
         let mut snapshot = Self::default();
         for shard in shards {
-            for (cell, counted) in snapshot.cells.iter_mut().zip(&shard.counts) {
-                *cell += counted.load(Relaxed);
+            for (bucket, counted) in snapshot.buckets.iter_mut().zip(&shard.counts) {
+                *bucket += counted.load(Relaxed);
             }
             snapshot.sum_us = snapshot.sum_us.wrapping_add(shard.sum_us.load(Relaxed));
         }
-        snapshot.count = snapshot.cells.iter().sum();
+        snapshot.count = snapshot.buckets.iter().sum();
         snapshot
     }
 
     /// Adds what another one held.
     pub fn add(&mut self, other: &Self) {
-        self.cells.iter_mut().zip(other.cells).for_each(|(mine, theirs)| *mine += theirs);
+        self.buckets.iter_mut().zip(other.buckets).for_each(|(mine, theirs)| *mine += theirs);
         self.count += other.count;
         self.sum_us = self.sum_us.wrapping_add(other.sum_us);
     }
@@ -117,17 +111,11 @@ impl HistogramSnapshot {
     /// Number of durations up to each bound of [`BOUNDS_US`].
     #[must_use]
     pub fn cumulative(&self) -> [u64; BOUNDS_US.len()] {
-        let (mut cumulative, mut below) = ([0; BOUNDS_US.len()], 0);
-        for (count, cells) in cumulative.iter_mut().zip(classic_cells()) {
-            below += self.cells[cells].iter().sum::<u64>();
-            *count = below;
-        }
-        cumulative
-    }
-
-    /// Number of durations in each native bucket, the zero bucket first.
-    pub(crate) fn native(&self) -> impl Iterator<Item = u64> {
-        native_cells().map(move |cells| self.cells[cells].iter().sum())
+        let mut below = 0;
+        std::array::from_fn(|bucket| {
+            below += self.buckets[bucket];
+            below
+        })
     }
 }
 
@@ -146,7 +134,6 @@ mod tests {
         let snapshot = histogram.snapshot();
         assert_eq!((snapshot.count, snapshot.sum_us), (20_000, 1_400_000));
         assert_eq!(snapshot.cumulative()[..2], [0, 20_000]);
-        assert_eq!(snapshot.native().filter(|count| *count > 0).collect::<Vec<_>>(), [20_000]);
     }
 
     #[test]
@@ -158,7 +145,7 @@ mod tests {
         let snapshot = histogram.snapshot();
         assert_eq!(snapshot.cumulative()[..2], [1, 2]);
         assert_eq!(snapshot.cumulative()[BOUNDS_US.len() - 1], 2);
-        assert_eq!((snapshot.count, snapshot.native().last()), (4, Some(1)));
+        assert_eq!(snapshot.count, 4);
     }
 
     #[test]
@@ -170,6 +157,5 @@ mod tests {
         both.add(&other.snapshot());
         assert_eq!((both.count, both.sum_us), (2, 60_000_003));
         assert_eq!((both.cumulative()[0], both.cumulative()[BOUNDS_US.len() - 1]), (1, 2));
-        assert_eq!((both.native().next(), both.native().sum::<u64>()), (Some(1), 2));
     }
 }

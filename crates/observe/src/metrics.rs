@@ -1,12 +1,8 @@
 //! The metrics of a server: the cells behind the names of the table (`metrics/table.rs`), and the page that collectors read
-//! (`metrics/render.rs` says what is on it, `metrics/page.rs` how, `text.rs` and `protobuf.rs` write it).
+//! (`metrics/render.rs` has its samples, `metrics/text.rs` writes them).
 
 mod format;
-mod message;
-mod page;
-mod protobuf;
 mod render;
-mod sample;
 mod table;
 mod text;
 

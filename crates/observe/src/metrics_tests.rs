@@ -2,10 +2,6 @@ use super::*;
 use crate::{Front, RequestMetrics};
 use std::time::{Duration, UNIX_EPOCH};
 
-fn text(metrics: &Metrics, format: Format) -> String {
-    String::from_utf8(metrics.render(format)).unwrap()
-}
-
 #[test]
 fn names_follow_the_rules() {
     for (at, metric) in TABLE.iter().enumerate() {
@@ -30,7 +26,7 @@ fn render_shows_each_metric_with_its_labels() {
     pool.restores.observe_us(70);
     let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
     pool.set_connection_pools(vec![connections]);
-    let text = text(&metrics, Format::Text);
+    let text = metrics.render(Format::Text);
     for line in [
         "# TYPE howdah_requests_total counter",
         "howdah_requests_total{front=\"php\",status=\"2xx\"} 1",
@@ -90,7 +86,7 @@ fn openmetrics_names_the_trace_of_a_request_beside_its_bucket() {
     count(&one, 90, 2, 11);
     count(&other, 70, 3, 5);
     count(&other, 70_000_000, 4, 6);
-    let text = text(&metrics, Format::OpenMetrics);
+    let text = metrics.render(Format::OpenMetrics);
     let id = |trace: u128| format!("# {{trace_id=\"{trace:032x}\",span_id=\"00000000000000ab\"}}");
     for line in [
         "# TYPE howdah_requests counter".to_owned(),
@@ -105,5 +101,5 @@ fn openmetrics_names_the_trace_of_a_request_beside_its_bucket() {
         assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
     }
     assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
-    assert!(!self::text(&metrics, Format::Text).contains("trace_id"), "the older format has no exemplars");
+    assert!(!metrics.render(Format::Text).contains("trace_id"), "the older format has no exemplars");
 }

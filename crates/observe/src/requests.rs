@@ -2,7 +2,7 @@
 //! took, what was sent. A request is counted in one place, and the numbers of the server are sums of these. There are as many
 //! as the settings have routes: nothing that a client sends makes one.
 
-use crate::buckets::{BOUNDS_US, classic_of};
+use crate::buckets::{BUCKETS, bucket_of};
 use crate::exemplar::Exemplar;
 use crate::histogram::{Cells, HistogramSnapshot, own, shards, whole_us};
 use parking_lot::{Mutex, RwLock};
@@ -58,8 +58,8 @@ pub struct RequestMetrics {
     /// The route's name; empty for requests to no route.
     pub(crate) route: Box<str>,
     shards: Box<[Shard]>,
-    /// Of requests whose traces are kept: the newest for each classic bucket.
-    exemplars: Mutex<[Option<Exemplar>; BOUNDS_US.len() + 1]>,
+    /// Of requests whose traces are kept: the newest for each bucket.
+    exemplars: Mutex<[Option<Exemplar>; BUCKETS]>,
 }
 
 impl RequestMetrics {
@@ -81,7 +81,7 @@ impl RequestMetrics {
     /// theirs is as good.
     pub fn note_trace(&self, trace: u128, span: u64, took: Duration, at: SystemTime) {
         let took_us = whole_us(took);
-        let bucket = classic_of(took_us);
+        let bucket = bucket_of(took_us);
         if let Some(mut exemplars) = self.exemplars.try_lock() {
             exemplars[bucket] = Some(Exemplar { bucket, trace, span, took_us, at });
         }

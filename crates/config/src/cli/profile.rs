@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
   howdah profile --pool shop -o shop.svg
-  howdah profile --seconds 60 -o shop.pb.gz && go tool pprof -top shop.pb.gz
   howdah profile --format folded -o - | sort -k2 -n";
 
 /// Arguments of `howdah profile`, without those of the server's address.
@@ -22,7 +21,7 @@ pub struct ProfileFlags {
     /// Samples per second
     #[arg(long, value_name = "HZ", default_value = "99", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: u32,
-    /// svg: flame graph; pprof: for `go tool pprof`; folded: for speedscope.app and scripts [default: by the file's name, else svg]
+    /// svg: flame graph; folded: for speedscope.app and scripts [default: by the file's name, else svg]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ProfileFormat>,
     /// Output file; - for standard output [default: howdah-POOL.svg]
@@ -35,7 +34,6 @@ pub struct ProfileFlags {
 pub enum ProfileFormat {
     // A flame graph.
     Svg,
-    Pprof,
     // A line for each stack.
     Folded,
 }
@@ -45,7 +43,6 @@ impl ProfileFormat {
     fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "svg" => Some(Self::Svg),
-            "pprof" | "pb" | "gz" => Some(Self::Pprof),
             "folded" | "txt" => Some(Self::Folded),
             _ => None,
         }
@@ -54,7 +51,6 @@ impl ProfileFormat {
     const fn extension(self) -> &'static str {
         match self {
             Self::Svg => "svg",
-            Self::Pprof => "pb.gz",
             Self::Folded => "folded",
         }
     }

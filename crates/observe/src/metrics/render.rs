@@ -1,9 +1,8 @@
 //! The samples of each metric, from the cells of a server.
 
 use super::format::Format;
-use super::page::Page;
-use super::sample::Seconds;
 use super::table::{Id, TABLE};
+use super::text::{Page, Seconds};
 use super::{Metrics, PoolMetrics};
 use crate::connection_pool::ConnectionPool;
 use crate::exemplar::Exemplar;
@@ -15,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 impl Metrics {
     /// All metrics in one of the formats that collectors read.
     #[must_use]
-    pub fn render(&self, format: Format) -> Vec<u8> {
+    pub fn render(&self, format: Format) -> String {
         let mut pools = self.pools.read().clone();
         pools.retain(|pool| !pool.is_gone.load(Relaxed));
         let mut page = Page::new(format, 8192 + pools.len() * 8192);

@@ -149,7 +149,7 @@ metrics! {
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to write it anew. -->\n\n\
-         Name, kind, labels, meaning. Times are in seconds. Histograms are also available as native ones.\n\n",
+         Name, kind, labels, meaning. Times are in seconds.\n\n",
     );
     for metric in TABLE {
         let labels: String = metric.labels.iter().map(|label| format!(", `{label}`")).collect();

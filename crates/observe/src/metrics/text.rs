@@ -1,33 +1,46 @@
-//! Metrics as text: Prometheus' own format, and OpenMetrics.
+//! The page of metrics while it is written: Prometheus' text format, and OpenMetrics.
 
-use super::sample::{Number, Seconds, Writer};
-use super::table::{Metric, MetricKind};
+use super::format::Format;
+use super::table::{Metric, MetricKind, TABLE};
 use crate::buckets::BOUNDS_US;
+use crate::cell::Labelled;
 use crate::escape;
 use crate::exemplar::Exemplar;
-use crate::histogram::HistogramSnapshot;
-use std::fmt::Write as _;
+use crate::histogram::{Histogram, HistogramSnapshot};
+use std::fmt::{Display, Write as _};
 use std::time::UNIX_EPOCH;
 
-/// The text while it is written.
-pub(super) struct Text {
-    is_open_metrics: bool,
-    text: String,
-}
+/// Microseconds, written as seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seconds(pub(super) u64);
 
-impl std::fmt::Display for Number {
+impl Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Count(count) => write!(f, "{count}"),
-            Self::Level(level) => write!(f, "{level}"),
-            Self::Time(time) => write!(f, "{time}"),
+        let (seconds, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        if micros == 0 {
+            return write!(f, "{seconds}");
         }
+        let fraction = format!("{micros:06}");
+        write!(f, "{seconds}.{}", fraction.trim_end_matches('0'))
     }
 }
 
-impl Writer for Text {
-    /// OpenMetrics describes a counter without the `_total` of its samples.
-    fn open(&mut self, metric: &Metric) {
+/// The page while it is written.
+pub(super) struct Page {
+    is_open_metrics: bool,
+    text: String,
+    metric: &'static Metric,
+}
+
+impl Page {
+    pub(super) fn new(format: Format, capacity: usize) -> Self {
+        let is_open_metrics = format == Format::OpenMetrics;
+        Self { is_open_metrics, text: String::with_capacity(capacity), metric: &TABLE[0] }
+    }
+
+    /// Begins a metric. OpenMetrics describes a counter without the `_total` of its samples.
+    pub(super) fn open(&mut self, metric: &'static Metric) {
+        self.metric = metric;
         let (name, help, kind) = (metric.name, metric.help, metric.kind.word());
         let _ = match (self.is_open_metrics, metric.kind) {
             (false, _) => writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}"),
@@ -39,35 +52,42 @@ impl Writer for Text {
         };
     }
 
-    fn sample(&mut self, metric: &Metric, values: &[&str], number: Number) {
-        self.line(metric, "", values, None, number);
-    }
-
-    fn histogram(&mut self, metric: &Metric, values: &[&str], snapshot: &HistogramSnapshot, exemplars: &[Exemplar]) {
-        let in_bucket = |bucket: usize| exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
-        for (bucket, (bound, count)) in BOUNDS_US.iter().zip(snapshot.cumulative()).enumerate() {
-            self.bucket(metric, values, &Seconds(*bound).to_string(), count, in_bucket(bucket));
-        }
-        self.bucket(metric, values, "+Inf", snapshot.count, in_bucket(BOUNDS_US.len()));
-        self.line(metric, "_sum", values, None, Seconds(snapshot.sum_us));
-        self.line(metric, "_count", values, None, snapshot.count);
-    }
-
-    fn close(mut self: Box<Self>) -> Vec<u8> {
+    /// The whole page.
+    pub(super) fn close(mut self) -> String {
         if self.is_open_metrics {
             self.text.push_str("# EOF\n");
         }
-        self.text.into_bytes()
-    }
-}
-
-impl Text {
-    pub(super) fn new(is_open_metrics: bool, capacity: usize) -> Self {
-        Self { is_open_metrics, text: String::with_capacity(capacity) }
+        self.text
     }
 
-    fn bucket(&mut self, metric: &Metric, values: &[&str], bound: &str, count: u64, exemplar: Option<&Exemplar>) {
-        self.line(metric, "_bucket", values, Some(bound), count);
+    /// A sample of a counter or a gauge, with the values of the metric's labels.
+    pub(super) fn sample(&mut self, values: &[&str], value: impl Display) {
+        self.line("", values, None, value);
+    }
+
+    pub(super) fn labelled(&mut self, pool: &str, counters: &Labelled) {
+        for (label, count) in counters.all() {
+            self.sample(&[pool, label], count);
+        }
+    }
+
+    pub(super) fn histogram(&mut self, values: &[&str], histogram: &Histogram) {
+        self.durations(values, &histogram.snapshot(), &[]);
+    }
+
+    /// The samples of a histogram, with exemplars for some of its buckets.
+    pub(super) fn durations(&mut self, values: &[&str], snapshot: &HistogramSnapshot, exemplars: &[Exemplar]) {
+        let in_bucket = |bucket: usize| exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
+        for (bucket, (bound, count)) in BOUNDS_US.iter().zip(snapshot.cumulative()).enumerate() {
+            self.bucket(values, &Seconds(*bound).to_string(), count, in_bucket(bucket));
+        }
+        self.bucket(values, "+Inf", snapshot.count, in_bucket(BOUNDS_US.len()));
+        self.line("_sum", values, None, Seconds(snapshot.sum_us));
+        self.line("_count", values, None, snapshot.count);
+    }
+
+    fn bucket(&mut self, values: &[&str], bound: &str, count: u64, exemplar: Option<&Exemplar>) {
+        self.line("_bucket", values, Some(bound), count);
         let Some(exemplar) = exemplar.filter(|_| self.is_open_metrics) else { return };
         self.text.pop();
         let at = exemplar.at.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -79,19 +99,12 @@ impl Text {
         );
     }
 
-    fn line(
-        &mut self,
-        metric: &Metric,
-        suffix: &str,
-        values: &[&str],
-        bound: Option<&str>,
-        value: impl std::fmt::Display,
-    ) {
-        self.text.push_str(metric.name);
+    fn line(&mut self, suffix: &str, values: &[&str], bound: Option<&str>, value: impl Display) {
+        self.text.push_str(self.metric.name);
         self.text.push_str(suffix);
-        let labels = metric.labels.iter().copied().zip(values.iter().copied()).chain(bound.map(|bound| ("le", bound)));
+        let labels = self.metric.labels.iter().copied().zip(values.iter().copied());
         let mut separator = '{';
-        for (label, value) in labels {
+        for (label, value) in labels.chain(bound.map(|bound| ("le", bound))) {
             let _ = write!(self.text, "{separator}{label}=\"");
             escape::prometheus(&mut self.text, value);
             self.text.push('"');

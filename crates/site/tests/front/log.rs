@@ -46,7 +46,7 @@ fn each_exchange_leaves_one_line() {
     assert_eq!(field("user_agent"), "\"agent\" null null null");
     assert_eq!(field("referer"), "\"from\" null null null");
     assert_eq!(field("remote"), ["\"127.0.0.1\""; 4].join(" "));
-    let text = String::from_utf8(server.metrics.render(howdah_observe::metrics::Format::Text)).unwrap();
+    let text = server.metrics.render(howdah_observe::metrics::Format::Text);
     for front in [Front::Static, Front::Php, Front::Error] {
         assert!(text.contains(&format!("front=\"{}\"", front.label())), "{text}");
     }

@@ -1,9 +1,8 @@
 //! `howdah profile`: has a pool of a running server looked at for a while and writes what was seen, in the format that a
-//! viewer wants. Each format is a file here: `flame_graph` (SVG), `pprof`, `folded`.
+//! viewer wants. Each format is a file here: `flame_graph` (SVG) and `folded`.
 
 mod flame_graph;
 mod folded;
-mod pprof;
 
 use crate::control::client::ask_within;
 use crate::control::outcome::Outcome;
@@ -37,21 +36,20 @@ pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String>
     }
     let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
     let (format, output) = flags.target();
-    let bytes = render(&profile, format)?;
+    let text = render(&profile, format);
     if output == Path::new("-") {
-        output::print_bytes(&bytes)?;
+        output::print_bytes(&text)?;
     } else {
-        std::fs::write(&output, bytes).with_context(|| format!("cannot write {}", output.display()))?;
+        std::fs::write(&output, text).with_context(|| format!("cannot write {}", output.display()))?;
     }
     Ok(summary(&profile, &output))
 }
 
-pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>> {
-    Ok(match format {
-        ProfileFormat::Svg => flame_graph::render(profile).into_bytes(),
-        ProfileFormat::Pprof => pprof::render(profile)?,
-        ProfileFormat::Folded => folded::render(profile).into_bytes(),
-    })
+pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> String {
+    match format {
+        ProfileFormat::Svg => flame_graph::render(profile),
+        ProfileFormat::Folded => folded::render(profile),
+    }
 }
 
 fn summary(profile: &Profile, output: &Path) -> String {

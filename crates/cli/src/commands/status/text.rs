@@ -150,6 +150,9 @@ pub(crate) fn render(status: &Value) -> String {
                 text(&worker["requests"]),
                 duration(worker["age_s"].as_u64().unwrap_or(0)),
             );
+            if let Some(bytes) = worker["memory"].as_f64() {
+                let _ = write!(out, "  {:.1} MiB", bytes / f64::from(1 << 20));
+            }
             if let Some(way) = worker["snapshot_pages"].as_str() {
                 let _ = write!(
                     out,
@@ -377,10 +380,10 @@ mod tests {
     #[test]
     fn a_busy_worker_shows_its_request() {
         let status = json!({"pools": [{"name": "p", "requests": 4, "php_us": 8000, "workers": [
-            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "requests": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
+            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "requests": 3, "age_s": 5, "memory": 3_145_728, "label": "GET /slow", "running_ms": 12},
         ]}]});
         let text = render(&status);
         assert!(text.contains("mean 2.00 ms in PHP"), "{text}");
-        assert!(text.contains("busy") && text.contains("12 ms  GET /slow"), "{text}");
+        assert!(text.contains("busy") && text.contains("age 5 s  3.0 MiB  12 ms  GET /slow"), "{text}");
     }
 }
