@@ -72,10 +72,7 @@ fn commands() {
         matches!(&status, Command::Status { server, json: true, watch: false, sandbox: false } if server.serve.values["admin"] == ["unix:/a"]),
         "{status:?}"
     );
-    assert!(matches!(
-        command(&["reload"]),
-        Command::Reload { reload: ReloadFlags { dry_run: false, canary: None, .. }, .. }
-    ));
+    assert!(matches!(command(&["reload"]), Command::Reload { reload: ReloadFlags { dry_run: false }, .. }));
     assert!(matches!(
         command(&["reload", "--dry-run"]),
         Command::Reload { reload: ReloadFlags { dry_run: true, .. }, .. }

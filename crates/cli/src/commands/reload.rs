@@ -6,8 +6,8 @@ use howdah_config::{AdminAddress, ReloadFlags};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest wait: each pool's PHP boots anew, one after the other, and new workers may be watched for up to an hour.
-const PATIENCE: Duration = Duration::from_secs(600 + 3600);
+/// Longest wait: each pool's PHP boots anew, one after the other.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Changes go to standard output, the reason why nothing changes to standard error.
 pub(crate) fn run(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCode> {

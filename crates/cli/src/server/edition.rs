@@ -1,11 +1,9 @@
 //! An edition: everything that serves requests and was made by one reading of the settings. A reload makes the next one
-//! and swaps it in with one store; each request runs to its end on the edition on which it began. While a reload has
-//! new workers on trial (`trial`), some requests get the edition that is to follow.
+//! and swaps it in with one store; each request runs to its end on the edition on which it began.
 
 use crate::server::pools::Pools;
-use crate::server::trial::{Side, Trial};
 use crate::server::ways::{self, InUse, Ways};
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
@@ -18,7 +16,6 @@ use hyper::http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
@@ -32,9 +29,6 @@ pub(crate) struct Edition {
     /// One for each I/O thread, which has its own connections to other servers.
     services: Vec<Arc<Service<Ways>>>,
     in_use: InUse,
-    /// There may be a trial: all that requests look at while there is none.
-    has_trial: AtomicBool,
-    trial: ArcSwapOption<Trial>,
 }
 
 /// Ready with nothing when no request is served by an edition any more.
@@ -75,45 +69,14 @@ impl Edition {
             Arc::new(Service::new(sites.clone(), Arc::new(ways)))
         };
         let services = (0..threads.max(1)).map(service).collect();
-        let (has_trial, trial) = (AtomicBool::new(false), ArcSwapOption::empty());
-        let edition = Self { settings, pools, sites, proxies, access_logs, services, in_use, has_trial, trial };
+        let edition = Self { settings, pools, sites, proxies, access_logs, services, in_use };
         (Arc::new(edition), unused)
-    }
-
-    /// Responders to requests, by I/O thread.
-    pub(crate) fn services(&self) -> &[Arc<Service<Ways>>] {
-        &self.services
     }
 
     /// Responder to requests that the server makes itself, on no I/O thread.
     pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
         let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
         Service::new(self.sites.clone(), Arc::new(ways))
-    }
-
-    /// From now on some requests get what is on trial.
-    pub(crate) fn begin_trial(&self, trial: Arc<Trial>) {
-        self.trial.store(Some(trial));
-        // A request that sees this without the trial is served as usual.
-        self.has_trial.store(true, Relaxed);
-    }
-
-    pub(crate) fn end_trial(&self) {
-        self.has_trial.store(false, Relaxed);
-        self.trial.store(None);
-    }
-
-    /// The service for a request on this thread, and its side during a trial.
-    fn choose(&self, thread: usize, request: &Request) -> (Arc<Service<Ways>>, Option<Side>) {
-        if self.has_trial.load(Relaxed)
-            && let Some(trial) = self.trial.load_full()
-        {
-            let new = trial.service(thread, request);
-            let is_new = new.is_some();
-            let service = new.unwrap_or_else(|| self.services[thread].clone());
-            return (service, Some(Side { trial, is_new }));
-        }
-        (self.services[thread].clone(), None)
     }
 }
 
@@ -154,12 +117,8 @@ impl OnThread {
 
 impl Handler for OnThread {
     async fn handle(&self, request: Request) -> Response {
-        let (service, side) = self.current.load().choose(self.number, &request);
-        let response = service.handle(request).await;
-        if let Some(side) = side {
-            side.note(response.status());
-        }
-        response
+        let service = self.current.load().services[self.number].clone();
+        service.handle(request).await
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {

@@ -26,7 +26,6 @@ mod signals;
 pub(crate) mod socket_files;
 mod tls;
 mod traces;
-mod trial;
 pub(crate) mod upgrade;
 mod watch;
 mod ways;

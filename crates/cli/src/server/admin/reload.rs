@@ -1,5 +1,5 @@
 //! `POST /reload` of the admin endpoint: reads the settings again and serves with them. With `?dry-run` it says what that would
-//! change, and nothing does; `?canary=0.05&watch=30s` stand for the flags of these names.
+//! change, and nothing does.
 
 use crate::control::outcome::{Outcome, json};
 use crate::server::reload::Server;

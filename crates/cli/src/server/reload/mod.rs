@@ -226,7 +226,7 @@ impl Server {
         }
         self.introduce(&edition);
         edition.sites.server.go_on_from(&old.sites.server);
-        match self.prove(&old, &edition, flags).await {
+        match self.prove(&edition).await {
             Ok(found) => outcome.found = found,
             Err(why) => {
                 self.give_up(&old, edition, unused);
