@@ -6,6 +6,7 @@
 #include "async/core/request.h"
 #include "async/core/serving.h"
 #include "async/isolation/exclusive_connections.h"
+#include "async/isolation/non_preemptible.h"
 #include "modes/mode.h"
 #include "modes/modes.h"
 #include "modes/run.h"
@@ -72,12 +73,18 @@ static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     return false;
 }
 
+static void guard_functions(void) {
+    if (async_exclusive_install()) {
+        async_guard_install();
+    }
+}
+
 const shim_mode shim_mode_async = {
     .name = "async",
     /* The just-in-time compiler has not been proven with many stacks. */
     .ini = SHIM_LOOP_INI "opcache.jit=disable\n",
     .kept_server_arrays = SHIM_KEPT_SERVER_ARRAYS,
-    .after_php = async_exclusive_install,
+    .after_php = guard_functions,
     .work = work,
     .serve = serve,
     .takes_output = async_output_to_main,

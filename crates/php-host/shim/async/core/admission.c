@@ -12,7 +12,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "async/core/request.h"
 
 #define FEWEST 8

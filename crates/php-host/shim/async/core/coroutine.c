@@ -9,15 +9,15 @@
 #include "shim.h"
 #include "async/core/coroutine_class.h"
 #include "async/core/coroutine_state.h"
-#include "async/core/loop.h"
 #include "async/core/sanitizer.h"
+#include "async/core/timers.h"
 #include "async/core/worker.h"
 #include "async/isolation/exclusive_connections.h"
 #include "async/isolation/half_linked.h"
 #include "async/isolation/ini.h"
 #include "async/isolation/request_globals.h"
 #include "async/pools/pools.h"
-#include "async/tools/time_slice.h"
+#include "modes/script_loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +142,28 @@ bool coroutine_guarded(void (*step)(void *argument), void *argument) {
     }
     zend_end_try();
     return finished;
+}
+
+/* An exception on its way out of a coroutine: exit() has done its work, a cancelled coroutine ends quietly, everything
+ * else is reported as PHP does it at the end of a script. */
+void async_exit_or_report(void) {
+    if (EG(exception) == NULL) {
+        return;
+    }
+    zend_object *exception = EG(exception);
+    bool expected = zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
+    if (!expected && coroutine_current != NULL && coroutine_current->cancelled) {
+        expected = zend_string_equals_literal_ci(exception->ce->name, "Howdah\\CancelledException");
+    }
+    if (expected) {
+        zend_clear_exception();
+        if (SHIM_RAN_OUT_OF_MEMORY()) {
+            shim_compat_forget_out_of_memory();
+            coroutine_after_bailout();
+        }
+    } else {
+        shim_loop_report_exception();
+    }
 }
 
 static void run_body(void *self) {
@@ -281,7 +303,6 @@ void coroutine_enter(coroutine *self) {
     int error_reporting = EG(error_reporting);
     async_request_load(self->request);
     coroutine_current = self;
-    async_slice_begin();
     zend_fiber_transfer transfer = {.context = self->resume};
     ZVAL_NULL(&transfer.value);
     shim_sanitizer_switch(&transfer);

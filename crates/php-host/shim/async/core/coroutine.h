@@ -119,6 +119,8 @@ uint32_t coroutine_count(void);
 void coroutine_after_bailout(void);
 /* Runs `step(argument)`; false if a bailout ended it. */
 bool coroutine_guarded(void (*step)(void *argument), void *argument);
+/* Deals with an exception that leaves a coroutine. */
+void async_exit_or_report(void);
 /* Frees the stacks that no coroutine uses. */
 void coroutine_trim(void);
 

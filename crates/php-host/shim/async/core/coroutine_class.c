@@ -4,11 +4,11 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "async/core/request.h"
+#include "async/core/throw.h"
 #include "async/core/worker.h"
 #include "async/pools/pools.h"
-#include "modes/script_loop.h"
 
 #include <zend_builtin_functions.h>
 #include <zend_closures.h>
@@ -86,13 +86,6 @@ void coroutine_object_release(coroutine *self) {
     OBJ_RELEASE(coroutine_object_detach(self));
 }
 
-void async_throw(const char *name, const char *message) {
-    char lower[64] = "howdah\\";
-    zend_str_tolower_copy(lower + strlen("howdah\\"), name, MIN(strlen(name), sizeof lower - 8));
-    zend_class_entry *found = zend_hash_str_find_ptr(EG(class_table), lower, strlen(lower));
-    zend_throw_exception(found, message, 0);
-}
-
 /* --- what runs in a coroutine that a script started --- */
 
 static void call(zval *function) {
@@ -117,6 +110,14 @@ static void end_output(void *unused) {
     php_output_end_all();
 }
 
+/* A coroutine of the request has ended. */
+static void leave(async_request *request) {
+    request->coroutines--;
+    if (request->main_waits_for_others && request->coroutines == 1) {
+        coroutine_wake(request->main, COROUTINE_WOKEN);
+    }
+}
+
 static void body(coroutine *self) {
     coroutine_guarded(call_own_function, self);
     coroutine_guarded(call_at_end, &self->at_end);
@@ -124,7 +125,7 @@ static void body(coroutine *self) {
     async_request *request = self->request;
     if (request != NULL) {
         self->request = NULL;
-        async_request_leave(request);
+        leave(request);
     }
 }
 
@@ -148,28 +149,6 @@ static void add_to_list(zval *list, zval *function) {
     }
     Z_TRY_ADDREF_P(function);
     add_next_index_zval(list, function);
-}
-
-/* An exception on its way out of a coroutine: exit() has done its work, a cancelled coroutine ends quietly, everything
- * else is reported as PHP does it at the end of a script. */
-void async_exit_or_report(void) {
-    if (EG(exception) == NULL) {
-        return;
-    }
-    zend_object *exception = EG(exception);
-    bool expected = zend_is_unwind_exit(exception) || zend_is_graceful_exit(exception);
-    if (!expected && coroutine_current != NULL && coroutine_current->cancelled) {
-        expected = zend_string_equals_literal_ci(exception->ce->name, "Howdah\\CancelledException");
-    }
-    if (expected) {
-        zend_clear_exception();
-        if (SHIM_RAN_OUT_OF_MEMORY()) {
-            shim_compat_forget_out_of_memory();
-            coroutine_after_bailout();
-        }
-    } else {
-        shim_loop_report_exception();
-    }
 }
 
 /* --- methods --- */

@@ -18,9 +18,5 @@ zend_object *coroutine_object_detach(coroutine *self);
 coroutine *coroutine_of_object(zend_object *object);
 /* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
 void async_call_list(zval *list);
-/* Deals with an exception that leaves a coroutine. */
-void async_exit_or_report(void);
-/* Throws one of the library's exceptions by its short name. */
-void async_throw(const char *name, const char *message);
 
 #endif

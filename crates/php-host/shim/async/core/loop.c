@@ -6,9 +6,11 @@
 #include "async/core/admission.h"
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
+#include "async/core/timers.h"
 #include "async/pools/numbers.h"
 #include "async/tools/audit.h"
 #include "async/tools/stacks.h"
+#include "async/tools/time_slice.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +19,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Coroutines run before descriptors and requests are looked at again. */
@@ -27,112 +28,20 @@
 #define CROWD 512
 /* Time after which a deadlock of all coroutines is reported. */
 #define DEADLOCK_AFTER UINT64_C(1000000000)
-/* For waits from here on, like those for a database, the cheaper clock will do; nanoseconds. */
-#define LONG_WAIT UINT64_C(30000000000)
-/* That clock is late by a tick of the kernel at most. */
-#define CLOCK_TICK UINT64_C(10000000)
 /* epoll's name for the server's descriptor; no real one is that high. */
 #define SERVER_EVENT UINT32_MAX
 
 static int epoll_fd = -1;
 
-/* The timers: a binary heap, the earliest first. */
-static coroutine **heap;
-static uint32_t heap_count, heap_size;
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-uint64_t async_now(void) {
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t async_about_now(void) {
-    return read_clock(CLOCK_MONOTONIC_COARSE);
-}
-
-uint64_t async_after(uint64_t nanoseconds) {
-    uint64_t at;
-    bool never = nanoseconds < LONG_WAIT ? __builtin_add_overflow(async_now(), nanoseconds, &at)
-                                         : __builtin_add_overflow(async_about_now() + CLOCK_TICK, nanoseconds, &at);
-    return never ? COROUTINE_FOREVER : at;
-}
-
-/* --- timers --- */
-
-static void heap_put(uint32_t index, coroutine *self) {
-    heap[index] = self;
-    self->heap_index = index;
-}
-
-static void heap_up(uint32_t index) {
-    coroutine *self = heap[index];
-    while (index > 0 && heap[(index - 1) / 2]->wake_at > self->wake_at) {
-        heap_put(index, heap[(index - 1) / 2]);
-        index = (index - 1) / 2;
-    }
-    heap_put(index, self);
-}
-
-static void heap_down(uint32_t index) {
-    coroutine *self = heap[index];
-    for (;;) {
-        uint32_t child = 2 * index + 1;
-        if (child + 1 < heap_count && heap[child + 1]->wake_at < heap[child]->wake_at) {
-            child++;
-        }
-        if (child >= heap_count || heap[child]->wake_at >= self->wake_at) {
-            break;
-        }
-        heap_put(index, heap[child]);
-        index = child;
-    }
-    heap_put(index, self);
-}
-
-void async_timer_add(coroutine *self) {
-    if (heap_count == heap_size) {
-        heap_size = heap_size == 0 ? 256 : heap_size * 2;
-        heap = perealloc(heap, heap_size * sizeof *heap, 1);
-    }
-    heap[heap_count] = self;
-    heap_up(heap_count++);
-}
-
-void async_timer_remove(coroutine *self) {
-    uint32_t index = self->heap_index;
-    if (index == COROUTINE_NO_TIMER) {
-        return;
-    }
-    self->heap_index = COROUTINE_NO_TIMER;
-    coroutine *last = heap[--heap_count];
-    if (last != self) {
-        heap_put(index, last);
-        heap_up(index);
-        heap_down(last->heap_index);
-    }
-}
-
 static void expire_timers(void) {
-    if (heap_count == 0) {
+    coroutine *earliest = async_timer_earliest();
+    if (earliest == NULL) {
         return;
     }
     uint64_t now = async_now();
-    while (heap_count > 0 && heap[0]->wake_at <= now) {
-        coroutine_wake(heap[0], COROUTINE_TIMED_OUT);
+    for (; earliest != NULL && earliest->wake_at <= now; earliest = async_timer_earliest()) {
+        coroutine_wake(earliest, COROUTINE_TIMED_OUT);
     }
-}
-
-/* --- the loop --- */
-
-/* Somebody has computed for long: requests and descriptors are looked at before it goes on. */
-static bool turn_is_over;
-
-void async_loop_end_turn(void) {
-    turn_is_over = true;
 }
 
 bool async_loop_startup(void) {
@@ -147,9 +56,7 @@ void async_loop_shutdown(void) {
     close(epoll_fd);
     epoll_fd = -1;
     async_descriptors_shutdown();
-    pefree(heap, 1);
-    heap = NULL;
-    heap_size = 0;
+    async_timers_shutdown();
     coroutine_trim();
 }
 
@@ -193,7 +100,8 @@ static void rest(void) {
     uint64_t until = async_admission_patience();
     async_pools_publish();
     howdah_rs_publish();
-    if (poll_events(heap_count > 0 ? MIN(heap[0]->wake_at, until) : until) == 0 && async_now() >= until) {
+    coroutine *earliest = async_timer_earliest();
+    if (poll_events(earliest != NULL ? MIN(earliest->wake_at, until) : until) == 0 && async_now() >= until) {
         async_admission_pause();
     }
 }
@@ -206,7 +114,7 @@ static coroutine *next(void) {
 /* True if every coroutine waits for something that only PHP code could do, and none runs that could. */
 static bool stuck(void) {
     coroutine *self = coroutine_youngest();
-    if (self == NULL || heap_count > 0) {
+    if (self == NULL || async_timer_earliest() != NULL) {
         return false;
     }
     for (; self != NULL; self = self->older) {
@@ -236,7 +144,8 @@ static void sleep_until_something(void) {
         return;
     }
     bool deadlock = stuck();
-    uint64_t until = heap_count > 0 ? heap[0]->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
+    coroutine *earliest = async_timer_earliest();
+    uint64_t until = earliest != NULL ? earliest->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
     poll_events(until);
     howdah_rs_woken();
     /* Another request might have woken them; none has come. */
@@ -250,10 +159,11 @@ void async_loop_run(bool (*finished)(void), void (*take_events)(void)) {
         take_events();
         async_admission_look();
         async_admission_next();
-        turn_is_over = false;
+        async_slice_begin_turn();
         coroutine *self;
-        for (int i = 0; i < TURN && !turn_is_over && (self = next()) != NULL; i++) {
+        for (int i = 0; i < TURN && !async_slice_ends_turn() && (self = next()) != NULL; i++) {
             async_audit_turn_begin(self);
+            async_slice_begin();
             coroutine_enter(self);
             if (shim.script_child) {
                 return;

@@ -175,7 +175,7 @@ static void finish(void) {
 
 static void request_body(coroutine *self) {
     async_request *request = self->request;
-    async_audit_begin();
+    async_audit_begin(requests == 1);
     if (coroutine_guarded(open_request, request)) {
         coroutine_guarded(run_handler, request);
     }
@@ -235,13 +235,6 @@ bool async_output_to_main(const char *data, size_t length) {
     bool taken = coroutine_state_print(receiver->engine, data, length);
     self->prints_for_main = false;
     return taken;
-}
-
-void async_request_leave(async_request *request) {
-    request->coroutines--;
-    if (request->main_waits_for_others && request->coroutines == 1) {
-        coroutine_wake(request->main, COROUTINE_WOKEN);
-    }
 }
 
 void async_request_cancel(uint64_t number, const char *reason) {

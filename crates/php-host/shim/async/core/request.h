@@ -34,8 +34,6 @@ void async_request_begin(async_request *request);
 /* The client or the server gave the request up. */
 void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
-/* A coroutine of the request has ended. */
-void async_request_leave(async_request *request);
 /* Output of another coroutine than the main one goes into the main one's buffers. False: the caller prints for the main
  * one. */
 bool async_output_to_main(const char *data, size_t length);

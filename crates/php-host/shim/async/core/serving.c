@@ -4,10 +4,10 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/coroutine_class.h"
 #include "async/core/coroutine_state.h"
 #include "async/core/loop.h"
 #include "async/core/request.h"
+#include "async/core/throw.h"
 #include "async/core/worker.h"
 #include "async/hooks/hooks.h"
 #include "async/isolation/ini.h"

@@ -5,7 +5,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "async/hooks/waits.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "async/hooks/file_locks.h"
 #include "async/hooks/waits.h"
 #include "async/tools/stacks.h"

@@ -9,7 +9,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "async/hooks/waits.h"
 
 #include <arpa/inet.h>

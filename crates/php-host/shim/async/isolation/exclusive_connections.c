@@ -9,7 +9,6 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/isolation/non_preemptible.h"
 #include "async/tools/stacks.h"
 
 #include <string.h>
@@ -191,10 +190,10 @@ static void install_streams(void) {
     }
 }
 
-void async_exclusive_install(void) {
+bool async_exclusive_install(void) {
     slot = zend_get_resource_handle("howdah");
     if (slot < 0) {
-        return;
+        return false;
     }
     install_streams();
     statement_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdostatement"));
@@ -219,5 +218,5 @@ void async_exclusive_install(void) {
     }
     ZEND_HASH_FOREACH_END();
     instead_of("pg_pconnect", "pg_connect");
-    async_guard_install();
+    return true;
 }

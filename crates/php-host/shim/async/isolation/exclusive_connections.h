@@ -5,8 +5,8 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 
-/* Guards the objects of drivers. While PHP's modules are the only code there is. */
-void async_exclusive_install(void);
+/* Guards the objects of drivers. While PHP's modules are the only code there is. False: none can be. */
+bool async_exclusive_install(void);
 /* Replaces one of PHP's functions, which the new one finds with async_wrapped(). */
 void async_wrap(zend_function *function, zif_handler wrapper);
 zif_handler async_wrapped(const zend_execute_data *execute_data);

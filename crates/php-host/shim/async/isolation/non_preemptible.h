@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* Functions in which nothing may wait. Where drivers are guarded, see async_exclusive_install(). */
+/* Functions in which nothing may wait. Functions are replaced after async_exclusive_install(). */
 void async_guard_install(void);
 void async_guard_startup(void);
 void async_guard_shutdown(void);

@@ -5,8 +5,8 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/coroutine_class.h"
-#include "async/core/loop.h"
+#include "async/core/throw.h"
+#include "async/core/timers.h"
 #include "async/core/request.h"
 #include "async/pools/pools.h"
 #include "sql/session_sql.h"

@@ -7,8 +7,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/loop.h"
-#include "async/core/request.h"
+#include "async/core/timers.h"
 #include "async/tools/stacks.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -196,9 +195,9 @@ void async_audit_startup(void) {
     }
 }
 
-void async_audit_begin(void) {
+void async_audit_begin(bool alone) {
     if (enabled) {
-        has_seen = async_request_count() == 1;
+        has_seen = alone;
         if (has_seen) {
             look_at_all(false);
         }

@@ -6,8 +6,9 @@
 #include "async/core/coroutine.h"
 
 void async_audit_startup(void);
-/* Around a request's handler, with its globals in place; another request has begun meanwhile. */
-void async_audit_begin(void);
+/* Around a request's handler, with its globals in place; another request has begun meanwhile. `alone`: none runs at its
+ * beginning. */
+void async_audit_begin(bool alone);
 void async_audit_overlap(void);
 void async_audit_end(void);
 /* A waiting call is about to be made where nothing may wait. */

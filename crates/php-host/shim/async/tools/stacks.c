@@ -5,7 +5,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/coroutine_class.h"
+#include "async/core/throw.h"
 #include "async/core/worker.h"
 #include "process/stack_text.h"
 #include "sapi/log.h"

@@ -8,7 +8,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine.h"
-#include "async/core/loop.h"
+#include "async/core/timers.h"
 #include "sapi/log.h"
 
 #include <signal.h>
@@ -21,6 +21,8 @@
 
 static uint64_t slice;
 static uint64_t entered_at;
+/* A coroutine has computed for long: requests and descriptors are looked at before it goes on. */
+static bool turn_is_over;
 
 static void on_signal(int signal) {
     (void)signal;
@@ -54,6 +56,14 @@ void async_slice_check(void) {
     if (slice == 0 || !coroutine_may_wait() || async_now() - entered_at < slice) {
         return;
     }
-    async_loop_end_turn();
+    turn_is_over = true;
     coroutine_yield();
+}
+
+void async_slice_begin_turn(void) {
+    turn_is_over = false;
+}
+
+bool async_slice_ends_turn(void) {
+    return turn_is_over;
 }

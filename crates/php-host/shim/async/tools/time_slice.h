@@ -9,5 +9,9 @@ void async_slice_startup(void);
 void async_slice_begin(void);
 /* Lets the others run if the current one has had its time. */
 void async_slice_check(void);
+/* A turn of the loop begins. */
+void async_slice_begin_turn(void);
+/* True if a coroutine has computed for long in this turn: requests and descriptors are looked at before the next. */
+bool async_slice_ends_turn(void);
 
 #endif

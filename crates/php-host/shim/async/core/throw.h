@@ -1,0 +1,8 @@
+/* Exceptions of the PHP library of async mode. */
+#ifndef HOWDAH_ASYNC_CORE_THROW_H
+#define HOWDAH_ASYNC_CORE_THROW_H
+
+/* Throws one of the library's exceptions by its short name. */
+void async_throw(const char *name, const char *message);
+
+#endif
