@@ -16,6 +16,8 @@ check() {
 check rustfmt cargo fmt --all --check
 # The C of the shim is compiled on the way, its warnings errors too.
 check clippy env HOWDAH_STRICT=1 cargo clippy --locked --workspace --all-targets -- -D warnings
+# Linked, as that is where a file would be missed that goes with a mode.
+check without-modes cargo build --locked --quiet -p howdah-php --no-default-features --target-dir target/without-modes
 check dependencies cargo test --locked --quiet -p howdah-tests --test dependencies
 check structure cargo test --locked --quiet -p howdah-tests --test structure
 check words cargo test --locked --quiet -p howdah-tests --test words

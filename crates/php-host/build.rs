@@ -12,6 +12,17 @@ use std::process::Command;
 /// Folders of the shim that know nothing of PHP. They are compiled without its include paths, so that they cannot.
 const WITHOUT_PHP: &[&str] = &["snapshot/engine", "sql"];
 
+/// Modes that a build may be without: the feature of Cargo, the parts of the shim that go with it, and what other files
+/// find in their place.
+const OPTIONAL: &[(&str, &[&str], &str)] = &[
+    (
+        "snapshot",
+        &["shim/snapshot", "shim/modes/snapshot.c", "shim/modes/snapshot_functions.c"],
+        "shim/modes/without/snapshot.c",
+    ),
+    ("async", &["shim/async", "shim/modes/async.c"], "shim/modes/without/async.c"),
+];
+
 const COVERAGE: &str = "tests/coverage.c";
 
 /// Tried in this order when `PHP_CONFIG` is not set.
@@ -30,6 +41,7 @@ fn main() {
     let sanitized = std::env::var_os("HOWDAH_SANITIZE").is_some_and(|kind| kind == "address");
     let (plain, with_php): (Vec<_>, Vec<_>) = sources(Path::new("shim"))
         .into_iter()
+        .filter(|file| is_of_this_build(file))
         .partition(|file| WITHOUT_PHP.iter().any(|folder| file.starts_with(Path::new("shim").join(folder))));
     let mut build = compiler(sanitized);
     for flag in includes.split_whitespace() {
@@ -81,6 +93,18 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+fn has_feature(name: &str) -> bool {
+    std::env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some()
+}
+
+/// `true` unless the file belongs to a mode that this build is without, or stands in for one that it has.
+fn is_of_this_build(file: &Path) -> bool {
+    OPTIONAL.iter().all(|(mode, parts, instead)| match has_feature(mode) {
+        true => file != Path::new(instead),
+        false => !parts.iter().any(|part| file.starts_with(part)),
+    })
+}
+
 /// Compiler settings of all files. Includes are relative to the shim's folder.
 fn compiler(sanitized: bool) -> cc::Build {
     let mut build = cc::Build::new();
@@ -99,6 +123,9 @@ fn compiler(sanitized: bool) -> cc::Build {
         .flag("-Wno-unused-parameter")
         .warnings_into_errors(std::env::var_os("HOWDAH_STRICT").is_some())
         .opt_level(2);
+    for (mode, ..) in OPTIONAL {
+        build.define(&format!("HOWDAH_WITH_{}", mode.to_uppercase()), if has_feature(mode) { "1" } else { "0" });
+    }
     build
 }
 

@@ -230,21 +230,14 @@ typedef struct {
     bool code;
 } howdah_code_rule;
 
-// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child has no lane, but
-// separate memory in its place with the running request, and none of the descriptors that belong to the lane.
-void howdah_rs_fork_begins(bool with_lane);
-
-// After a fork(), in the parent.
-void howdah_rs_fork_ends(bool with_lane);
-
-// After a fork() without the lane, in the child.
-void howdah_rs_became_script_child(void);
-
-// The current request's script has run past its time limit. Called from a signal handler.
-void howdah_rs_timed_out(void);
-
 // The worker can take requests: tells the server, once.
 void howdah_rs_ready(void);
+
+// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
+// before the first request too (boot messages).
+void howdah_rs_log(int level,
+                   const char *message,
+                   size_t length);
 
 // Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
@@ -266,15 +259,6 @@ void howdah_rs_head_line(const char *line, size_t length);
 
 // Finishes the head.
 void howdah_rs_head_end(void);
-
-// Begins an order for connections and channels.
-void howdah_rs_live_begin(howdah_live_kind kind);
-
-// Adds a field to the order. Returns false if the order would be too large; it must not be sent then.
-bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t length);
-
-// Gives the order to the server, if a request runs here. May wait for room.
-void howdah_rs_live_send(void);
 
 // Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
 // (php_handle_aborted_connection).
@@ -302,11 +286,14 @@ int howdah_rs_pool_status(void);
 // Sets the additional fields of `howdah_rs_done()`, in snapshot mode.
 void howdah_rs_snapshot_numbers(snapshot_report numbers);
 
-// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
-// before the first request too (boot messages).
-void howdah_rs_log(int level,
-                   const char *message,
-                   size_t length);
+// Begins an order for connections and channels.
+void howdah_rs_live_begin(howdah_live_kind kind);
+
+// Adds a field to the order. Returns false if the order would be too large; it must not be sent then.
+bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t length);
+
+// Gives the order to the server, if a request runs here. May wait for room.
+void howdah_rs_live_send(void);
 
 // The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
 // announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
@@ -326,6 +313,16 @@ void howdah_rs_publish(void);
 // Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
 void howdah_rs_select_request(uint64_t number);
 
+// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
+// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
+// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
+// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+// come.
+howdah_event howdah_rs_take_event(const WireRequest **request,
+                                  uint64_t *number,
+                                  unsigned int *reason);
+
 // A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
 // memory, where the server looks when somebody asks. A script's child must not call them.
 void howdah_rs_pool_name(unsigned int slot, const char *name, size_t length);
@@ -336,15 +333,18 @@ const char *howdah_rs_pool_number_name(unsigned int number);
 // The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
 void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBERS]);
 
-// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
-// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
-// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
-// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
-// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
-// come.
-howdah_event howdah_rs_take_event(const WireRequest **request,
-                                  uint64_t *number,
-                                  unsigned int *reason);
+// The current request's script has run past its time limit. Called from a signal handler.
+void howdah_rs_timed_out(void);
+
+// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child has no lane, but
+// separate memory in its place with the running request, and none of the descriptors that belong to the lane.
+void howdah_rs_fork_begins(bool with_lane);
+
+// After a fork(), in the parent.
+void howdah_rs_fork_ends(bool with_lane);
+
+// After a fork() without the lane, in the child.
+void howdah_rs_became_script_child(void);
 
 // Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, for the
 // reason in `why_not`. Returns false in this worker, and true in each forked worker, which has its own lane then.

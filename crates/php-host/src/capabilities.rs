@@ -25,6 +25,16 @@ pub(crate) fn missing() -> Vec<String> {
     lines(BUILT_WITH)
 }
 
+/// The modes that this build has.
+pub(crate) fn modes() -> Vec<&'static str> {
+    let is_there = |mode: &&&str| match **mode {
+        "snapshot" => cfg!(feature = "snapshot"),
+        "async" => cfg!(feature = "async"),
+        _ => true,
+    };
+    Mode::WORDS.iter().filter(is_there).copied().collect()
+}
+
 fn is_built_with(header: &ExtensionHeader, built_with: &str) -> bool {
     built_with.split(',').any(|extension| extension == header.extension)
 }
@@ -41,7 +51,7 @@ fn lines(built_with: &str) -> Vec<String> {
 fn text(built_with: &str) -> String {
     let mut out = format!("howdah-php {} (PHP {})\n", env!("CARGO_PKG_VERSION"), php::version());
     let _ = writeln!(out, "built against PHP {BUILT_AGAINST}, bound to {}", php::BUILT_WITH);
-    let _ = writeln!(out, "modes: {}", Mode::WORDS.join(", "));
+    let _ = writeln!(out, "modes: {}", modes().join(", "));
     let there: Vec<_> =
         EXTENSION_HEADERS.iter().filter(|header| is_built_with(header, built_with)).map(|h| h.extension).collect();
     let _ = writeln!(out, "extension headers: {}", if there.is_empty() { "none".to_owned() } else { there.join(", ") });
@@ -63,7 +73,7 @@ fn json(built_with: &str) -> serde_json::Value {
         "php": php::version(),
         "built_against": BUILT_AGAINST,
         "library": php::BUILT_WITH,
-        "modes": Mode::WORDS,
+        "modes": modes(),
         "extension_headers": headers,
         "landlock": kernel.landlock,
         "seccomp": kernel.seccomp,

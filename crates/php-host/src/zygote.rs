@@ -10,7 +10,7 @@ use crate::reaped::{Reaped, reap};
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{library, php, priority, sandbox, stacks, warmup_report, worker, worker_lane, zygote_memory};
+use crate::{capabilities, library, php, priority, sandbox, stacks, warmup_report, worker, worker_lane, zygote_memory};
 use howdah_transport::php_stack::RequestStacks;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote, WarmUpRequest};
@@ -150,6 +150,10 @@ fn boot(spec: &BootSpec, warm_up: Vec<WarmUpRequest>) -> Result<Option<Learner>,
             "howdah speaks wire version {}, this howdah-php {WIRE_VERSION}: install both from one build",
             spec.wire_version
         ));
+    }
+    let mode = spec.worker.mode.word();
+    if !capabilities::modes().contains(&mode) {
+        return Err(format!("this howdah-php was built without {mode} mode"));
     }
     let (targets, requests): (Vec<_>, Vec<_>) = warm_up.into_iter().map(|one| (one.target, one.words)).unzip();
     warmup_report::targets(targets);

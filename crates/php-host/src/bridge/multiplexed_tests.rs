@@ -1,6 +1,12 @@
 //! The functions of a multiplexed worker, called as the shim calls them.
 
 use super::*;
+use crate::bridge::howdah_rs_log;
+use crate::bridge::install;
+use crate::bridge::request::{
+    howdah_rs_done, howdah_rs_end_response, howdah_rs_flush, howdah_rs_read_body, howdah_rs_write,
+};
+use howdah_transport::WorkerEnd;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, EncodedRequest, FrameKind, RequestBuilder, VarName};
 use howdah_transport::{BodyInLane, FrameReceiver, LaneSizes, RequestSender, create_lane, new_eventfd, new_wake_pipe};

@@ -1,0 +1,48 @@
+/* A build without async mode (the feature `async` of howdah-php): what other files call of it. There is never a
+ * coroutine. */
+#include "shim.h"
+#include "async/core/coroutine.h"
+#include "async/core/coroutine_class.h"
+#include "async/pools/pools.h"
+#include "async/tools/stacks.h"
+
+coroutine *coroutine_current;
+
+const coroutine *const *coroutine_youngest_place(void) {
+    static const coroutine *none;
+    return &none;
+}
+
+SHIM_EXPORT void howdah_c_compile_library(void) {
+}
+
+void coroutine_class_startup(zend_class_entry *registered) {
+    (void)registered;
+}
+
+void async_pools_class_startup(void) {
+}
+
+void async_stacks_class_startup(void) {
+}
+
+#define UNAVAILABLE(method)                                                                                            \
+    PHP_METHOD(Howdah_Coroutine, method) {                                                                             \
+        zend_throw_error(NULL, "howdah-php was built without async mode");                                             \
+    }
+
+UNAVAILABLE(afterResponse)
+UNAVAILABLE(atEnd)
+UNAVAILABLE(backtrace)
+UNAVAILABLE(cancel)
+UNAVAILABLE(count)
+UNAVAILABLE(current)
+UNAVAILABLE(id)
+UNAVAILABLE(isCancelled)
+UNAVAILABLE(isDone)
+UNAVAILABLE(join)
+UNAVAILABLE(main)
+UNAVAILABLE(park)
+UNAVAILABLE(shield)
+UNAVAILABLE(start)
+UNAVAILABLE(wake)

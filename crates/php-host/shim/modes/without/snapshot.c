@@ -1,0 +1,41 @@
+/* A build without snapshot mode (the feature `snapshot` of howdah-php): what scripts and the zygote call of it. As in
+ * other modes than that one, there is nothing to restore. */
+#include "shim.h"
+
+SHIM_EXPORT void howdah_c_refuse_warmup(void) {
+}
+
+SHIM_EXPORT int howdah_c_fork_sibling(void) {
+    return -1;
+}
+
+/* True if a function was called with one function as its argument. */
+static bool takes_function(zend_execute_data *execute_data) {
+    zend_fcall_info function;
+    zend_fcall_info_cache cache;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_FUNC(function, cache)
+    ZEND_PARSE_PARAMETERS_END_EX(return false);
+    return true;
+}
+
+PHP_FUNCTION(Howdah_snapshot) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    RETURN_FALSE;
+}
+
+PHP_FUNCTION(Howdah_on_restore) {
+    (void)takes_function(execute_data);
+}
+
+PHP_FUNCTION(Howdah_after_warmup) {
+    (void)takes_function(execute_data);
+}
+
+PHP_FUNCTION(Howdah_boot_again) {
+    RETURN_FALSE;
+}
+
+PHP_FUNCTION(Howdah_redefine) {
+    RETURN_FALSE;
+}

@@ -1,0 +1,131 @@
+//! Events and requests of a worker that runs many requests at once.
+
+use super::{Host, host, running};
+use crate::open_request::OpenRequest;
+use howdah_transport::Event;
+use howdah_transport::wire::WireRequest;
+use std::ffi::{c_int, c_uint};
+use std::os::fd::AsRawFd;
+
+/// An event from the server.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EventKind {
+    None,
+    Request,
+    Cancel,
+    Stop,
+}
+
+/// The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
+/// announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_wake_fd() -> c_int {
+    host().and_then(|host| host.lane.wake_fd()).map_or(-1, |fd| fd.as_raw_fd())
+}
+
+/// Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
+/// first.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_prepare_wait() -> bool {
+    host().is_some_and(|host| host.lane.prepare_wait())
+}
+
+/// After the wait, for whatever reason it ended: takes the announcement back.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_woken() {
+    if let Some(host) = host() {
+        host.lane.woken();
+    }
+}
+
+/// Shows the server everything written so far and wakes it if it sleeps.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_publish() {
+    if let Some(host) = host() {
+        host.lane.publish();
+    }
+}
+
+/// To which open request belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
+/// Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_select_request(number: u64) {
+    let Some(host) = host() else { return };
+    if host.lane.number() == number || !host.is_multiplexed() {
+        return;
+    }
+    if let Some(mut current) = host.current.take() {
+        current.pause();
+        host.others.insert(host.lane.number(), current);
+    }
+    host.current = host.others.remove(&number);
+    if let Some(current) = host.current.as_mut() {
+        current.run();
+    }
+    let number = if host.current.is_some() { number } else { 0 };
+    running::select(number);
+    host.lane.select(number);
+}
+
+impl Host {
+    /// The next event that is about a request which is open.
+    fn take_event(&mut self, request: &mut *const WireRequest, number: &mut u64, reason: &mut c_uint) -> EventKind {
+        loop {
+            match self.lane.take_event() {
+                Ok(None) => return EventKind::None,
+                Ok(Some(Event::Stop)) => return EventKind::Stop,
+                Ok(Some(Event::Request(taken))) => {
+                    *number = taken.number;
+                    let mut open = self.spare.pop().unwrap_or_else(|| Box::new(OpenRequest::none()));
+                    open.take(taken);
+                    *request = open.request().unwrap_or(std::ptr::null());
+                    self.others.insert(*number, open);
+                    return EventKind::Request;
+                }
+                Ok(Some(Event::Cancel { number: of, reason: why })) => {
+                    let selected = self.current.as_mut().filter(|_| self.lane.number() == of);
+                    // A request that ended meanwhile is ignored.
+                    if let Some(open) = selected.or_else(|| self.others.get_mut(&of)) {
+                        open.cancelled = true;
+                        *number = of;
+                        *reason = why;
+                        return EventKind::Cancel;
+                    }
+                }
+                Err(error) => {
+                    eprintln!("howdah-php: {error}");
+                    return EventKind::Stop;
+                }
+            }
+        }
+    }
+}
+
+/// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
+/// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
+/// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+/// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
+/// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+/// come.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_take_event(
+    request: *mut *const WireRequest,
+    number: *mut u64,
+    reason: *mut c_uint,
+) -> EventKind {
+    let Some(host) = host().filter(|host| host.is_multiplexed()) else { return EventKind::None };
+    let (mut its_request, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
+    let kind = host.take_event(&mut its_request, &mut its_number, &mut its_reason);
+    // SAFETY: C's promise in bridge.h: three valid places, with no other user during the call.
+    unsafe {
+        request.write(its_request);
+        number.write(its_number);
+        reason.write(its_reason);
+    }
+    kind
+}
+
+#[cfg(test)]
+#[path = "multiplexed_tests.rs"]
+mod tests;
