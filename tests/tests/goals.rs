@@ -102,6 +102,15 @@ fn the_scan_sees_what_is_inherited() {
 }
 
 #[test]
+fn hosted_integration_calls_goals_that_exist() {
+    let goal = Regex::new(r"goal: ([a-z0-9-]+),").unwrap();
+    let text = read(".github/workflows/ci.yml");
+    let called: BTreeSet<String> = goal.captures_iter(&text).map(|found| found[1].to_owned()).collect();
+    assert!(called.contains("lint") && called.contains("test"), "{called:?}");
+    assert!(called.is_subset(&goals()), "{called:?}");
+}
+
+#[test]
 fn documents_name_goals_that_exist() {
     let goals = goals();
     let named = Regex::new(r"(?:^|`|\s)make ([a-z][a-z0-9-]*)(?:`|\s|$)").unwrap();
