@@ -1,4 +1,4 @@
-//! What scripts' connection pools report to the server.
+//! Numbers of scripts' connection pools, for the server.
 
 use super::{bytes, host};
 use howdah_transport::wire::{POOL_NUMBERS, PoolNumber};
