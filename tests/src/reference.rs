@@ -62,6 +62,9 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
 
 fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> String {
     let keep = if keeps { ("keepalive 1;", "fastcgi_keep_conn on;") } else { ("", "") };
+    // What a mode boots responds to every path, whatever script nginx would look for.
+    let boots = keeps && setup.settings.iter().any(|(key, _)| matches!(key.as_str(), "script" | "boot"));
+    let rest = if boots { "@loop" } else { "$uri/ /index.php?$query_string" };
     let run = place.run.display();
     let root = place.root.display();
     let user = if as_root() { "user root;" } else { "" };
@@ -86,7 +89,8 @@ http {{
   {}
   server {{
     listen 127.0.0.1:{port}; server_name localhost; root {root}; index index.php index.html;
-    {pages}location / {{ try_files $uri $uri/ /index.php?$query_string; }}
+    {pages}location / {{ try_files $uri {rest}; }}
+    location @loop {{ include /etc/nginx/fastcgi.conf; fastcgi_pass php; }}
     location ~ [^/]\.php(/|$) {{
       fastcgi_split_path_info ^(.+?\.php)(/.*)$;
       try_files $fastcgi_script_name =404;

@@ -34,6 +34,8 @@ pub struct Setup {
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
     pub(crate) behind_nginx: bool,
+    /// Not even where all scenarios are.
+    pub(crate) never_behind_nginx: bool,
     pub(crate) addresses_in_file: bool,
     /// Somebody hears how the server is (`Howdah::manager`).
     pub(crate) notified: bool,
@@ -76,6 +78,7 @@ impl Default for Setup {
             unix_listener: false,
             second_listener: false,
             behind_nginx: false,
+            never_behind_nginx: false,
             addresses_in_file: false,
             notified: false,
             passes_sockets: false,
@@ -257,10 +260,17 @@ impl Setup {
         self
     }
 
+    /// Puts no nginx in front, not even where all scenarios have one, for this reason.
+    #[must_use]
+    pub fn never_behind_nginx(mut self, _why: &str) -> Self {
+        self.never_behind_nginx = true;
+        self
+    }
+
     /// `HOWDAH_TEST_FASTCGI=1` puts nginx before every scenario that says nothing of it.
     pub(crate) fn is_behind_nginx(&self, backend: Backend) -> bool {
         let all = std::env::var_os("HOWDAH_TEST_FASTCGI").is_some_and(|value| value != "0");
-        backend != Backend::Reference && (self.behind_nginx || all)
+        backend != Backend::Reference && !self.never_behind_nginx && (self.behind_nginx || all)
     }
 
     /// Listens on a second TCP port too (`Site::second`).

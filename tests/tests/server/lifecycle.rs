@@ -13,6 +13,7 @@ fn output_text(output: &std::process::Output) -> String {
 
 /// Setup of [`finishes_what_runs`].
 pub(super) fn holding(setup: Setup) -> Setup {
+    let setup = setup.never_behind_nginx("the server's own address is looked at");
     setup.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';")
 }
 
@@ -45,7 +46,7 @@ scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah i
 scenario!(
     a_second_sigterm_exits_now,
     howdah_only = "the end of howdah is judged",
-    |s| s.workers(1).expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |s| holding(s).expect_exit(None),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -182,29 +183,24 @@ scenario!(stop_ends_the_server, howdah_only = "stop is Howdah's command", |s| s,
     assert!(!status.status.success(), "nobody answers any more");
 });
 
-scenario!(
-    stop_returns_when_the_server_has_ended,
-    howdah_only = "stop is Howdah's command",
-    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
-    |site| {
-        let gate = site.gate("g");
-        let mut conn = site.conn();
-        conn.send(Request::get("/hold.php").bytes());
-        let held = gate.wait();
-        let target = site.target().clone();
-        std::thread::scope(|scope| {
-            let site = &*site;
-            let stop = scope.spawn(|| site.howdah().command(&["stop"]));
-            assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
-            assert!(!stop.is_finished(), "a request still runs");
-            held.release();
-            let stop = stop.join().unwrap();
-            assert!(stop.status.success() && output_text(&stop).contains("stopped"), "{}", output_text(&stop));
-        });
-        assert_eq!(conn.response("GET").expect(200).text(), "finished");
-        assert_eq!(site.howdah_mut().wait(), Some(0));
-    },
-);
+scenario!(stop_returns_when_the_server_has_ended, howdah_only = "stop is Howdah's command", holding, |site| {
+    let gate = site.gate("g");
+    let mut conn = site.conn();
+    conn.send(Request::get("/hold.php").bytes());
+    let held = gate.wait();
+    let target = site.target().clone();
+    std::thread::scope(|scope| {
+        let site = &*site;
+        let stop = scope.spawn(|| site.howdah().command(&["stop"]));
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(!stop.is_finished(), "a request still runs");
+        held.release();
+        let stop = stop.join().unwrap();
+        assert!(stop.status.success() && output_text(&stop).contains("stopped"), "{}", output_text(&stop));
+    });
+    assert_eq!(conn.response("GET").expect(200).text(), "finished");
+    assert_eq!(site.howdah_mut().wait(), Some(0));
+},);
 
 scenario!(an_admin_address_in_use_is_an_error, howdah_only = "the endpoint is Howdah's own", |s| s, |site| {
     let root = site.place().root.display().to_string();

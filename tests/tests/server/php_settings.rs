@@ -76,6 +76,7 @@ script_scenario!(
     user_ini_files_count_for_their_directory,
     not_worker = "they count where a script starts, and a worker script starts once",
     |s| s
+        .never_behind_nginx("nginx sends the files themselves")
         .file(".user.ini", "precision = 5\nupload_max_filesize = 3M\n")
         .file("sub/.user.ini", "precision = 6\n")
         .php("a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');")
@@ -111,7 +112,10 @@ script_scenario!(
 
 script_scenario!(
     request_variables_are_in_getenv_too,
-    |s| { s.php("e.php", php!("php_settings/request_variables_are_in_getenv_too.php")) },
+    |s| {
+        s.never_behind_nginx("its variables are nginx's, the script's name among them")
+            .php("e.php", php!("php_settings/request_variables_are_in_getenv_too.php"))
+    },
     |site| {
         let seen = site.send(&Request::get("/e.php?q=1").header("X-A", "b")).expect(200).json();
         // The script of a worker pool is the one that loops, whatever it includes.

@@ -314,6 +314,7 @@ in_worker_mode!(
     static_files_are_served_and_all_other_paths_run_the_worker,
     |s| {
         worker(s, php!("request_loop/static_files_are_served_and_all_other_paths_run_the_worker.php"))
+            .never_behind_nginx("the script's name is nginx's there")
             .file("style.css", "a{}")
             .php("other.php", "echo 'other';")
     },
