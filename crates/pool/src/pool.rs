@@ -163,16 +163,20 @@ impl Pool {
         result
     }
 
-    /// The target of a request from which the warm-up is to learn, if it is.
+    /// The target of a request from which the warm-up is to learn, or which paths are of one route.
     #[must_use]
     pub fn learns_from(&self, request: &Request) -> Option<Vec<u8>> {
-        let learns = self.config().learns() && request.is_get && self.shared.learned.wants_next();
-        learns.then(|| request.target().to_vec())
+        let learns = self.config().learns() || self.demotions().is_some();
+        (learns && request.is_get && self.shared.learned.wants_next()).then(|| request.target().to_vec())
     }
 
     /// Such a request was responded to, here or in the pool in classic mode.
     pub fn learn(&self, target: Option<Vec<u8>>, response: &Response) {
-        if let Some(target) = target.filter(|_| response.status == 200) {
+        let Some(target) = target else { return };
+        if let (Some(demotions), Some(route)) = (self.demotions(), &response.route) {
+            demotions.note_route(&target, route);
+        }
+        if self.config().learns() && response.status == 200 {
             self.shared.learned.note(&target, response.route.as_deref());
         }
     }

@@ -1,6 +1,7 @@
 //! Learned warm-up of a booted application: one path for each route, however many pages the route has, and no token.
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
+use howdah_tests::process::{PATIENCE, eventually};
 use std::path::Path;
 
 /// Visits many pages of one route, and many of one whose paths have tokens.
@@ -61,4 +62,31 @@ fn a_laravel_application_is_warmed_up_with_one_path_for_each_route() {
     let routes = "Route::get('/shop/{name}', fn () => 'shop'); Route::get('/gift/{name}', fn () => 'gift');";
     project.write("routes/web.php", &(project.read("routes/web.php") + routes));
     visit(&project);
+}
+
+/// It counts its visits in a static property, which worker mode keeps.
+#[test]
+fn pages_of_one_route_are_demoted_together() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("howdah.toml", "app = \"symfony\"\nmode = \"worker\"\ncompare_one_in = 1\n");
+    let kernel = KERNEL.replace("foreach ([", "foreach (['/shop/{name}' => 'shop', ").replace(
+        "    public function mode()",
+        "    public function shop(): Response { return new Response('visit ' . ++self::$requests); }
+         public function mode()",
+    );
+    project.write("src/Kernel.php", &kernel);
+    let served = project.serve(&[]);
+    served.wait_for_mode("worker");
+    let mut pages = ('a'..='z').cycle();
+    let demoted = || {
+        served.get(&format!("/shop/{}", pages.next().unwrap()));
+        served.log().contains("route=/shop/* reason=")
+    };
+    assert!(eventually(PATIENCE, demoted), "{}", served.log());
+    assert_eq!(served.get("/shop/never-seen"), (200, "visit 1".to_owned()));
+    assert!(project.command(&["routes"]).contains("/shop/*"));
+    assert!(project.command(&["routes", "--restore", "/shop/any"]).contains("one route runs in its pool again"));
+    served.wait_for_mode("worker");
+    served.finish();
 }

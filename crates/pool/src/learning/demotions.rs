@@ -1,11 +1,11 @@
 //! Demotes routes of a pool that keeps state between requests to classic mode, because their responses differed from
 //! classic mode's, because they took longer than there, or because their requests killed their workers.
 //!
-//! A route is a path without its query, with `#` for each number. Only routes under suspicion and demoted ones are
-//! remembered, so there is nothing to look up while all is well, and both tables are bounded: of suspects the one that
-//! was not heard of for longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted
-//! with any.
+//! What a route is stands in `routes.rs`. Only routes under suspicion and demoted ones are remembered, so there is
+//! nothing to look up while all is well, and both tables are bounded: of suspects the one that was not heard of for
+//! longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted with any.
 
+use crate::learning::routes::{Routes, covers};
 use crate::learning::target::may_be_asked_again;
 use howdah_observe::PoolMetrics;
 use parking_lot::Mutex;
@@ -31,10 +31,9 @@ const SEARCHES: u32 = 20;
 const MOMENT: Duration = Duration::from_millis(5);
 /// A death of so long ago counts no more.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Most routes under suspicion, most demoted ones, and the bytes of a name.
+/// Most routes under suspicion, and most demoted ones.
 const SUSPECTS: usize = 256;
 const DEMOTED: usize = 128;
-const NAME: usize = 200;
 /// Maximum length of a reason, in bytes.
 const REASON: usize = 400;
 /// The name that stands for all routes.
@@ -130,7 +129,17 @@ impl Demotions {
         if !self.knows_some.load(Relaxed) {
             return Way::Own;
         }
-        self.table.lock().note_request(&route_of(target))
+        let mut table = self.table.lock();
+        let route = table.routes.of(target);
+        table.note_request(&route)
+    }
+
+    /// The application has reported the name of the route that responds to this target.
+    pub(crate) fn note_route(&self, target: &[u8], name: &[u8]) {
+        // A part of it would be in the status.
+        if may_be_asked_again(target) {
+            self.table.lock().note_route(name, target);
+        }
     }
 
     /// A response for this target was compared.
@@ -140,14 +149,16 @@ impl Demotions {
             return;
         }
         let mut table = self.table.lock();
-        let demoted = table.note_comparison(&route_of(target), verdict);
+        let route = table.routes.of(target);
+        let demoted = table.note_comparison(&route, verdict);
         self.changed(&table, demoted);
     }
 
     /// A request for this target has died with its worker; `again`: as it did before with another one.
     pub(crate) fn note_death(&self, target: &[u8], again: bool) {
         let mut table = self.table.lock();
-        let demoted = table.note_death(&route_of(target), again, Instant::now());
+        let route = table.routes.of(target);
+        let demoted = table.note_death(&route, again, Instant::now());
         self.changed(&table, demoted);
     }
 
@@ -158,7 +169,8 @@ impl Demotions {
             return;
         }
         let mut table = self.table.lock();
-        table.note_search(&route_of(target));
+        let route = table.routes.of(target);
+        table.note_search(&route);
         self.changed(&table, None);
     }
 
@@ -221,21 +233,6 @@ impl Demotions {
     }
 }
 
-/// The route of a target.
-fn route_of(target: &[u8]) -> String {
-    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-    let text = String::from_utf8_lossy(&path[..path.len().min(NAME)]);
-    let mut route = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '0'..='9' if route.ends_with('#') => {}
-            '0'..='9' => route.push('#'),
-            other => route.push(other),
-        }
-    }
-    route
-}
-
 /// The last comparisons, a bit each, the newest lowest; set where something was found.
 #[derive(Debug, Default)]
 struct Last(u32);
@@ -279,6 +276,7 @@ impl Suspect {
 /// The decision table. It knows neither time nor threads.
 #[derive(Debug, Default)]
 struct Table {
+    routes: Routes,
     suspects: BTreeMap<String, Suspect>,
     demoted: BTreeMap<String, DemotedRoute>,
     heard: u64,
@@ -291,6 +289,17 @@ impl Table {
 
     fn is_demoted(&self, route: &str) -> bool {
         self.demoted.contains_key(route) || self.demoted.contains_key(ALL)
+    }
+
+    /// What was known of single paths of a route is known of the route from now on, as far as it was demoted.
+    fn note_route(&mut self, name: &[u8], target: &[u8]) {
+        let Some(route) = self.routes.note(name, target) else { return };
+        let demoted: Vec<String> = self.demoted.keys().filter(|path| covers(&route, path)).cloned().collect();
+        let demoted: Vec<_> = demoted.iter().filter_map(|path| self.demoted.remove(path)).collect();
+        if let Some(demoted) = demoted.into_iter().max_by_key(|demoted| (!demoted.slow, demoted.since)) {
+            self.demoted.insert(route.clone(), DemotedRoute { route: route.clone(), ..demoted });
+        }
+        self.suspects.retain(|path, _| !covers(&route, path));
     }
 
     fn note_request(&mut self, route: &str) -> Way {
@@ -390,7 +399,7 @@ impl Table {
             self.suspects.clear();
             return std::mem::take(&mut self.demoted).into_keys().collect();
         }
-        let route = route_of(path.as_bytes());
+        let route = self.routes.of(path.as_bytes());
         self.suspects.remove(&route);
         self.demoted.remove(&route).map(|demoted| demoted.route).into_iter().collect()
     }
@@ -410,157 +419,5 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn differs(table: &mut Table, route: &str) -> Option<DemotedRoute> {
-        table.note_comparison(route, Verdict::Differs("body: \"1\"".to_owned()))
-    }
-
-    #[test]
-    fn a_route_is_a_path_without_its_query_and_numbers() {
-        assert_eq!(route_of(b"/items/77/a1?page=2"), "/items/#/a#");
-        assert_eq!(route_of(b"/items/#/a#"), "/items/#/a#", "a name stands for itself");
-        assert!(route_of(&[b'/'; 10_000]).len() <= NAME);
-    }
-
-    #[test]
-    fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_is_not() {
-        let mut table = Table::default();
-        for n in 0..100 {
-            let demoted =
-                if n % 5 == 0 { differs(&mut table, "/rare") } else { table.note_comparison("/rare", Verdict::Same) };
-            assert_eq!(demoted, None, "{n}");
-        }
-        assert_eq!(table.note_comparison("/fine", Verdict::Same), None);
-        assert_eq!((table.note_request("/fine"), table.suspects.len()), (Way::Own, 1));
-        assert_eq!((differs(&mut table, "/leak"), table.note_request("/leak")), (None, Way::Suspected));
-        assert_eq!(table.note_comparison("/leak", Verdict::Same), None);
-        assert_eq!(differs(&mut table, "/leak"), None);
-        let demoted = differs(&mut table, "/leak").unwrap();
-        assert_eq!(demoted.reason, "3 of 4 responses differed, at last body: \"1\"");
-        assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Way::Classic, Way::Suspected));
-        assert_eq!(differs(&mut table, "/leak"), None, "once");
-        assert_eq!(table.restore("/leak?x=1"), ["/leak"]);
-        assert_eq!((table.note_request("/leak"), differs(&mut table, "/leak")), (Way::Own, None), "it begins anew");
-    }
-
-    #[test]
-    fn a_route_that_takes_longer_nearly_every_time_is_demoted_and_one_that_does_so_now_and_then_is_not() {
-        let mut table = Table::default();
-        let slower =
-            |table: &mut Table, route: &str| table.note_comparison(route, Verdict::Slower("2 ms, 1 ms".to_owned()));
-        for n in 0..100 {
-            let demoted =
-                if n % 3 == 0 { table.note_comparison("/busy", Verdict::Same) } else { slower(&mut table, "/busy") };
-            assert!(demoted.is_none(), "{n}: {demoted:?}");
-        }
-        for n in 0..7 {
-            assert_eq!(slower(&mut table, "/slow"), None, "{n}");
-            assert_eq!(table.note_request("/slow"), Way::Suspected);
-        }
-        assert_eq!(table.note_comparison("/slow", Verdict::Same), None);
-        let demoted = slower(&mut table, "/slow").unwrap();
-        assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, at last 2 ms, 1 ms");
-        assert_eq!(table.note_request("/slow"), Way::Cold);
-        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/busy", Verdict::Same)));
-        assert!(table.suspects.is_empty(), "{table:?}");
-    }
-
-    #[test]
-    fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_classic_mode_until_it_is() {
-        let mut table = Table::default();
-        let cold = |table: &mut Table, route: &str| {
-            for _ in 0..SEARCHES {
-                let _ = table.note_request(route);
-                table.note_search(route);
-            }
-            table.note_request(route)
-        };
-        assert_eq!((cold(&mut table, "/cold"), cold(&mut table, "/fast")), (Way::Suspected, Way::Suspected));
-        for _ in 0..100 {
-            let _ = table.note_request("/warm");
-            table.note_search("/seldom");
-            for _ in 0..3 {
-                let _ = table.note_request("/seldom");
-            }
-        }
-        assert_eq!((table.note_request("/warm"), table.note_request("/seldom")), (Way::Own, Way::Own));
-        assert_eq!(table.note_comparison("/fast", Verdict::Same), None);
-        assert_eq!(cold(&mut table, "/fast"), Way::Own, "until some requests have passed");
-        for _ in 0..ACQUITTED {
-            let _ = table.note_request("/fast");
-        }
-        assert_eq!(cold(&mut table, "/fast"), Way::Suspected, "and then again");
-        let slower = || Verdict::Slower("9 ms, 5 ms".to_owned());
-        (1..SLOWER).for_each(|_| assert_eq!(table.note_comparison("/cold", slower()), None));
-        let demoted = table.note_comparison("/cold", slower()).unwrap();
-        assert!(demoted.reason.ends_with("9 ms, 5 ms; it is not warm: each restore searches for written pages"));
-        assert_eq!(table.note_request("/cold"), Way::Cold);
-    }
-
-    #[test]
-    fn a_target_with_a_token_is_not_kept_for_its_slow_restores() {
-        let metrics = howdah_observe::metrics::Metrics::new().pool("app");
-        let demotions = Demotions::new("app".into(), "default".into(), metrics);
-        demotions.note_search(b"/orders/9f86d081884c7d659a2feaa0c55ad015/items");
-        assert_eq!(demotions.suspected(), []);
-        demotions.note_search(b"/orders");
-        assert_eq!(demotions.suspected()[0].route, "/orders");
-    }
-
-    #[test]
-    fn a_route_that_has_not_differed_for_long_is_forgotten() {
-        let mut table = Table::default();
-        differs(&mut table, "/");
-        differs(&mut table, "/");
-        (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/", Verdict::Same)));
-        assert!(table.is_empty());
-    }
-
-    #[test]
-    fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobody() {
-        let (mut table, start) = (Table::default(), Instant::now());
-        let second = Duration::from_secs(1);
-        assert_eq!(table.note_death("/kill", false, start), None);
-        assert_eq!(table.note_death("/kill", false, start + MOMENT / 2), None, "together with the first");
-        assert_eq!(table.note_death("/kill", false, start + second), None);
-        let demoted = table.note_death("/kill", true, start + second).unwrap();
-        assert_eq!(demoted.reason, "its requests have killed 3 workers");
-        // Most requests survive.
-        for n in 0..50 {
-            assert_eq!(table.note_death("/busy", false, start + second * n), None, "{n}");
-            (0..REQUESTS * 2).for_each(|_| assert_eq!(table.note_request("/busy"), Way::Own));
-        }
-        // Once a day.
-        for n in 0..10 {
-            assert_eq!(table.note_death("/seldom", false, start + FORGOTTEN * n), None, "{n}");
-        }
-    }
-
-    #[test]
-    fn both_tables_are_bounded_and_a_pool_with_too_many_demotions_serves_nothing() {
-        let mut table = Table::default();
-        let name = |n: usize| format!("/{}", "x".repeat(n));
-        (0..1000).for_each(|n| drop(differs(&mut table, &name(n))));
-        assert_eq!(table.suspects.len(), SUSPECTS);
-        assert!(!table.suspects.contains_key(&name(1)) && table.suspects.contains_key(&name(999)));
-        for n in 0..DEMOTED {
-            assert_eq!(table.note_request("/other"), Way::Own);
-            (0..DIFFERING).for_each(|_| drop(differs(&mut table, &name(n))));
-        }
-        (0..DIFFERING).for_each(|_| drop(differs(&mut table, "/last")));
-        assert_eq!((table.demoted.len(), table.note_request("/other")), (DEMOTED + 1, Way::Classic));
-        assert!(differs(&mut table, "/more").is_none());
-        assert_eq!(table.restore("*").len(), DEMOTED + 1);
-        assert!(table.is_empty());
-    }
-
-    #[test]
-    fn reasons_are_short() {
-        let mut table = Table::default();
-        let long = || Verdict::Differs("ü".repeat(10_000));
-        (0..DIFFERING - 1).for_each(|_| drop(table.note_comparison("/", long())));
-        assert!(table.note_comparison("/", long()).unwrap().reason.len() <= REASON);
-    }
-}
+#[path = "demotions_tests.rs"]
+mod tests;

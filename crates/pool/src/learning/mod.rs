@@ -4,5 +4,6 @@
 pub(crate) mod demotions;
 mod kept_file;
 pub(crate) mod learned;
+mod routes;
 pub(crate) mod target;
 pub(crate) mod warm_up;

@@ -1,0 +1,125 @@
+//! Names of routes for what is counted by route: the path without its query, with `#` for each number. Where a recipe
+//! reports which route has responded, paths of one route are one: `*` stands for a part in which they differ.
+//!
+//! A request's route is known when it has run, and what it is called before: a new path is of the route whose known
+//! paths look most like it. One that is taken for another's runs in classic mode at the worst.
+
+use std::collections::BTreeMap;
+
+/// The bytes of a name, and of what the application calls it.
+pub(super) const NAME: usize = 200;
+const REPORTED: usize = 128;
+/// Known routes; of further ones each path is a route.
+const MOST: usize = 256;
+const ANY: &str = "*";
+
+/// What the paths of each route have in common, by what the application calls it and the number of its parts.
+#[derive(Debug, Default)]
+pub(super) struct Routes(BTreeMap<(Vec<u8>, usize), String>);
+
+impl Routes {
+    /// The name of a target's route. A name's is itself.
+    pub(super) fn of(&self, target: &[u8]) -> String {
+        let path = without_numbers(target);
+        let similar = self.0.values().filter(|known| has_words(known) && covers(known, &path));
+        similar.min_by_key(|known| count_any(known)).cloned().unwrap_or(path)
+    }
+
+    /// The application has responded to this target by the route that it calls so. Returns the name that this route has
+    /// from now on, if its paths were known by others.
+    pub(super) fn note(&mut self, reported: &[u8], target: &[u8]) -> Option<String> {
+        if reported.is_empty() || reported.len() > REPORTED {
+            return None;
+        }
+        let path = without_numbers(target);
+        let key = (reported.to_vec(), path.split('/').count());
+        let is_full = self.0.len() >= MOST;
+        let Some(known) = self.0.get_mut(&key) else {
+            if !is_full {
+                self.0.insert(key, path);
+            }
+            return None;
+        };
+        if covers(known, &path) {
+            return None;
+        }
+        let parts = known.split('/').zip(path.split('/'));
+        *known = parts.map(|(one, other)| if one == other { one } else { ANY }).collect::<Vec<_>>().join("/");
+        has_words(known).then(|| known.clone())
+    }
+}
+
+/// A path of parts that all vary says nothing of its route.
+fn has_words(route: &str) -> bool {
+    route.split('/').any(|part| !part.is_empty() && part != ANY)
+}
+
+fn count_any(route: &str) -> usize {
+    route.split('/').filter(|part| *part == ANY).count()
+}
+
+pub(super) fn covers(route: &str, path: &str) -> bool {
+    let (mut parts, mut others) = (route.split('/'), path.split('/'));
+    loop {
+        match (parts.next(), others.next()) {
+            (None, None) => return true,
+            (Some(part), Some(other)) if part == ANY || part == other => {}
+            _ => return false,
+        }
+    }
+}
+
+fn without_numbers(target: &[u8]) -> String {
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(&path[..path.len().min(NAME)]);
+    let mut route = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' if route.ends_with('#') => {}
+            '0'..='9' => route.push('#'),
+            other => route.push(other),
+        }
+    }
+    route
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_no_recipe_reports_is_a_path_without_its_query_and_numbers() {
+        let routes = Routes::default();
+        assert_eq!(routes.of(b"/items/77/a1?page=2"), "/items/#/a#");
+        assert_eq!(routes.of(b"/items/#/a#"), "/items/#/a#", "a name stands for itself");
+        assert!(routes.of(&[b'/'; 10_000]).len() <= NAME);
+    }
+
+    #[test]
+    fn paths_that_one_route_responds_to_are_one_and_those_of_others_stay_apart() {
+        let mut routes = Routes::default();
+        assert_eq!(routes.note(b"latest", b"/products/latest"), None);
+        assert_eq!(routes.note(b"product", b"/products/mug?size=1"), None);
+        assert_eq!(routes.of(b"/products/mug"), "/products/mug");
+        assert_eq!(routes.note(b"product", b"/products/cap"), Some("/products/*".to_owned()));
+        assert_eq!(routes.note(b"product", b"/products/shirt"), None, "it is covered");
+        assert_eq!(routes.of(b"/products/never-seen?x"), "/products/*");
+        assert_eq!(routes.of(b"/products/*"), "/products/*", "a name stands for itself");
+        assert_eq!(routes.of(b"/products/latest"), "/products/latest", "of its own route");
+        assert_eq!(routes.of(b"/products/mug/reviews"), "/products/mug/reviews", "of other parts");
+        assert_eq!(routes.note(b"item", b"/items/5"), None);
+        assert_eq!(routes.note(b"item", b"/items/77"), None, "numbers are one already");
+    }
+
+    #[test]
+    fn a_route_without_a_word_in_common_is_none_and_there_are_no_more_than_so_many() {
+        let mut routes = Routes::default();
+        assert_eq!((routes.note(b"page", b"/about"), routes.note(b"page", b"/team")), (None, None));
+        assert_eq!(routes.of(b"/mode"), "/mode");
+        assert_eq!((routes.note(b"", b"/a/b"), routes.note(&[b'x'; 500], b"/a/b")), (None, None));
+        for n in 0..1000 {
+            let _ = routes.note(format!("route{n}").as_bytes(), b"/x");
+        }
+        assert_eq!(routes.0.len(), MOST);
+    }
+}
