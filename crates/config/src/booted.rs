@@ -1,5 +1,6 @@
 //! Result of a site's recipe.
 
+use crate::settings::PoolSettings;
 use howdah_detect::Recipe;
 
 /// The boot of a site's application.
@@ -8,6 +9,14 @@ pub struct Booted {
     pub recipe: &'static Recipe,
     /// The pool, whose `script` is the one that it goes ahead of.
     pub pool: String,
-    /// The host of all requests, if the recipe needs to know it and the site has only this one.
+    /// The host of all requests that run on the boot, if the recipe needs to know it and there is only this one.
     pub host: Option<String>,
+}
+
+impl PoolSettings {
+    /// Processor time of a page in classic mode, in parts of that in this pool, if a recipe boots its application.
+    #[must_use]
+    pub fn gain(&self) -> Option<&'static str> {
+        Some(Recipe::named(self.recipe.as_deref()?)?.gain)
+    }
 }

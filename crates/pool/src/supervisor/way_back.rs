@@ -26,18 +26,28 @@ impl Supervisor {
         let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(LONGEST_PAUSE);
         self.failures += 1;
         self.not_before = Some(now + pause);
-        let other = self.pool.way_back().map(|other| other.name().to_owned()).unwrap_or_default();
-        tracing::warn!(
-            pool = self.pool.name(),
-            "the application does not boot: {short}; the pool {other} serves in classic mode, next attempt in {pause:?}"
-        );
+        let mut is_known = false;
+        self.pool.update_about(|about| {
+            is_known = about.last_error.replace(why.clone()).is_some_and(|last| is_same_cause(&last, &why));
+        });
+        let name = self.pool.name();
+        if is_known {
+            tracing::debug!(pool = name, "the application still does not boot, next attempt in {pause:?}");
+        } else {
+            let other = self.pool.way_back().map(|other| other.name().to_owned()).unwrap_or_default();
+            let gain = self.pool.config().settings.gain();
+            let cost = gain.map(|gain| format!(", which takes {gain} times the processor time")).unwrap_or_default();
+            tracing::warn!(
+                pool = name,
+                "the application does not boot: {short}; the pool {other} serves in classic mode{cost}; next attempt in {pause:?}"
+            );
+        }
         let mut scheduler = self.pool.lock();
         if !scheduler.serves() {
             // Until a worker is ready.
-            scheduler.down = Some(why.clone());
+            scheduler.down = Some(why);
         }
         drop(scheduler);
-        self.pool.update_about(|about| about.last_error = Some(why));
         self.hand_over(Duration::ZERO);
     }
 
@@ -154,5 +164,24 @@ impl Supervisor {
             self.pool.learned.refuse();
         }
         was
+    }
+}
+
+/// `true` if two reasons differ in numbers at the most: each attempt is another process.
+fn is_same_cause(one: &str, other: &str) -> bool {
+    let words = |text: &str| {
+        text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    words(one) == words(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_the_same_whichever_process_it_is_of() {
+        assert!(is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_GET"));
+        assert!(!is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_POST"));
     }
 }
