@@ -78,7 +78,7 @@ final class Code
         $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
         foreach ($files as $file) {
             $isTrusted = \in_array(self::owner($file), $trusted, true);
-            if ($isTrusted && self::choosesByAnUnknownHost($file)) {
+            if (self::choosesByAnUnknownHost($file)) {
                 return "$file: it chooses by the host, and the boot knows none: serve each host by a [[site]] with only"
                     . ' that one in `hosts`';
             }
@@ -119,12 +119,32 @@ final class Code
         return self::addition($file) === null && preg_match("/\b($names)\b/", words_of($file)) === 1;
     }
 
+    /**
+     * Whether the configuration may have the word there: a proxy's header with which requests come here only by HTTPS, and
+     * what follows from that; what rules of the server may choose; the host without its port, if it is known; and headers,
+     * where the boot has sent none.
+     */
+    private static function isTheSameForAll(array $words, int $at): bool
+    {
+        $text = static fn (int $from, int $to): string => strtr(implode('', \array_slice($words, max(0, $from), $to - $from)), '"', "'");
+        $isKnown = Request::knowsHost();
+
+        return match ($text($at, $at + 4)) {
+            "\$_SERVER['HTTP_X_FORWARDED_PROTO']", "\$_SERVER['WORDPRESS_CONFIG']" => true,
+            "\$_SERVER['HTTPS']", "\$_SERVER['SERVER_PORT']" => $words[$at + 4] === '=',
+            "\$_SERVER['HTTP_HOST']" => $isKnown && $text($at - 4, $at) === "'/:.*/','',",
+            "\$_SERVER['SERVER_NAME']" => $isKnown,
+            default => $words[$at] === 'header' && preg_grep('/^X-Powered-By:/i', headers_list(), PREG_GREP_INVERT) === [],
+        };
+    }
+
     private static function place(string $file): ?string
     {
         $tokens = array_values(array_filter(
             \PhpToken::tokenize((string) file_get_contents($file)),
             static fn (\PhpToken $token): bool => !$token->isIgnorable(),
         ));
+        $isConfiguration = basename($file) === 'wp-config.php';
         $variables = array_fill_keys(self::VARIABLES, true);
         $functions = array_fill_keys(self::FUNCTIONS, true);
         // `$GLOBALS['_GET']`, `php://input`, and functions that are called by name; short ones are words of other meaning, too.
@@ -141,7 +161,7 @@ final class Code
                 T_CONSTANT_ENCAPSED_STRING => isset($texts[trim($token->text, '\'"')]),
                 default => false,
             };
-            if ($found) {
+            if ($found && !($isConfiguration && self::isTheSameForAll(array_column($tokens, 'text'), $at))) {
                 return "$file:{$token->line} has {$token->text}";
             }
         }

@@ -11,6 +11,8 @@ pub struct Booted {
     pub pool: String,
     /// The host of all requests that run on the boot, if the recipe needs to know it and there is only this one.
     pub host: Option<String>,
+    /// The configuration of the application takes requests for some by HTTPS that are none, if a proxy's header says so.
+    pub believes_proxies: bool,
 }
 
 impl PoolSettings {

@@ -77,11 +77,14 @@ fn boot(
     let pool = pool(site, behind, recipe, mode, is_asked_for, source);
     let pool = PoolSettings { name: name(recipe), ..pool };
     let host = match &site.hosts[..] {
-        [HostPattern::Exact(host)] if recipe.for_one_host => Some(host),
-        _ => None,
+        _ if !recipe.for_one_host => None,
+        [HostPattern::Exact(host)] => Some(host.clone()),
+        // Requests for others run in classic mode.
+        _ => howdah_detect::only_host(&site.root),
     };
-    let host = host.filter(|host| site.server_name.as_ref().is_none_or(|name| name == *host)).cloned();
-    Some((Booted { recipe, pool: pool.name.clone(), host }, pool))
+    let host = host.filter(|host| site.server_name.as_ref().is_none_or(|name| name == host));
+    let believes_proxies = recipe.for_one_host && howdah_detect::believes_proxies(&site.root);
+    Some((Booted { recipe, pool: pool.name.clone(), host, believes_proxies }, pool))
 }
 
 /// The pool that boots: as the site's pool is set, but for what the boot needs.

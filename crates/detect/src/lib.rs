@@ -12,9 +12,11 @@
 mod catalog;
 mod project;
 mod recipe;
+mod wordpress;
 
 pub use catalog::{CATALOG, Kind};
 pub use recipe::{RECIPES, Recipe, Visitors, Watched};
+pub use wordpress::{believes_proxies, only_host};
 
 use catalog::Sign;
 use project::Project;

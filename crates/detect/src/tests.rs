@@ -258,3 +258,22 @@ fn a_recipe_is_taken_by_itself_where_it_has_what_it_needs() {
         Some("wordpress")
     );
 }
+
+#[test]
+fn debians_wordpress_has_a_host_if_it_is_configured_for_one() {
+    let config = "<?php $debian_file = '/etc/wordpress/config-'.strtolower($debian_server).'.php';";
+    let root = project(&[("wp-config.php", config)]);
+    for (files, host) in [
+        (&["config-blog.example.php", "htaccess"][..], Some("blog.example")),
+        (&["config-localhost.php"], Some("localhost")),
+        (&["config-default.php"], None),
+        (&["config-a.example.php", "config-b.example.php"], None),
+        (&[], None),
+    ] {
+        let files: Vec<_> = files.iter().map(|name| (*name, "<?php")).collect();
+        let etc = project(&files);
+        assert_eq!(wordpress::only_host_in(root.path(), etc.path()).as_deref(), host, "{files:?}");
+        let own = project(&[("wp-config.php", "<?php define('DB_NAME', 'blog');")]);
+        assert_eq!(wordpress::only_host_in(own.path(), etc.path()), None);
+    }
+}

@@ -1,7 +1,8 @@
 //! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
 
+use crate::exchange::Exchange;
+use crate::forwarded::split_port;
 use howdah_config::{Booted, PoolSettings, SiteSettings};
-use howdah_protocol::Head;
 use http::header;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +33,16 @@ impl Ahead {
     }
 
     /// `true` if it runs requests of the visitor who sent this one.
-    pub(crate) fn includes(&self, head: &Head) -> bool {
+    pub(crate) fn includes(&self, exchange: &Exchange) -> bool {
+        let head = &exchange.head;
+        let host = split_port(exchange.host_text()).0;
+        if self.booted.host.as_ref().is_some_and(|booted| !booted.eq_ignore_ascii_case(host)) {
+            return false;
+        }
+        let says_https = || head.headers.get_all("x-forwarded-proto").iter().any(|value| value != "http");
+        if self.booted.believes_proxies && !exchange.client.https && says_https() {
+            return false;
+        }
         let named = [(header::COOKIE, &b"HTTP_COOKIE"[..]), (header::AUTHORIZATION, b"HTTP_AUTHORIZATION")];
         let known = named
             .into_iter()

@@ -36,7 +36,6 @@ fn a_boot_never_serves_a_host_whose_configuration_it_has_not_read() {
         Mode::Classic,
         |s| {
             wordpress(s.more_processes(4))
-                .setting("php.env", "{ HOWDAH_WORDPRESS_TRUST = \"wp-config.php\" }")
                 .file("../run/conf.d/10-one.toml", own("one.example"))
                 .file("../run/conf.d/20-two.toml", own("two.example"))
                 .file("../run/conf.d/30-both.toml", both)
@@ -57,6 +56,9 @@ fn a_boot_never_serves_a_host_whose_configuration_it_has_not_read() {
                     let said = database(site, host);
                     assert!(said.ends_with(&format!(" of {host}")), "{host}: {said}");
                 }
+                // The configuration takes it for a request by HTTPS.
+                let proxied = Request::get("/").header("Host", "one.example").header("X-Forwarded-Proto", "https");
+                assert_eq!(site.send(&proxied).text(), "classic of one.example");
                 assert_eq!(database(site, "four.example"), "classic of four.example");
             }
         },
