@@ -64,7 +64,7 @@ packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
     local tested="apache2 libapache2-mod-php$php php$php-fpm php$php-curl php$php-mbstring php$php-xml php$php-soap nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-symfony-framework-bundle php-symfony-dotenv php-symfony-web-profiler-bundle php-laravel-framework php-nyholm-psr7 php-guzzlehttp-psr7 php-slim-psr7"
     # The servers that snapshot mode keeps connections to, and async mode waits for.
-    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
+    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server nats-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
     # Makes the roots of other versions of PHP.
     tested="$tested debootstrap"
     # Packages for the scenarios of PHP alone.

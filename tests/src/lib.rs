@@ -25,6 +25,7 @@ mod place;
 pub mod process;
 pub mod prometheus;
 pub mod reference;
+pub mod relay;
 mod report;
 pub mod request;
 pub mod response;

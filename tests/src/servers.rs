@@ -1,5 +1,5 @@
 //! Private database servers for scenarios, each with its own directory and gone with the test: MariaDB, PostgreSQL,
-//! Redis, with and without encryption.
+//! Redis, with and without encryption, NATS.
 
 use crate::process::{self, PATIENCE, eventually, wait_for_exit};
 use crate::site::Port;
@@ -220,6 +220,18 @@ impl Server {
 }
 
 impl Server {
+    /// NATS with JetStream.
+    #[must_use]
+    pub fn nats() -> Self {
+        let directory = directory();
+        let held = Port::hold();
+        let port = held.number;
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "nats-server", "-a", "127.0.0.1", "-js", "-sd"]);
+        command.arg(directory.path()).args(["-p", &port.to_string()]);
+        spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
+    }
+
     /// It accepts connections from now on and says nothing.
     pub fn suspend(&self) {
         process::signal(self.process.id(), Signal::STOP);

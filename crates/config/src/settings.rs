@@ -112,8 +112,9 @@ settings! {
         /// These files then decide what runs if no file matches; `front_controller` does not apply. Requests below a file
         /// with an unknown directive get 500, as under Apache.
         htaccess: bool = "false" flag("htaccess") example("true");
-        /// Broker in which several servers share certificates with their keys, and the rates of `limit`:
-        /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. `""` for none.
+        /// Broker through which several servers share updates (Mercure, channels), certificates with their keys, and rates
+        /// of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for updates alone. `rediss://` and
+        /// `natss://` use TLS. `""` for none.
         ///
         /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate
         /// your site. Prefer the environment variable for an address with a password.

@@ -6,11 +6,12 @@ use crate::presence::{Change, Noted, Presence};
 use crate::selector::any_matches;
 use crate::subscriber::{Event, Interest, Subscriber, Terms};
 use crate::update::Update;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,18 @@ pub(crate) struct Shared {
     /// Held by the thread that notifies the watcher.
     pub(crate) notifying: Mutex<()>,
     published: AtomicU64,
+    share: OnceLock<Arc<dyn Share>>,
 }
+
+/// Sends updates to the hubs of all servers, this one included: each comes back by [`Hub::receive`].
+pub trait Share: std::fmt::Debug + Send + Sync {
+    /// Sends an update. Must not block.
+    fn send(&self, update: Bytes);
+}
+
+/// A reference to a hub that does not keep it.
+#[derive(Debug, Clone)]
+pub struct HubRef(Weak<Shared>);
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -88,15 +100,55 @@ impl Hub {
             is_closing: false,
         };
         let (state, notifying) = (Mutex::new(state), Mutex::new(()));
-        Self(Arc::new(Shared { state, notifying, published: AtomicU64::new(0) }))
+        Self(Arc::new(Shared { state, notifying, published: AtomicU64::new(0), share: OnceLock::new() }))
     }
 
-    /// Publishes an update, and keeps it in the history. Returns the number of subscribers that get it.
+    /// Publishes an update on all servers, and keeps it in the history. Returns the number of subscribers that get it, where
+    /// the hub is not shared.
     pub fn publish(&self, update: Update) -> usize {
-        self.0.publish(&Arc::new(update), true)
+        self.send(update, true)
     }
 
-    /// Publishes an update that the history does not get, and that does not count as one.
+    /// Publishes an update on all servers that the history does not get, and that does not count as one.
+    pub fn broadcast(&self, update: Update) -> usize {
+        self.send(update, false)
+    }
+
+    fn send(&self, update: Update, is_kept: bool) -> usize {
+        match self.0.share.get() {
+            Some(share) => {
+                share.send(update.to_bytes(is_kept));
+                0
+            }
+            None => self.0.publish(&Arc::new(update), is_kept),
+        }
+    }
+
+    /// Shares the hub with those of other servers from now on.
+    pub fn share(&self, share: Arc<dyn Share>) {
+        let _ = self.0.share.set(share);
+    }
+
+    /// Takes an update of any server, itself included. One that was published before this server came goes to the history
+    /// alone.
+    pub fn receive(&self, update: Bytes, is_old: bool) {
+        // Anything may come from there.
+        let Some((update, is_kept)) = Update::from_bytes(update) else { return };
+        let update = Arc::new(update);
+        match (is_old, is_kept) {
+            (true, true) => self.0.state.lock().history.push(&update),
+            (true, false) => {}
+            (false, _) => drop(self.0.publish(&update, is_kept)),
+        }
+    }
+
+    /// A reference that does not keep the hub.
+    #[must_use]
+    pub fn downgrade(&self) -> HubRef {
+        HubRef(Arc::downgrade(&self.0))
+    }
+
+    /// Publishes an update on this server alone that the history does not get, and that does not count as one.
     pub fn notify(&self, update: Update) -> usize {
         self.0.publish(&Arc::new(update), false)
     }
@@ -196,6 +248,14 @@ impl Hub {
     #[must_use]
     pub fn last(&self) -> Preceding {
         self.0.state.lock().history.last()
+    }
+}
+
+impl HubRef {
+    /// The hub, if it is still there.
+    #[must_use]
+    pub fn get(&self) -> Option<Hub> {
+        self.0.upgrade().map(Hub)
     }
 }
 

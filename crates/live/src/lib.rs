@@ -3,7 +3,8 @@
 //!
 //! Reading order: `update` (a message), `selector` and `template` (the topics of a subscriber), `hub`
 //! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
-//! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back).
+//! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back),
+//! `wire` (updates for other servers).
 #![forbid(unsafe_code)]
 
 mod channels;
@@ -15,10 +16,11 @@ mod selector;
 mod subscriber;
 mod template;
 mod update;
+mod wire;
 
 pub use channels::JoinError;
 pub use history::Preceding;
-pub use hub::{Hub, Joined, Limits, Subscription, Watcher};
+pub use hub::{Hub, HubRef, Joined, Limits, Share, Subscription, Watcher};
 pub use presence::{Change, Channel, Member};
 pub use selector::{Selector, any_matches};
 pub use subscriber::{End, Event, Interest, SlowPolicy, Subscriber, Terms};

@@ -1,11 +1,11 @@
 //! Orders of scripts for the WebSocket connections, channels and the Mercure hub of their site.
 
+use crate::mercure::has_connections;
 use crate::server::Server;
 use bytes::Bytes;
 use howdah_config::SiteSettings;
 use howdah_live::Update;
 use howdah_pool::{LiveField, LiveKind, LiveOrder, TakesLive};
-use howdah_rules::Action;
 use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
@@ -21,8 +21,7 @@ pub(crate) struct SiteLive {
 impl SiteLive {
     /// `None` if the site has neither connections nor a Mercure hub.
     pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn TakesLive>> {
-        let mut actions = settings.rules.rules().iter().flat_map(|rule| &rule.actions);
-        let has_connections = actions.any(|action| matches!(action, Action::WebSocket(_)));
+        let has_connections = has_connections(settings);
         let has_hub = settings.mercure.is_used();
         (has_connections || has_hub).then(|| -> Arc<dyn TakesLive> {
             Arc::new(Self { server: Arc::downgrade(server), site: settings.name.as_str().into(), has_hub })
@@ -77,7 +76,7 @@ impl SiteLive {
                 if is_kept {
                     hub.publish(update)
                 } else {
-                    hub.notify(update)
+                    hub.broadcast(update)
                 };
             }
             LiveKind::Update if self.has_hub => server.hubs().publish(&self.site, order, &server.metrics),

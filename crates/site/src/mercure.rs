@@ -1,13 +1,17 @@
 //! Mercure hubs: a site's keys and permissions, which come with its settings, and its hub, which outlives them.
 
-use howdah_config::{MercureSettings, Secret};
-use howdah_live::{Hub, Limits};
+use bytes::Bytes;
+use howdah_config::{MercureSettings, Secret, SiteSettings};
+use howdah_live::{Hub, Limits, Share};
 use howdah_mercure::{Key, Publication};
 use howdah_observe::Metrics;
 use howdah_pool::{LiveField, LiveOrder};
+use howdah_rules::Action;
+use howdah_store::{Broker, Log, Received};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a site's hub in the form in which requests use them.
@@ -54,7 +58,7 @@ impl Mercure {
 
 /// The update that a script publishes by `mercure_publish()`.
 fn publication(order: &LiveOrder) -> Publication {
-    let text = |bytes: bytes::Bytes| String::from_utf8_lossy(&bytes).into_owned();
+    let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     let field = |name| order.field(name).map(text);
     Publication {
         topics: order.all(LiveField::Topic).map(text).collect(),
@@ -66,19 +70,103 @@ fn publication(order: &LiveOrder) -> Publication {
     }
 }
 
+/// `true` if scripts of this site have WebSocket connections.
+pub(crate) fn has_connections(settings: &SiteSettings) -> bool {
+    let mut actions = settings.rules.rules().iter().flat_map(|rule| &rule.actions);
+    actions.any(|action| matches!(action, Action::WebSocket(_)))
+}
+
 /// The hubs of all sites, by their names: of Mercure and of WebSocket channels. Reloads hand them on, so subscribers stay.
 #[derive(Debug, Default)]
-pub struct Hubs(Mutex<FxHashMap<String, Hub>>);
+pub struct Hubs {
+    all: Mutex<FxHashMap<String, SiteHub>>,
+    broker: Option<Broker>,
+}
+
+/// The hub of a site, and its log if servers share it.
+#[derive(Debug, Clone)]
+struct SiteHub {
+    hub: Hub,
+    log: Option<Arc<Log>>,
+}
+
+/// Sends updates by a log.
+#[derive(Debug)]
+struct ByLog(Arc<Log>);
+
+impl Share for ByLog {
+    fn send(&self, update: Bytes) {
+        self.0.append(update);
+    }
+}
+
+impl SiteHub {
+    fn new(site: &str, broker: Option<&Broker>) -> Self {
+        let hub = Hub::new(Limits::default());
+        let log = broker.map(|broker| {
+            let own = hub.downgrade();
+            let deliver = move |received: Received| {
+                if let Some(hub) = own.get() {
+                    hub.receive(received.payload, received.is_old);
+                }
+            };
+            Arc::new(Log::open(broker, site, deliver))
+        });
+        if let Some(log) = &log {
+            hub.share(Arc::new(ByLog(log.clone())));
+        }
+        Self { hub, log }
+    }
+}
 
 impl Hubs {
+    /// Hubs that are shared with the other servers of this broker.
+    #[must_use]
+    pub(crate) fn shared(broker: Broker) -> Self {
+        Self { all: Mutex::default(), broker: Some(broker) }
+    }
+
     /// The hub of a site.
     #[must_use]
     pub fn of(&self, site: &str) -> Hub {
-        let mut hubs = self.0.lock();
+        self.find(site).hub
+    }
+
+    fn find(&self, site: &str) -> SiteHub {
+        let mut hubs = self.all.lock();
         match hubs.get(site) {
             Some(hub) => hub.clone(),
-            None => hubs.entry(site.to_owned()).or_insert_with(|| Hub::new(Limits::default())).clone(),
+            None => hubs.entry(site.to_owned()).or_insert_with(|| SiteHub::new(site, self.broker.as_ref())).clone(),
         }
+    }
+
+    /// Waits until every hub has the history that servers share, or the broker is away.
+    pub async fn all_ready(&self) {
+        let all: Vec<SiteHub> = self.all.lock().values().cloned().collect();
+        for log in all.iter().filter_map(|site| site.log.as_ref()) {
+            log.caught_up().await;
+        }
+    }
+
+    /// Waits until the hub of a site has the history that servers share, or the broker is away.
+    pub(crate) async fn ready(&self, site: &str) {
+        if let Some(log) = self.find(site).log {
+            log.caught_up().await;
+        }
+    }
+
+    /// Waits until other servers get what was published in a site, or the broker is away.
+    pub(crate) async fn stored(&self, site: &str) {
+        if let Some(log) = self.find(site).log {
+            log.stored().await;
+        }
+    }
+
+    /// Opens the hubs that sites have use for: the first subscriber may continue after an update of any time.
+    pub(crate) fn open(&self, sites: &[SiteSettings]) {
+        let has_hub =
+            |site: &&SiteSettings| site.mercure.is_used() || site.pusher.app.is_some() || has_connections(site);
+        sites.iter().filter(has_hub).for_each(|site| drop(self.of(&site.name)));
     }
 
     /// Publishes the update of an order, which a script of this site has given.
@@ -97,8 +185,9 @@ impl Hubs {
     /// their channels topics.
     #[must_use]
     pub fn usage(&self) -> Vec<(String, usize, usize)> {
-        let hubs = self.0.lock();
-        let used = hubs.iter().filter(|(site, hub)| !site.is_empty() && !hub.is_empty());
+        let hubs = self.all.lock();
+        let used = hubs.iter().map(|(site, shared)| (site, &shared.hub));
+        let used = used.filter(|(site, hub)| !site.is_empty() && !hub.is_empty());
         let mut usage: Vec<_> = used.map(|(site, hub)| (site.clone(), hub.len(), hub.topics_in_use())).collect();
         usage.sort_unstable();
         usage
@@ -106,17 +195,17 @@ impl Hubs {
 
     /// Closes every hub: each subscriber ends at another moment of this time.
     pub fn close(&self, spread: Duration) {
-        self.0.lock().values().for_each(|hub| hub.close(spread));
+        self.all.lock().values().for_each(|site| site.hub.close(spread));
     }
 
     /// The settings of a site have changed, or the site was removed: its subscribers come back, within this time, and are
     /// asked for their tokens again. WebSocket connections stay.
     pub(crate) fn changed(&self, site: &str, exists: bool, spread: Duration) {
-        let mut hubs = self.0.lock();
+        let mut hubs = self.all.lock();
         if exists {
-            hubs.get(site).inspect(|hub| hub.end_subscriptions(spread));
-        } else if let Some(hub) = hubs.remove(site) {
-            hub.close(spread);
+            hubs.get(site).inspect(|site| site.hub.end_subscriptions(spread));
+        } else if let Some(site) = hubs.remove(site) {
+            site.hub.close(spread);
         }
     }
 }

@@ -150,9 +150,10 @@ impl Server {
         self.websockets.get_or_init(Arc::default)
     }
 
-    /// Shares rates with the other servers of this broker from now on.
+    /// Shares hubs and rates with the other servers of this broker from now on.
     pub fn share(&self, broker: Broker) {
         let _ = self.broker.set(broker);
+        self.hubs().open(&self.settings.all_sites());
     }
 
     pub(crate) fn broker(&self) -> Option<&Broker> {
@@ -165,17 +166,18 @@ impl Server {
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
         }
+        // No request has come yet that could have made others.
+        let _ = self.hubs.set(before.hubs().clone());
         if let Some(broker) = before.broker() {
             self.share(broker.clone());
         }
-        // No request has come yet that could have made others.
-        let _ = self.hubs.set(before.hubs().clone());
     }
 
     /// The Mercure hubs of its sites.
     #[must_use]
     pub fn hubs(&self) -> &Arc<Hubs> {
-        self.hubs.get_or_init(Arc::default)
+        let shared = || self.broker().cloned().map_or_else(Hubs::default, Hubs::shared);
+        self.hubs.get_or_init(|| Arc::new(shared()))
     }
 
     /// The hub of pages that reload when a file changes, for `howdah dev`.

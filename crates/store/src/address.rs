@@ -3,11 +3,19 @@
 use std::fmt;
 use std::path::PathBuf;
 
-const SHAPE: &str = "is no address such as \"redis://:password@10.0.0.5:6379/0\" (\"rediss://\" for TLS)";
+const SHAPE: &str = "is no address such as \"redis://:password@10.0.0.5:6379/0\" or \"nats://10.0.0.5\" (\"rediss\" and \"natss\" for TLS)";
+
+/// Brokers by the scheme of their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scheme {
+    Redis,
+    Nats,
+}
 
 /// The address of a broker, with the credentials for it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
+    pub(crate) scheme: Scheme,
     pub(crate) tls: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -24,9 +32,11 @@ impl Address {
     /// # Errors
     /// The text is no address.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let (tls, rest) = match text.split_once("://") {
-            Some(("redis", rest)) => (false, rest),
-            Some(("rediss", rest)) => (true, rest),
+        let (scheme, tls, rest) = match text.split_once("://") {
+            Some(("redis", rest)) => (Scheme::Redis, false, rest),
+            Some(("rediss", rest)) => (Scheme::Redis, true, rest),
+            Some(("nats", rest)) => (Scheme::Nats, false, rest),
+            Some(("natss", rest)) => (Scheme::Nats, true, rest),
             _ => return Err(SHAPE),
         };
         let (credentials, rest) = rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
@@ -37,10 +47,14 @@ impl Address {
             Some(_) => return Err("has more than `?ca=/FILE`, or that without TLS"),
         };
         let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        if scheme == Scheme::Nats && !database.is_empty() {
+            return Err(SHAPE);
+        }
         let database = if database.is_empty() { 0 } else { database.parse().map_err(|_| SHAPE)? };
         // The colons of an IPv6 address are in brackets.
         let (host, port) = match place.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| SHAPE)?),
+            _ if scheme == Scheme::Nats => (place, 4222),
             _ => (place, 6379),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -48,7 +62,7 @@ impl Address {
             return Err(SHAPE);
         }
         let (user, password) = read_credentials(credentials).ok_or(SHAPE)?;
-        Ok(Self { tls, host, port, user, password, database, ca_file })
+        Ok(Self { scheme, tls, host, port, user, password, database, ca_file })
     }
 
     /// `true` if connections are encrypted and the broker's certificate is verified.
@@ -67,7 +81,11 @@ impl Address {
 /// Without the credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redis {}:{}", self.host, self.port)
+        let name = match self.scheme {
+            Scheme::Redis => "Redis",
+            Scheme::Nats => "NATS",
+        };
+        write!(f, "{name} {}:{}", self.host, self.port)
     }
 }
 
@@ -113,6 +131,8 @@ mod tests {
         assert_eq!((full.host.as_str(), full.port, full.tls, full.database), ("::1", 7000, true, 3));
         assert_eq!((full.user.as_deref(), full.password.as_deref()), (Some("ann"), Some("p@ss/")));
         assert_eq!(full.ca_file(), Some(&PathBuf::from("/etc/ca.pem")));
+        let nats = parsed("natss://:token@nats.internal");
+        assert_eq!((nats.scheme, nats.port, nats.tls), (Scheme::Nats, 4222, true));
         assert_eq!(parsed("redis://:secret@h").password.as_deref(), Some("secret"));
         for wrong in [
             "",
@@ -124,6 +144,7 @@ mod tests {
             "redis://:%zz@h",
             "redis://:@h",
             "redis://h?ca=/x",
+            "nats://h/1",
             "rediss://h?ca=x",
             "rediss://h?other=/x",
         ] {

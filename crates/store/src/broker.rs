@@ -1,6 +1,7 @@
-//! A broker: the server in which several of ours share data. All connections to it belong to one thread.
+//! A broker: the Redis or NATS in which several servers share data. All connections to it belong to one thread.
 
-use crate::address::Address;
+use crate::address::{Address, Scheme};
+use crate::nats::Nats;
 use crate::redis::{COMMAND_TIMEOUT, Redis, Value, cmd};
 use ::redis::Cmd;
 use rustls::ClientConfig;
@@ -13,6 +14,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 /// Keys that Redis has for short-lived values: their names, with blanks around them.
 const WRITE_ANNOUNCED: &str = "local names = redis.call('get', KEYS[2]) or ' ' \
@@ -47,10 +49,18 @@ const REMOVE_OWN: &str =
 #[derive(Clone)]
 pub struct Broker(Arc<Shared>);
 
+/// The broker that it is.
+pub(crate) enum Kind {
+    Redis {
+        values: Arc<Redis>,
+        /// A connection for rates alone: commands that are given up early break no other ones.
+        rates: Arc<Redis>,
+    },
+    Nats(Arc<Nats>),
+}
+
 struct Shared {
-    redis: Arc<Redis>,
-    /// A connection for [`Self::admit`]: what is given up there early breaks no other command.
-    rates: Arc<Redis>,
+    kind: Kind,
     /// The last attempt to reach it failed.
     rates_away: AtomicBool,
     runtime: Handle,
@@ -60,7 +70,7 @@ struct Shared {
 
 impl fmt::Debug for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Broker({})", self.0.redis.address())
+        write!(f, "Broker({})", self.place())
     }
 }
 
@@ -82,26 +92,44 @@ impl Broker {
             let _ = runtime.block_on(ended);
         };
         std::thread::Builder::new().name("broker".to_owned()).spawn(serve)?;
-        let client = || Arc::new(Redis::new(address.clone(), tls.clone()));
-        let (redis, rates) = (client(), client());
-        Ok(Self(Arc::new(Shared {
-            redis,
-            rates,
-            rates_away: AtomicBool::new(false),
-            runtime: handle,
-            _running: running,
-        })))
+        let redis = || Arc::new(Redis::new(address.clone(), tls.clone()));
+        let kind = match address.scheme {
+            Scheme::Redis => Kind::Redis { values: redis(), rates: redis() },
+            Scheme::Nats => Kind::Nats(Arc::new(Nats::new(address, tls))),
+        };
+        Ok(Self(Arc::new(Shared { kind, rates_away: AtomicBool::new(false), runtime: handle, _running: running })))
     }
 
     /// For people: without credentials.
     #[must_use]
     pub fn place(&self) -> String {
-        self.0.redis.address().to_string()
+        match &self.0.kind {
+            Kind::Redis { values, .. } => values.address().to_string(),
+            Kind::Nats(nats) => nats.address().to_string(),
+        }
+    }
+
+    /// `true` if it keeps values, locks and rates; NATS has logs alone.
+    #[must_use]
+    pub fn has_values(&self) -> bool {
+        matches!(self.0.kind, Kind::Redis { .. })
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    /// Runs a task on the broker's thread.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.0.runtime.spawn(task).abort_handle()
     }
 
     /// Runs a command and blocks until its end, which has a time limit.
     pub(crate) fn run(&self, command: Cmd) -> io::Result<Value> {
-        let redis = self.0.redis.clone();
+        let Kind::Redis { values, .. } = &self.0.kind else {
+            return Err(io::Error::other(format!("{} keeps no values", self.place())));
+        };
+        let redis = values.clone();
         self.wait(async move { redis.run(&command, COMMAND_TIMEOUT).await })?
     }
 
@@ -124,7 +152,8 @@ impl Broker {
         let ahead = microseconds(interval.saturating_mul(burst));
         let command = eval(ADMIT, &[&format!("howdah:rate:{key}")]).arg(microseconds(interval)).arg(ahead).take();
         let shared = &self.0;
-        let rates = shared.rates.clone();
+        let Kind::Redis { rates, .. } = &shared.kind else { return None };
+        let rates = rates.clone();
         let reply = shared.runtime.spawn(async move { rates.run(&command, ADMIT_TIMEOUT).await }).await.ok()?;
         let is_away = reply.is_err();
         if shared.rates_away.swap(is_away, Ordering::Relaxed) != is_away {

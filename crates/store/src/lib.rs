@@ -1,17 +1,26 @@
 //! Data that servers keep and share: values, locks and announcements, in a directory or a broker.
 //!
 //! Reading order: `storage` (the interface for certificates and accounts), `state_dir` (a directory), `address` and
-//! `broker` (a server that several of ours use), `redis`, `lock` (a lock that expires).
+//! `broker` (a server that several of ours use), `redis`, `lock` (a lock that expires), `log`
+//! (a log that all servers append to and deliver from) with `outbox`, `redis_log` and `nats_log`.
 #![forbid(unsafe_code)]
 
 mod address;
 mod broker;
+mod end;
 mod lock;
+mod log;
+mod nats;
+mod nats_log;
+mod outbox;
+mod pace;
 mod redis;
+mod redis_log;
 pub mod state_dir;
 mod storage;
 
 pub use address::Address;
 pub use broker::Broker;
+pub use log::{Log, Received};
 pub use state_dir::StateDir;
 pub use storage::{Lock, Storage, Version};

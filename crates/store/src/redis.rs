@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError};
+use ::redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use std::io::{self, ErrorKind};
@@ -177,6 +177,20 @@ impl Link {
             Value::ServerError(why) => Err(why.into()),
             value => Ok(value),
         }
+    }
+}
+
+impl Link {
+    /// Runs several commands in one go, up to the first that fails. The caller limits the time.
+    pub(crate) async fn run_all(&self, commands: &Pipeline) -> io::Result<()> {
+        let count = commands.len();
+        let replies = self.connection.clone().send_packed_commands(commands, 0, count).await;
+        for reply in replies.map_err(|why| io::Error::other(describe(&why)))? {
+            if let Value::ServerError(why) = reply {
+                return Err(io::Error::other(format!("command refused: {}", describe(&why.into()))));
+            }
+        }
+        Ok(())
     }
 }
 

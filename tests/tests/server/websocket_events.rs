@@ -11,7 +11,7 @@ use std::process::Command;
 const CHAT: &str = php!("websocket_events/chat.php");
 const HTTP1: &str = "the upgrade of a connection is HTTP/1.1's";
 
-fn chat(setup: Setup) -> Setup {
+pub(super) fn chat(setup: Setup) -> Setup {
     setup.http1(HTTP1).php("chat.php", CHAT).setting("rule", "[{ path = \"/chat.php\", websocket = \"/chat.php\" }]")
 }
 
@@ -22,7 +22,7 @@ fn closed(site: &Site, expected: &str) {
     assert!(has_come, "no {expected:?} in {:?}", notes());
 }
 
-fn open(site: &Site, query: &str) -> (WebSocket, String) {
+pub(super) fn open(site: &Site, query: &str) -> (WebSocket, String) {
     let mut socket = WebSocket::ask(site, &format!("/chat.php?{query}"), &[("Cookie", "id=7")]).unwrap();
     let welcome = socket.next(TEXT);
     (socket, welcome.strip_prefix("welcome ").unwrap().to_owned())

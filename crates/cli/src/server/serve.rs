@@ -35,6 +35,7 @@ use howdah_pool::process::root_program::RootProgram;
 use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
+use howdah_store::Broker;
 use howdah_telemetry::Sender;
 use howdah_tls::Store;
 use std::collections::HashSet;
@@ -350,8 +351,9 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let broker = shared::broker(settings)?;
     if let Some(broker) = &broker {
         fronts.sites.server.share(broker.clone());
+        fronts.sites.server.hubs().all_ready().await;
     }
-    let certificates = certificates::start(&settings.acme, store.clone(), broker)?;
+    let certificates = certificates::start(&settings.acme, store.clone(), broker.filter(Broker::has_values))?;
     shared.on_missing_certificates(certificates.demand());
     let report = certificates.report();
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.

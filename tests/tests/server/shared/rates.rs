@@ -10,7 +10,7 @@ fn servers_share_a_rate_and_each_limits_alone_while_the_broker_hangs() {
     let redis = Server::redis(false);
     let rule = "[{ path = '/login', limit = { rate = '1/h', burst = 9 } }]";
     let setup = Setup::default().php("index.php", "echo 'ok';").setting("rule", rule);
-    let setup = sharing(setup, &redis).allow_log("each server limits rates alone");
+    let setup = sharing(setup, "redis", redis.port).allow_log("each server limits rates alone");
     let sites = [(); 2].map(|()| Site::start(Mode::Classic, &setup));
     let is_admitted = |site: &Site| match site.get("/login").status {
         200 => true,

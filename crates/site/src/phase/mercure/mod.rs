@@ -77,7 +77,10 @@ async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut Request
     let Some(mercure) = &site.mercure else { return Response::new(Body::empty()) };
     let made = match (&exchange.head.method, resource) {
         (&Method::OPTIONS, _) => Ok(preflight()),
-        (&(Method::GET | Method::HEAD), Resource::Hub) => subscribe::respond(mercure, exchange),
+        (&(Method::GET | Method::HEAD), Resource::Hub) => {
+            site.server.hubs().ready(&site.settings.name).await;
+            subscribe::respond(mercure, exchange)
+        }
         (&Method::POST, Resource::Hub) => publish::respond(mercure, exchange, body).await,
         (_, Resource::Hub) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, OPTIONS")),
         (&(Method::GET | Method::HEAD), Resource::Subscriptions(asked)) => subscriptions(mercure, exchange, &asked),

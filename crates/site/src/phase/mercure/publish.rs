@@ -37,7 +37,9 @@ pub(super) async fn respond(
     let site = &exchange.site;
     let id = Bytes::copy_from_slice(update.id.as_bytes());
     site.server.metrics.mercure_updates.inc();
-    site.server.hubs().of(&site.settings.name).publish(update);
+    let (hubs, name) = (site.server.hubs(), &site.settings.name);
+    hubs.of(name).publish(update);
+    hubs.stored(name).await;
     let mut response = Response::new(Body::full(id));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=UTF-8"));
     Ok(response)

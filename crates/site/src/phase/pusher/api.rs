@@ -39,7 +39,7 @@ pub(super) async fn respond(
     let document = if resource.publishes() {
         let mut published = Published::read(&body, *resource == Resource::BatchEvents).map_err(|why| mistake(&why))?;
         for update in std::mem::take(&mut published.updates) {
-            hub.notify(update);
+            hub.broadcast(update);
         }
         published.document(&hub)
     } else {

@@ -148,7 +148,7 @@ impl Socket {
             return say(link, &message::error(Some(message::RATE), "more than 10 client events in a second"));
         }
         let user = joined.member.as_ref().map(|member| &*member.id);
-        self.hub.notify(message::event(name, channel, data, user, Some(link.id())));
+        self.hub.broadcast(message::event(name, channel, data, user, Some(link.id())));
         self.pusher.note_client_event(name, channel, data, link.id(), user);
     }
 

@@ -1,0 +1,96 @@
+//! The state that a log's users, its writer and its reader share.
+
+use crate::outbox::{Deliver, Outbox};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::io;
+use tokio::sync::{Notify, watch};
+
+/// Entries that a log keeps for servers which connect later.
+pub(crate) const KEPT: usize = 1024;
+/// Entries that are written in one go.
+const BATCH: usize = 128;
+
+/// Shared by the log's users and its tasks.
+pub(crate) struct End {
+    /// The key in the broker.
+    pub(crate) key: String,
+    pub(crate) place: String,
+    pub(crate) outbox: Mutex<Outbox>,
+    pub(crate) deliver: Box<Deliver>,
+    pub(crate) appended: Notify,
+    /// `true` when the entries that the log had kept were read. Sent whenever entries were stored, or the broker went away,
+    /// too.
+    pub(crate) progress: watch::Sender<bool>,
+}
+
+impl End {
+    /// The last entry that is stored.
+    pub(crate) fn last_stored(&self) -> u64 {
+        self.outbox.lock().last_stored()
+    }
+
+    /// Entries after this number, with the number of the last; waits for one.
+    pub(crate) async fn next(&self, sent: u64) -> (Vec<Bytes>, u64) {
+        loop {
+            let appended = self.appended.notified();
+            let (entries, last) = self.outbox.lock().after(sent, BATCH);
+            if !entries.is_empty() {
+                return (entries, last);
+            }
+            appended.await;
+        }
+    }
+
+    /// Entries up to this one are stored.
+    pub(crate) fn stored(&self, number: u64) {
+        self.change(|outbox| outbox.stored(number));
+    }
+
+    /// Entries have come from the log, perhaps none.
+    pub(crate) fn received<'a>(&self, entries: impl Iterator<Item = &'a Bytes>) {
+        self.change(|outbox| {
+            entries.for_each(|entry| outbox.received(entry, &*self.deliver));
+            outbox.reads(true, &*self.deliver);
+        });
+    }
+
+    /// The entries that the log had kept were read.
+    pub(crate) fn caught_up(&self) {
+        self.progress.send_replace(true);
+    }
+
+    pub(crate) fn cannot_write(&self, why: &io::Error) {
+        tracing::debug!("cannot write to {} in {}: {why}", self.key, self.place);
+        self.change(|outbox| outbox.cannot_write(&*self.deliver));
+    }
+
+    pub(crate) fn cannot_read(&self, why: &io::Error) {
+        tracing::debug!("cannot read {} in {}: {why}", self.key, self.place);
+        self.change(|outbox| outbox.reads(false, &*self.deliver));
+    }
+
+    /// Changes the state, and reports when the broker goes away and comes back.
+    fn change(&self, change: impl FnOnce(&mut Outbox)) {
+        let mut outbox = self.outbox.lock();
+        let (was_away, missed) = (outbox.is_away(), outbox.missed);
+        change(&mut outbox);
+        let (is_away, missed) = (outbox.is_away(), outbox.missed - missed);
+        let unshared = if is_away { 0 } else { std::mem::take(&mut outbox.unshared) };
+        drop(outbox);
+        match (was_away, is_away) {
+            (false, true) => {
+                tracing::warn!("{} is away: updates of {} reach other servers when it is back", self.place, self.key);
+            }
+            (true, false) => tracing::info!("{} is back: {}", self.place, self.key),
+            _ => {}
+        }
+        if missed > 0 {
+            tracing::warn!("{missed} updates of other servers were lost: {} holds the last {KEPT}", self.key);
+        }
+        if unshared > 0 {
+            tracing::warn!("{unshared} updates of {} reached this server's subscribers alone", self.key);
+        }
+        self.progress.send_modify(|_| ());
+    }
+}

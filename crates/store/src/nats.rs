@@ -1,0 +1,58 @@
+//! The client of a NATS.
+
+use crate::address::Address;
+use crate::pace::{Pauses, STEP_TIMEOUT};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions};
+use rustls::ClientConfig;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// Interval of pings, so that a dead connection is noticed and replaced.
+const PING: Duration = Duration::from_secs(2);
+
+/// A client of NATS, which connects with its first use and again whenever the connection breaks.
+pub(crate) struct Nats {
+    address: Address,
+    tls: Option<Arc<ClientConfig>>,
+    client: OnceCell<Client>,
+}
+
+impl Nats {
+    pub(crate) fn new(address: Address, tls: Option<Arc<ClientConfig>>) -> Self {
+        Self { address, tls, client: OnceCell::new() }
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) async fn context(&self) -> io::Result<Context> {
+        let mut context = jetstream::new(self.client.get_or_try_init(|| self.connect()).await?.clone());
+        context.set_timeout(STEP_TIMEOUT);
+        Ok(context)
+    }
+
+    async fn connect(&self) -> io::Result<Client> {
+        let Address { host, port, user, password, .. } = &self.address;
+        let mut options = ConnectOptions::new()
+            .name("howdah")
+            .connection_timeout(STEP_TIMEOUT)
+            .request_timeout(Some(STEP_TIMEOUT))
+            .ping_interval(PING)
+            .reconnect_delay_callback(Pauses::after)
+            .retry_on_initial_connect();
+        options = match (user, password) {
+            (Some(user), Some(password)) => options.user_and_password(user.clone(), password.clone()),
+            (None, Some(token)) => options.token(token.clone()),
+            _ => options,
+        };
+        if let Some(tls) = &self.tls {
+            options = options.require_tls(true).tls_client_config(ClientConfig::clone(tls));
+        }
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        options.connect(format!("nats://{host}:{port}")).await.map_err(io::Error::other)
+    }
+}
