@@ -1,8 +1,8 @@
 /* PHP's information about itself on standard output, as `php-fpm -i` and `php-fpm -m` print it. */
 #include "shim.h"
 
-#include "ext/standard/info.h"
-#include "zend_extensions.h"
+#include <ext/standard/info.h>
+#include <zend_extensions.h>
 
 #include <stdio.h>
 #include <stdlib.h>
