@@ -15,6 +15,7 @@ prefix=${PREFIX:-/usr/local}
 destdir=${DESTDIR-}
 etc=${SYSCONFDIR:-/etc}
 built=${BUILT:-target/dist}
+sources=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)/blob/main
 
 fail() { printf 'install: %s\n' "$*" >&2; exit 1; }
 
@@ -49,6 +50,23 @@ place_text() {
         rm -f "$text"
     else
         place "$1" "$2" "$3"
+    fi
+}
+
+# A page of the documentation. What a link names lies elsewhere once it is installed, or is only in the sources.
+place_page() {
+    local text
+    if [ "$what" = install ]; then
+        text=$(mktemp)
+        sed -E -e 's#(\]\(|\]: )\.\./\.\./packaging/drop-ins#\1../drop-ins#g' \
+            -e 's#(\]\(|\]: )\.\./\.\./packaging/(sites|monitoring)#\1../examples/\2#g' \
+            -e 's#(\]\(|\]: )(\.\./reference/)?howdah\.toml#\1../examples/howdah.toml#g' \
+            -e 's#(\]\(|\]: )(\.\./reference/)?(howdah[a-z-]*\.schema\.json)#\1../../../howdah/\3#g' \
+            -e "s#(\]\(|\]: )\.\./\.\./([^.])#\1$sources/\2#g" "$1" >"$text"
+        place 0644 "$text" "$2"
+        rm -f "$text"
+    else
+        place 0644 "$1" "$2"
     fi
 }
 
@@ -102,15 +120,14 @@ server() {
     for file in packaging/welcome/*; do
         place 0644 "$file" "$prefix/share/howdah/welcome/$(basename "$file")"
     done
-    # Log lines name guides.
-    for file in docs/guide/*.md; do
-        place 0644 "$file" "$prefix/share/doc/howdah/guide/$(basename "$file")"
+    # Log lines name guides, which name the rest.
+    for file in docs/guide/*.md docs/reference/*.md docs/internals/*.md; do
+        place_page "$file" "$prefix/share/doc/howdah/${file#docs/}"
     done
     for file in packaging/drop-ins/*.conf; do
         place 0644 "$file" "$prefix/share/doc/howdah/drop-ins/$(basename "$file")"
     done
     place 0644 docs/reference/howdah.toml "$prefix/share/doc/howdah/examples/howdah.toml"
-    place 0644 docs/reference/messages.md "$prefix/share/doc/howdah/reference/messages.md"
     for file in packaging/sites/* packaging/monitoring/*; do
         place_text 0644 "$file" "$prefix/share/doc/howdah/examples/${file#packaging/}"
     done
@@ -125,6 +142,7 @@ server() {
         rmdir --ignore-fail-on-non-empty "$destdir$etc/howdah/conf.d" "$destdir$prefix/share/howdah/welcome" \
             "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples/sites" \
             "$destdir$prefix/share/doc/howdah/examples/monitoring" "$destdir$prefix/share/doc/howdah/reference" \
+            "$destdir$prefix/share/doc/howdah/internals" \
             "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah/drop-ins" \
             "$destdir$prefix/share/doc/howdah/guide" "$destdir$prefix/share/doc/howdah" 2>/dev/null || true
     fi

@@ -14,6 +14,7 @@ const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups howd
 const SERVE: &str = "howdah serve --config /etc/howdah/howdah.toml";
 
 const STEPS: &[Step] = &[
+    ("dead_links", 0, ""),
     ("howdah check --config /etc/howdah/howdah.toml", 0, "user = \"howdah\""),
     ("howdah check /etc/howdah/howdah.toml", 0, "user = \"howdah\""),
     ("howdah status", 1, "no howdah server responds on unix:/run/howdah/admin.sock"),
@@ -77,6 +78,18 @@ until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1
 # As after a login. Without its directory, sockets would be in /tmp, where other tests' servers look for them.
 install -d -o 65534 -m 0700 /run/user
 as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH="$PATH" XDG_RUNTIME_DIR=/run/user "$@"; }
+# Relative links of the installed pages that lead nowhere; true without any.
+dead_links() {
+    local page target found=0 dead=0
+    for page in /usr/share/doc/howdah/*/*.md; do
+        while read -r target; do
+            found=$((found + 1))
+            [ -e "${page%/*}/$target" ] || { echo "$page: $target"; dead=1; }
+        done < <(awk '/^ *```/ { code = !code } !code' "$page" | sed 's/`[^`]*`//g' |
+            grep -oP '(\]\(|^\[[^\]]+\]: )\K[^)#: ]+(?=[)# ]|$)')
+    done
+    [ $dead = 0 ] && [ $found -gt 200 ]
+}
 site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/conf.d/$1.toml"; }
 "#;
 
