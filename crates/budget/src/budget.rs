@@ -13,7 +13,7 @@ const THREADS: usize = 80;
 const RESERVE: u64 = 128 * 1024;
 
 /// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
-pub(crate) const LITTLE: u64 = 64 * 1024;
+pub(crate) const SMALL_SHARE: u64 = 64 * 1024;
 
 /// `pressure` of an exhausted budget.
 const FULL: u64 = 100;
@@ -140,7 +140,7 @@ impl Budget {
     /// `true` if this many bytes are available now.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
-        let most = if bytes <= LITTLE { self.limit } else { self.soft_limit() };
+        let most = if bytes <= SMALL_SHARE { self.limit } else { self.soft_limit() };
         self.taken.0.load(Relaxed).saturating_add(bytes) <= most
     }
 

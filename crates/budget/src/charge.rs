@@ -1,7 +1,7 @@
 //! Owners of parts of a budget: a charge for one object, a share for a connection.
 
 use crate::Budgets;
-use crate::budget::{Budget, Kind, LITTLE};
+use crate::budget::{Budget, Kind, SMALL_SHARE};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,9 +87,9 @@ impl Charge {
     pub fn grow(&mut self, by: u64) -> bool {
         let all = self.bytes.saturating_add(by);
         let little = match &self.share {
-            None => all <= LITTLE,
+            None => all <= SMALL_SHARE,
             Some(share) => match share.take(self.budget.kind(), by) {
-                Some(of_connection) => all <= LITTLE && of_connection <= 4 * LITTLE,
+                Some(of_connection) => all <= SMALL_SHARE && of_connection <= 4 * SMALL_SHARE,
                 None => {
                     self.budget.note_refused();
                     return false;
@@ -202,12 +202,12 @@ mod tests {
         let mut little = Vec::new();
         loop {
             let mut charge = Charge::new(budget, None);
-            if !charge.grow(LITTLE) {
+            if !charge.grow(SMALL_SHARE) {
                 break;
             }
             little.push(charge);
         }
-        assert_eq!(little.len() as u64, MIB / LITTLE);
+        assert_eq!(little.len() as u64, MIB / SMALL_SHARE);
         assert!(budget.used() <= budget.limit() && budget.is_full() && budget.pressure() == 100);
         little.clear();
         assert!(!big.grow(MIB) && budget.used() == 7 * MIB);

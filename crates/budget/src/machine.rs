@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 const MIB: u64 = 1 << 20;
 
 /// Memory that a worker has at least, for the default number of workers.
-const OF_A_WORKER: u64 = 64 * MIB;
+const WORKER_MEMORY: u64 = 64 * MIB;
 
 /// Resources of the machine, and those that this process may use.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,7 @@ impl Machine {
     /// have much more than what is counted for it here.
     #[must_use]
     pub fn default_workers(&self) -> u32 {
-        let by_memory = (self.memory / OF_A_WORKER).max(2);
+        let by_memory = (self.memory / WORKER_MEMORY).max(2);
         u32::try_from((self.processors as u64 * 2).min(by_memory)).unwrap_or(2)
     }
 

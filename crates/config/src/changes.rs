@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// Settings of the server's process that it reads at its start alone.
-const OF_THE_PROCESS: &[&str] = &[
+const PROCESS_KEYS: &[&str] = &[
     "admin",
     "admin_group",
     "admin_token",
@@ -71,7 +71,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let whole = differing_sections(old, settings, &new.origins);
     let with_http3 = old.tls.http3 && old.listen.iter().any(|addr| matches!(addr, crate::ListenAddr::Https(_)));
     let waits = |name: &str| {
-        OF_THE_PROCESS.contains(&name)
+        PROCESS_KEYS.contains(&name)
             || (name.starts_with("acme.") && name != "acme.names" && old.acme.is_used())
             || name.starts_with("telemetry.")
             || (with_http3 && OF_HTTP3.contains(&name))
@@ -155,9 +155,9 @@ fn differing(section: &str, before: Shown, after: Shown) -> Vec<Differs> {
 
 /// Long values would hide the change, and tables may contain secrets.
 fn how(before: &str, after: &str) -> String {
-    const LONGEST: usize = 80;
+    const MAX_VALUE_LEN: usize = 80;
     let is_table = |text: &str| text.starts_with('{');
-    if is_table(before) || is_table(after) || before.len().max(after.len()) > LONGEST {
+    if is_table(before) || is_table(after) || before.len().max(after.len()) > MAX_VALUE_LEN {
         return "changed".to_owned();
     }
     format!("{before} -> {after}")
@@ -267,7 +267,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     // They follow from what the machine has just now, or are the process's.
     all.retain(|differs| {
         let name = &*differs.name;
-        !OF_THE_PROCESS.contains(&name) && name != "http.max_connections"
+        !PROCESS_KEYS.contains(&name) && name != "http.max_connections"
     });
     all
 }

@@ -12,11 +12,11 @@ use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 
 /// The account that packages make for the server.
-const OF_THE_SERVER: &str = "howdah";
+const SERVER_ACCOUNT: &str = "howdah";
 
 /// That account, if there is one.
 pub(crate) fn of_server() -> Option<Account> {
-    Account::find(OF_THE_SERVER, &[]).ok().filter(|account| account.uid != 0)
+    Account::find(SERVER_ACCOUNT, &[]).ok().filter(|account| account.uid != 0)
 }
 
 /// Chooses the server's user if only PHP's is set: scripts can signal processes of the same user.
@@ -28,7 +28,7 @@ pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     let Some(user) = php.user.clone() else { return };
     if of_server().is_some() {
         settings.server_user = ServerUser::Own;
-        settings.user = Some(OF_THE_SERVER.to_owned());
+        settings.user = Some(SERVER_ACCOUNT.to_owned());
     } else {
         settings.server_user = ServerUser::Shared;
         settings.user = Some(user);

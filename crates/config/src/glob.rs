@@ -15,7 +15,7 @@ pub struct Glob {
 }
 
 /// Alternatives of one pattern, over all its braces.
-const MOST_ALTERNATIVES: usize = 1000;
+const MAX_ALTERNATIVES: usize = 1000;
 
 impl Glob {
     /// A pattern; relative ones start at `dir`.
@@ -108,7 +108,7 @@ fn expand(pattern: &str) -> Result<BTreeSet<String>, String> {
     let mut done = BTreeSet::new();
     let mut left = vec![pattern.to_owned()];
     while let Some(text) = left.pop() {
-        if done.len() + left.len() > MOST_ALTERNATIVES {
+        if done.len() + left.len() > MAX_ALTERNATIVES {
             return Err("has too many alternatives in braces".to_owned());
         }
         // The first closing brace and the opening one before it hold no others.

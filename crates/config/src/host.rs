@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use crate::kind::Kind;
 use crate::value::Value;
-use howdah_rules::host::LONGEST;
+use howdah_rules::host::MAX_LEN;
 use howdah_rules::tree::{Node, Tree};
 
 /// Hosts that a site is for.
@@ -54,7 +54,7 @@ fn name(text: &str) -> Option<String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=63).contains(&label.len()) && label.bytes().all(fits)
     };
-    (text.len() < LONGEST && text.split('.').all(fits)).then(|| text.to_ascii_lowercase())
+    (text.len() < MAX_LEN && text.split('.').all(fits)).then(|| text.to_ascii_lowercase())
 }
 
 impl fmt::Display for HostPattern {

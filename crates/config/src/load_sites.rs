@@ -20,7 +20,7 @@ use crate::source::{Scope, Section, Source, entries, find};
 use howdah_rules::tree::{Entry, Node, Tree};
 
 /// More files than this are a mistake in a pattern.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// Reads the files that these patterns name, in the order of the patterns and of their names, each once.
 pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<ConfigError>) -> Vec<File> {
@@ -34,8 +34,8 @@ pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<Conf
         paths.extend(found.into_iter().filter(|path| !paths.contains(path)).collect::<Vec<_>>());
     }
     let error = |message| ConfigError { origin: None, setting: "sites".to_owned(), message };
-    if paths.len() > MOST_FILES {
-        errors.push(error(format!("{} files are named, and {MOST_FILES} is the most there may be", paths.len())));
+    if paths.len() > MAX_FILES {
+        errors.push(error(format!("{} files are named, and {MAX_FILES} is the most there may be", paths.len())));
         return Vec::new();
     }
     let mut files = Vec::new();

@@ -37,7 +37,7 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// Keys of PHP-FPM's pool files, which a command converts.
-const OF_POOL_FILES: &[(&str, &str)] = &[
+const FPM_POOL_DIRECTIVES: &[(&str, &str)] = &[
     ("pm", "workers"),
     ("max_children", "workers"),
     ("request_terminate_timeout", "deadline"),
@@ -50,7 +50,7 @@ const OF_POOL_FILES: &[(&str, &str)] = &[
 pub(crate) fn counterpart(key: &str) -> Option<String> {
     let find = |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == key).map(|(_, own)| *own);
     let converted = |own| format!("{own}; `howdah init POOL.conf` converts a pool's file of PHP-FPM");
-    find(SETTINGS).map(str::to_owned).or_else(|| find(OF_POOL_FILES).map(converted))
+    find(SETTINGS).map(str::to_owned).or_else(|| find(FPM_POOL_DIRECTIVES).map(converted))
 }
 
 /// Flags of other servers.

@@ -29,7 +29,7 @@ pub fn files() -> Vec<(&'static str, String)> {
 }
 
 /// The settings that most installations have.
-const MOST_SET: [&str; 10] =
+const COMMON_KEYS: [&str; 10] =
     ["root", "listen", "app", "mode", "workers", "deadline", "php.user", "http.max_body", "acme.names", "log.access"];
 
 /// A table of these settings, each with the first sentence of its text.
@@ -37,7 +37,7 @@ fn most_set(page: &mut String) {
     page.push_str(
         "Most installations set no more than some of these:\n\n| setting | meaning | example |\n|---|---|---|\n",
     );
-    for row in MOST_SET.iter().filter_map(|name| all_rows().find(|row| row.name() == *name)) {
+    for row in COMMON_KEYS.iter().filter_map(|name| all_rows().find(|row| row.name() == *name)) {
         let text = row.text();
         let first = text.split_once(". ").map_or(text.trim_end_matches('.'), |(first, _)| first);
         let first = first.split("\n\n").next().unwrap_or_default().trim_end_matches('.').replace('|', "\\|");

@@ -26,7 +26,7 @@ pub struct UpstreamAddr {
 }
 
 /// The largest weight.
-const MOST_WEIGHT: u32 = 1000;
+const MAX_WEIGHT: u32 = 1000;
 
 impl UpstreamAddr {
     /// The host and port as they stand in `Host`: without the scheme's own port.
@@ -54,7 +54,7 @@ impl FromStr for UpstreamAddr {
             }
             None => (text, 1),
         };
-        if !(1..=MOST_WEIGHT).contains(&weight) {
+        if !(1..=MAX_WEIGHT).contains(&weight) {
             return Err(());
         }
         if let Some(path) = address.strip_prefix("unix:") {

@@ -35,7 +35,7 @@ use Sign::{Package, Text};
 const WITH_RUNTIME: &str = "snapshot mode, once the project has the package symfony/runtime: docs/guide/symfony.md";
 const BY_BOOT_FILE: &str = "snapshot mode with a boot file: docs/guide/snapshot.md";
 const BY_LOOP: &str = "worker mode by the package howdah/runtime, three lines of PHP: docs/guide/psr15.md";
-const HERE: &[&str] = &["."];
+const PROJECT_ROOT: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
 /// Defaults of a kind.
@@ -124,7 +124,7 @@ pub const CATALOG: &[Kind] = &[
         title: "WordPress",
         app: Some("wordpress"),
         recipe: Some(&WORDPRESS),
-        roots: HERE,
+        roots: PROJECT_ROOT,
         signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
         ..PLAIN
     },
@@ -132,7 +132,7 @@ pub const CATALOG: &[Kind] = &[
         name: "mediawiki",
         title: "MediaWiki",
         app: Some("mediawiki"),
-        roots: HERE,
+        roots: PROJECT_ROOT,
         signs: &[Text { file: "includes/Defines.php", text: "MW_VERSION" }],
         ..PLAIN
     },
@@ -140,7 +140,7 @@ pub const CATALOG: &[Kind] = &[
         name: "nextcloud",
         title: "Nextcloud",
         app: Some("nextcloud"),
-        roots: HERE,
+        roots: PROJECT_ROOT,
         signs: &[Text { file: "version.php", text: "$OC_VersionString" }],
         ..PLAIN
     },
@@ -148,7 +148,7 @@ pub const CATALOG: &[Kind] = &[
         name: "joomla",
         title: "Joomla",
         app: Some("joomla"),
-        roots: HERE,
+        roots: PROJECT_ROOT,
         signs: &[Text { file: "administrator/manifests/files/joomla.xml", text: "<version>" }],
         ..PLAIN
     },
@@ -177,7 +177,7 @@ pub const CATALOG: &[Kind] = &[
         title: "DokuWiki",
         app: Some("dokuwiki"),
         faster: BY_BOOT_FILE,
-        roots: HERE,
+        roots: PROJECT_ROOT,
         signs: &[Text { file: "doku.php", text: "DokuWiki" }],
         ..PLAIN
     },

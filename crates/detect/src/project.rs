@@ -8,13 +8,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A list of Composer's that is longer is not read: those of the largest applications have 2 MB.
-const LONGEST_LIST: u64 = 32 << 20;
+const MAX_LIST_BYTES: u64 = 32 << 20;
 
 /// Constants that tell a version stand within the first bytes of their file.
-const LONGEST_SOURCE: u64 = 256 << 10;
+const MAX_SOURCE_BYTES: u64 = 256 << 10;
 
 /// A version has no more bytes than this.
-const LONGEST_VERSION: usize = 32;
+const MAX_VERSION_LEN: usize = 32;
 
 /// A package that Composer has installed, or is to install.
 pub(crate) struct Package {
@@ -33,7 +33,7 @@ pub(crate) struct Project {
 impl Project {
     /// Reads Composer's lists in a directory. What is missing, too long or no JSON tells nothing.
     pub(crate) fn at(dir: &Path) -> Self {
-        let list = |name: &str| serde_json::from_slice::<Value>(&read(&dir.join(name), LONGEST_LIST)?).ok();
+        let list = |name: &str| serde_json::from_slice::<Value>(&read(&dir.join(name), MAX_LIST_BYTES)?).ok();
         let locked = list("composer.lock").map(|list| installed(&list)).filter(|packages| !packages.is_empty());
         let is_locked = locked.is_some();
         let packages = locked.or_else(|| list("composer.json").map(|list| required(&list))).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Project {
     /// The version that follows a text in one of its files. None: the file does not have that text. `Some(None)`: no
     /// number follows on its line.
     pub(crate) fn number_after(&self, file: &str, text: &str) -> Option<Option<String>> {
-        let bytes = read(&self.dir.join(file), LONGEST_SOURCE)?;
+        let bytes = read(&self.dir.join(file), MAX_SOURCE_BYTES)?;
         let source = String::from_utf8_lossy(&bytes);
         let (_, rest) = source.split_once(text)?;
         let line = rest.lines().next().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Project {
         let of_version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
         let end = number.find(|c| !of_version(c)).unwrap_or(number.len());
         let version = &number[..end];
-        Some((1..=LONGEST_VERSION).contains(&version.len()).then(|| version.to_owned()))
+        Some((1..=MAX_VERSION_LEN).contains(&version.len()).then(|| version.to_owned()))
     }
 }
 
@@ -81,7 +81,7 @@ fn installed(list: &Value) -> Vec<Package> {
         let version = item.get("version").and_then(Value::as_str).map(|version| version.trim_start_matches('v'));
         // Shown in a terminal and written into a file.
         let is_plain = |version: &&str| {
-            version.len() <= LONGEST_VERSION
+            version.len() <= MAX_VERSION_LEN
                 && version.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+_/".contains(&b))
         };
         Some(Package { name, version: version.filter(is_plain).map(str::to_owned) })

@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const REPEATS: usize = 6;
 
 /// Growth below this is not told, in bytes for each request.
-const LEAST_GROWTH: u64 = 48;
+const MIN_GROWTH: u64 = 48;
 
 /// The visitors of the page, after the other page: the second visitor comes between two visits of the first one.
-const WHO: [usize; 3] = [0, 1, 0];
+const VISIT_ORDER: [usize; 3] = [0, 1, 0];
 
 /// Values that changed in this request, by kind and name.
 type Left = BTreeMap<(String, String), Change>;
@@ -27,9 +27,9 @@ type Left = BTreeMap<(String, String), Change>;
 /// A page's effects in one mode.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The other page first, then as in `WHO`.
+    /// The other page first, then as in `VISIT_ORDER`.
     words: Vec<Words>,
-    /// State left by each of `WHO`'s visits.
+    /// State left by each of `VISIT_ORDER`'s visits.
     left: Vec<Left>,
     /// Memory in use before each further visit.
     memory: Vec<u64>,
@@ -42,7 +42,7 @@ struct Seen {
 pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> Vec<Words> {
     let mut visitors = Visitor::several(2);
     let mut words = vec![classic.visit(&mut visitors[0], other, Look::Full).1];
-    words.extend(WHO.map(|who| classic.visit(&mut visitors[who], page, Look::Full).1));
+    words.extend(VISIT_ORDER.map(|who| classic.visit(&mut visitors[who], page, Look::Full).1));
     words
 }
 
@@ -53,7 +53,7 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     let mut visitors = Visitor::several(2);
     let mut seen = Seen { words: vec![subject.visit(&mut visitors[0], other, Look::Full).1], ..Seen::default() };
     let mut ids = Vec::new();
-    for who in WHO {
+    for who in VISIT_ORDER {
         let (id, words) = subject.visit(&mut visitors[who], page, Look::Full);
         seen.words.push(words);
         ids.push(id);
@@ -188,7 +188,7 @@ fn note(mode: Mode, page: &Page, kind: &str, name: &str, what: &str) -> Finding 
 fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
     // The first further visits may still fill something.
     let steps: Vec<u64> = here.memory.windows(2).skip(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    let least = steps.iter().min().copied().filter(|least| *least >= LEAST_GROWTH && steps.len() > 2)?;
+    let least = steps.iter().min().copied().filter(|least| *least >= MIN_GROWTH && steps.len() > 2)?;
     let mean = steps.iter().sum::<u64>() / steps.len() as u64;
     let what = format!("the process grows by {mean} bytes with each request, at least by {least}");
     Some(Finding { severity: Severity::Leak, ..note(mode, page, "memory", "memory", &what) })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 /// Maximum time of a response: the server's own deadline comes first.
-const PATIENCE: Duration = Duration::from_secs(90);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A request as it is sent.
 #[derive(Debug, Clone)]
@@ -84,10 +84,10 @@ fn local(port: u16) -> SocketAddr {
 
 async fn response_to(server: SocketAddr, request: &Request) -> Response {
     let begun = Instant::now();
-    let response = match tokio::time::timeout(PATIENCE, exchange(server, request)).await {
+    let response = match tokio::time::timeout(RESPONSE_TIMEOUT, exchange(server, request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => failed(format!("{error:#}")),
-        Err(_) => failed(format!("no response within {} s", PATIENCE.as_secs())),
+        Err(_) => failed(format!("no response within {} s", RESPONSE_TIMEOUT.as_secs())),
     };
     Response { took: begun.elapsed(), ..response }
 }

@@ -25,7 +25,7 @@ const LIFETIME: u64 = 60;
 const TOKEN: usize = 12;
 
 /// Maximum length of a shown difference.
-const SHOWN: usize = 60;
+const MAX_SHOWN_LEN: usize = 60;
 
 /// A difference to classic mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,7 +254,7 @@ fn without_digits(line: &str) -> String {
 
 fn cut(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(SHOWN * 2) {
+    match text.char_indices().nth(MAX_SHOWN_LEN * 2) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
@@ -264,16 +264,19 @@ fn cut(text: &str) -> String {
 fn before(list: &[String], at: usize) -> String {
     let text = list[at.saturating_sub(24)..at].concat();
     let text = text.rsplit('\n').next().unwrap_or_default();
-    let skipped = text.chars().count().saturating_sub(SHOWN);
+    let skipped = text.chars().count().saturating_sub(MAX_SHOWN_LEN);
     text.chars().skip(skipped).collect()
 }
 
 fn around(list: &[String], at: usize) -> String {
     let rest = list.get(at..list.len().min(at + 24)).map(<[String]>::concat).unwrap_or_default();
     let rest = rest.strip_prefix('\n').unwrap_or(&rest).split('\n').next().unwrap_or_default();
-    let rest: String = rest.chars().take(SHOWN).collect();
+    let rest: String = rest.chars().take(MAX_SHOWN_LEN).collect();
     let before = before(list, at.min(list.len()));
-    format!("{}{rest}", before.chars().rev().take(SHOWN / 2).collect::<String>().chars().rev().collect::<String>())
+    format!(
+        "{}{rest}",
+        before.chars().rev().take(MAX_SHOWN_LEN / 2).collect::<String>().chars().rev().collect::<String>()
+    )
 }
 
 fn beginning(words: &[String]) -> String {

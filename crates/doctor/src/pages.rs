@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Paths whose digits are the only difference are one kind of page; so many of a kind are asked for.
-const OF_A_KIND: usize = 3;
+const PAGES_PER_KIND: usize = 3;
 
 /// Links that are not followed: they end something.
 const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
@@ -170,7 +170,7 @@ pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Res
         for path in links.of(&page, &response) {
             let next = Page::get(&path);
             let count = kinds.entry(next.kind()).or_default();
-            if *count < OF_A_KIND && seen.insert(path) {
+            if *count < PAGES_PER_KIND && seen.insert(path) {
                 *count += 1;
                 left.push(next);
             }

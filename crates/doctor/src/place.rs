@@ -11,7 +11,7 @@ use std::process::Command;
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Larger applications are not copied.
-const MOST: u64 = 4 << 30;
+const MAX_COPY_BYTES: u64 = 4 << 30;
 
 /// The directories in a server's own with the doctor's PHP files, and for what these files write. A sandbox reaches nothing else
 /// of it.
@@ -54,7 +54,7 @@ impl Place {
             databases: content.databases,
         };
         if !place.databases.is_empty() {
-            if content.bytes > MOST {
+            if content.bytes > MAX_COPY_BYTES {
                 bail!("{} has a database of SQLite, and is too large to be copied", project.display());
             }
             let copy = place.dir.path().join("application");

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of pages of one mode that are requested again after their suspects.
-const MOST_VICTIMS: usize = 20;
+const MAX_VICTIMS: usize = 20;
 
 /// Options of a run.
 #[derive(Debug, Clone)]
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         let leaking: BTreeSet<&str> =
             known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
         interrupted::check()?;
-        for (page, differing, more) in alike.into_iter().take(MOST_VICTIMS) {
+        for (page, differing, more) in alike.into_iter().take(MAX_VICTIMS) {
             (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
             interrupted::check()?;
             let mut causes = together::causes(classic, subject, pages, page, differing, &leaking);

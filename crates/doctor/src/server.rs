@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Maximum time for a server to listen, and to end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Between two looks whether it does.
-const PAUSE: Duration = Duration::from_millis(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
 
 /// A running server. It ends with this value.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Server {
 
     fn wait_until_it_listens(&mut self) -> Result<()> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < START_TIMEOUT {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the server has ended with {status}:\n{}", self.last_words());
             }
@@ -75,7 +75,7 @@ impl Server {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok_and(is_server) {
                 return Ok(());
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         bail!("the server does not listen:\n{}", self.last_words())
     }
@@ -96,8 +96,8 @@ impl Server {
             let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
             let _ = kill_process(pid, Signal::KILL);
             let begun = Instant::now();
-            while is_alive(pid.as_raw_nonzero().get()) && begun.elapsed() < PATIENCE {
-                std::thread::sleep(PAUSE / 5);
+            while is_alive(pid.as_raw_nonzero().get()) && begun.elapsed() < START_TIMEOUT {
+                std::thread::sleep(POLL_INTERVAL / 5);
             }
         }
     }
@@ -175,8 +175,8 @@ impl Drop for Server {
         if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
             let _ = kill_process(pid, Signal::TERM);
             let begun = Instant::now();
-            while begun.elapsed() < PATIENCE && matches!(self.child.try_wait(), Ok(None)) {
-                std::thread::sleep(PAUSE);
+            while begun.elapsed() < START_TIMEOUT && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(POLL_INTERVAL);
             }
             let _ = self.child.kill();
         }

@@ -19,7 +19,7 @@ const ROUNDS: usize = 2;
 const CAUSES: usize = 3;
 
 /// Maximum number of pages that are known to leave state and are tried one by one.
-const MOST_SUSPECTS: usize = 16;
+const MAX_SUSPECTS: usize = 16;
 
 /// A page that differs.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ pub(crate) fn causes(
         if trial(&suspects).is_none() {
             // One of them may have ended the process, and with it what others had left.
             suspects.retain(|suspect| known.contains(pages[*suspect].name().as_str()));
-            suspects.truncate(MOST_SUSPECTS);
+            suspects.truncate(MAX_SUSPECTS);
             let causes = suspects.iter().filter_map(|cause| Some((*cause, trial(&[*cause])?, "")));
             findings.extend(causes);
             break;

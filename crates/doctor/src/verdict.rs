@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Speed relative to classic mode from which another mode is worth it.
-const WORTH: f64 = 1.3;
+const MIN_GAIN: f64 = 1.3;
 
 /// The worker script that the doctor has tried if the application has none.
 pub(crate) const LOOP: &str = "howdah-loop.php";
@@ -99,7 +99,7 @@ pub(crate) fn advice(routes: &[String], classic: &[Cost], modes: &[ModeReport], 
             costs.get(at).map_or(0.0, |cost| cost.ms)
         };
         let total: f64 = routes.iter().enumerate().map(time).sum();
-        if total * WORTH <= alone && best.as_ref().is_none_or(|(_, _, least)| total < *least) {
+        if total * MIN_GAIN <= alone && best.as_ref().is_none_or(|(_, _, least)| total < *least) {
             best = Some((mode, unsafe_paths.into_iter().map(str::to_owned).collect(), total));
         }
     }

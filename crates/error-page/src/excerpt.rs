@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Read;
 
 /// Lines before and after.
-const AROUND: u32 = 6;
+const CONTEXT_LINES: u32 = 6;
 /// Longer files are not read, longer lines cut.
-const LONGEST_FILE: u64 = 4 * 1024 * 1024;
-const LONGEST_LINE: usize = 300;
+const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;
+const MAX_LINE_LEN: usize = 300;
 
 /// A line and its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(crate) fn around(place: &Place) -> Vec<Line> {
     // An error at the end of a file is one behind its last line.
     let last = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     let line = if place.line == last.saturating_add(1) { last } else { place.line };
-    let first = line.saturating_sub(AROUND).max(1);
-    let lines = (1u32..).zip(text.lines()).skip(first as usize - 1).take((2 * AROUND + 1) as usize);
-    let lines = lines.take_while(|(number, _)| *number <= line.saturating_add(AROUND));
+    let first = line.saturating_sub(CONTEXT_LINES).max(1);
+    let lines = (1u32..).zip(text.lines()).skip(first as usize - 1).take((2 * CONTEXT_LINES + 1) as usize);
+    let lines = lines.take_while(|(number, _)| *number <= line.saturating_add(CONTEXT_LINES));
     let found: Vec<Line> = lines
         .map(|(number, text)| Line {
             number,
-            text: text.chars().take(LONGEST_LINE).collect::<String>().replace('\t', "    "),
+            text: text.chars().take(MAX_LINE_LEN).collect::<String>().replace('\t', "    "),
             is_it: number == line,
         })
         .collect();
@@ -44,8 +44,8 @@ fn read(path: &str) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LONGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LONGEST_FILE).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    File::open(path).ok()?.take(MAX_FILE_LEN + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_FILE_LEN).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use std::time::Instant;
 /// Internal redirects of a request, as under Apache.
 const REDIRECTS: usize = 10;
 /// Maximum number of authentications, kept because they remember correct passwords.
-const MOST_AUTHS: usize = 256;
+const MAX_AUTHS: usize = 256;
 
 /// The .htaccess files below one document root.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl Htaccess {
         let Ok(auth) = Auth::new(&as_latin1(realm), source, only) else { return Ok(Err("AuthName cannot be sent")) };
         let auth = Arc::new(auth);
         let mut kept = self.auths.lock();
-        if kept.len() >= MOST_AUTHS {
+        if kept.len() >= MAX_AUTHS {
             kept.clear();
         }
         kept.push((key, auth.clone()));
@@ -237,7 +237,7 @@ impl Walk<'_> {
         let place = Place::find(self.facts.root, &step.path, self.world);
         let Some(place) = place else { return Ok(Next::Done(Box::new(failed("too many directories")))) };
         let directories = place.directories(self.facts.root);
-        self.effort.spend(step.environment.bytes() + limits::LOOK * directories.len() as u64)?;
+        self.effort.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
         let merged = self.htaccess.store.merged(&directories, self.world, self.now, &mut self.effort)?;
         if merged.broken {
             return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));

@@ -29,7 +29,7 @@ pub(crate) const SHARED_EFFORT: u64 = 512 * 1024;
 /// Effort of a match, in addition to the bytes that it reads.
 pub(crate) const MATCH: u64 = 512;
 /// Effort of looking up a path.
-pub(crate) const LOOK: u64 = 1024;
+pub(crate) const LOOKUP_EFFORT: u64 = 1024;
 /// Effort of a directive that sets something.
 pub(crate) const CHANGE: u64 = 256;
 /// Rounds of `[N]` together, for one pass through the rules.
@@ -41,4 +41,4 @@ pub(crate) const EXPRESSION: usize = 500;
 /// Names of environment variables that directives set for a request.
 pub(crate) const VARIABLES: usize = 500;
 /// Files that are kept.
-pub(crate) const KEPT: usize = 4096;
+pub(crate) const MAX_CACHED: usize = 4096;

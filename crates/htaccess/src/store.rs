@@ -1,4 +1,4 @@
-//! Files that were read, by the directory they lie in. A directory is looked at once in `FRESH` at most, whether it has
+//! Files that were read, by the directory they lie in. A directory is looked at once in `RECHECK_INTERVAL` at most, whether it has
 //! a file or not; a file is read again when it has changed.
 
 use crate::config::{Config, Section, Select};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for which a directory's state is reused without a check.
-const FRESH: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The directives of a directory's file.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Store {
         effort.spend(files.iter().map(|file| file.weight()).sum())?;
         let merged = Arc::new(Merged::new(files));
         let mut kept = self.merged.lock();
-        if kept.len() >= limits::KEPT {
+        if kept.len() >= limits::MAX_CACHED {
             kept.clear();
         }
         kept.insert(key.into(), merged.clone());
@@ -89,11 +89,11 @@ impl Store {
         effort: &mut Effort,
     ) -> Result<Arc<Parsed>, TooMuch> {
         if let Some(found) = self.found.lock().get(directory)
-            && now.saturating_duration_since(found.looked) < FRESH
+            && now.saturating_duration_since(found.looked) < RECHECK_INTERVAL
         {
             return Ok(found.parsed.clone());
         }
-        effort.spend(limits::LOOK)?;
+        effort.spend(limits::LOOKUP_EFFORT)?;
         let path = [directory, &self.name].concat();
         let entry = world.look(&path).filter(|entry| entry.kind == Kind::File);
         let stamp = entry.map(|entry| entry.stamp);
@@ -111,7 +111,7 @@ impl Store {
             }
         });
         let mut kept = self.found.lock();
-        if kept.len() >= limits::KEPT {
+        if kept.len() >= limits::MAX_CACHED {
             kept.clear();
         }
         kept.insert(directory.into(), Found { looked: now, stamp, parsed: parsed.clone() });

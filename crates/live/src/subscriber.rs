@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 /// Places of a queue that are kept when it is empty.
-const KEPT: usize = 8;
+const KEPT_CAPACITY: usize = 8;
 
 /// A subscriber's wishes, and its description for others.
 #[derive(Debug, Default)]
@@ -270,7 +270,7 @@ impl Queue {
         let update = self.updates.pop_front()?;
         self.bytes -= update.size();
         self.terms.charge.shrink(update.size() as u64);
-        if self.updates.is_empty() && self.updates.capacity() > KEPT {
+        if self.updates.is_empty() && self.updates.capacity() > KEPT_CAPACITY {
             self.updates = VecDeque::new();
         }
         Some(update)

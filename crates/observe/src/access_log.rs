@@ -29,7 +29,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(200);
 const FLUSH_AT: usize = 64 * 1024;
 
 /// With this much waiting, further lines are dropped.
-const MOST: usize = 4 * 1024 * 1024;
+const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
 thread_local! {
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -133,7 +133,7 @@ impl AccessLog {
             AccessTarget::Service(service) => Sink::service(service, "howdah-access")?,
         };
         let as_record = matches!(settings.access, AccessTarget::Service(_));
-        let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
+        let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
         let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
         let is_terminal = settings.access == AccessTarget::Stdout && io::stdout().is_terminal();
         let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

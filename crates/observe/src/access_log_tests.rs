@@ -204,7 +204,7 @@ fn a_log_that_cannot_be_written_fast_enough_drops_and_counts() {
     let metrics = Metrics::new();
     let log = log(&path, &metrics);
     let expected = line(&entry(), LogFormat::Text).len();
-    let logged = 3 * MOST / expected;
+    let logged = 3 * MAX_QUEUED / expected;
     (0..logged).for_each(|_| log.log(&entry()));
     let reader = std::fs::File::open(&path).unwrap();
     drop(both_ends);

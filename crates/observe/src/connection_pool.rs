@@ -10,7 +10,7 @@ const MAX_NAMES: usize = 64;
 const MAX_ENDED: usize = MAX_NAMES / 2;
 
 /// Name under which the pools beyond that are counted together.
-const OTHERS: &str = "(others)";
+const OTHER_POOLS: &str = "(others)";
 
 /// Numbers of the connection pools of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -94,9 +94,9 @@ impl ConnectionPool {
 
     fn add_within(mut self, list: &mut Vec<Self>, most: usize) {
         let mut found = list.binary_search_by(|other| other.name.cmp(&self.name));
-        if found.is_err() && list.len() >= most && self.name != OTHERS {
-            OTHERS.clone_into(&mut self.name);
-            found = list.binary_search_by(|other| other.name.as_str().cmp(OTHERS));
+        if found.is_err() && list.len() >= most && self.name != OTHER_POOLS {
+            OTHER_POOLS.clone_into(&mut self.name);
+            found = list.binary_search_by(|other| other.name.as_str().cmp(OTHER_POOLS));
         }
         match found {
             Ok(at) => list[at].add(&self),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(list.iter().map(|pool| pool.opened).sum::<u64>(), 1000);
         (0..1000).for_each(|n| pool(&n.to_string(), 1).add_to(&mut list));
         assert_eq!(list.len(), MAX_NAMES);
-        let others = list.iter().find(|pool| pool.name == OTHERS).unwrap();
+        let others = list.iter().find(|pool| pool.name == OTHER_POOLS).unwrap();
         assert!(others.open > 900 && list.iter().map(|pool| pool.opened).sum::<u64>() == 2000);
         assert!(list.is_sorted_by(|a, b| a.name < b.name));
     }

@@ -22,10 +22,10 @@ use crate::record::{Priority, Writing};
 use crate::sink::{FileSink, Sink};
 
 /// With this much waiting, further lines are dropped.
-const MOST: usize = 4 * 1024 * 1024;
+const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
 /// Maximum time that a process's last message waits for the reader of its standard error.
-const LAST_WORDS: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const FLUSH_TIMEOUT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Keeps hold of the error log once it is set up.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send 
         _ => Form::Line(settings.format),
     };
     let dropped = Arc::new(AtomicU64::new(0));
-    let manner = Manner { name: "error-log", gather: Duration::ZERO, enough: MOST, most: MOST };
+    let manner = Manner { name: "error-log", gather: Duration::ZERO, enough: MAX_QUEUED, most: MAX_QUEUED };
     let is_stderr = settings.error == LogTarget::Stderr;
     let losses = Losses { dropped: Arc::clone(&dropped), form, is_stderr };
     let queue = Arc::new(Queue::start(manner, sink, Arc::new(losses))?);
@@ -101,7 +101,7 @@ pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send 
 
 /// Prints the reason for the process's end, unless standard error has no reader.
 pub fn last_words(text: &str) {
-    say(text, LAST_WORDS);
+    say(text, FLUSH_TIMEOUT);
 }
 
 /// Says something on standard error, if it can be said at once.
@@ -399,7 +399,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         let settings = LogSettings { error: LogTarget::File(path.clone()), ..LogSettings::default() };
         let (subscriber, handle) = subscriber(&settings).unwrap();
-        const LINES: usize = 6 * MOST / 1000;
+        const LINES: usize = 6 * MAX_QUEUED / 1000;
         tracing::subscriber::with_default(subscriber, || {
             for n in 0..LINES {
                 tracing::info!(target: "howdah", n, "{}", "x".repeat(1000));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::sink::{Lost, Sink};
 
 /// Written at a time, so that progress can be seen.
-const PIECE: usize = 64 * 1024;
+const CHUNK_LEN: usize = 64 * 1024;
 
 /// A flush gives up when nothing has been written for so long. Longer than a thread waits for its turn on a busy machine.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
@@ -208,8 +208,8 @@ impl Writer<'_> {
                 self.shared.moved.notify_all();
             }
             work.lines.clear();
-            if work.lines.capacity() > 4 * PIECE {
-                work.lines.shrink_to(PIECE);
+            if work.lines.capacity() > 4 * CHUNK_LEN {
+                work.lines.shrink_to(CHUNK_LEN);
             }
         }
         // Closed before the end is reported.
@@ -245,7 +245,7 @@ impl Writer<'_> {
     fn write(&mut self, mut lines: &[u8]) {
         while !lines.is_empty() {
             // Whole lines, so that a file that others append to as well has no line within another.
-            let end = match lines.get(..PIECE) {
+            let end = match lines.get(..CHUNK_LEN) {
                 None => lines.len(),
                 Some(piece) => piece.iter().rposition(|byte| *byte == b'\n').map_or_else(
                     || lines.iter().position(|byte| *byte == b'\n').map_or(lines.len(), |at| at + 1),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// For whatever a daemon waits for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 fn settings(service: LogService) -> LogSettings {
     LogSettings { error: LogTarget::Service(service), ..LogSettings::default() }
@@ -18,7 +18,7 @@ fn settings(service: LogService) -> LogSettings {
 
 fn listen(path: &Path) -> UnixDatagram {
     let socket = UnixDatagram::bind(path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
     socket
 }
 
@@ -130,7 +130,7 @@ fn syslog_by_datagrams() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let (local, remote) = (listen(&path), UdpSocket::bind("127.0.0.1:0").unwrap());
-    remote.set_read_timeout(Some(PATIENCE)).unwrap();
+    remote.set_read_timeout(Some(DEADLINE)).unwrap();
     let address = remote.local_addr().unwrap().to_string();
     for service in [LogService::SyslogUnix(path), LogService::SyslogUdp(address)] {
         let (subscriber, handle) = log::subscriber(&settings(service)).unwrap();
@@ -156,7 +156,7 @@ fn syslog_by_tcp_has_lengths_and_a_new_connection_when_the_old_one_has_gone() {
             tracing::info!(target: "howdah", "é");
             assert!(handle.flush());
             let (stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(DEADLINE)).unwrap();
             let mut reader = BufReader::new(stream);
             let mut length = Vec::new();
             reader.read_until(b' ', &mut length).unwrap();

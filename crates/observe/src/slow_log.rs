@@ -22,7 +22,7 @@ pub use crate::slow_entry::{SlowEntry, SlowFrame, SlowStack};
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 const FLUSH_AT: usize = 64 * 1024;
 /// With this much waiting, further entries are dropped.
-const MOST: usize = 4 * 1024 * 1024;
+const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
 /// A slow log. Dropping it writes what waits.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl SlowLog {
             LogTarget::Service(service) => Sink::service(service, "howdah-slow")?,
         };
         let as_record = matches!(target, LogTarget::Service(_));
-        let manner = Manner { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
+        let manner = Manner { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
         Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format, as_record })
     }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 static TO_ZYGOTE: AtomicI32 = AtomicI32::new(-1);
 
 /// Messages that are taken in one after the other before the zygote does something else.
-const AT_ONCE: usize = 64;
+const BATCH_LEN: usize = 64;
 
 /// Descriptors that are kept for processes of which the zygote has not heard yet.
 const MAX_UNCLAIMED: usize = 128;
@@ -53,7 +53,7 @@ impl Memories {
 
     /// Takes in what has come.
     pub(crate) fn receive(&mut self) {
-        for _ in 0..AT_ONCE {
+        for _ in 0..BATCH_LEN {
             let Ok(Some((_, fds))) = control_socket::receive(&self.socket, true) else { break };
             self.unclaimed.extend(fds.into_iter().filter_map(|fd| Some((whose(&fd)?, fd))));
         }

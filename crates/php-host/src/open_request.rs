@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Longest name of a route that is reported.
-const LONGEST_ROUTE: usize = 120;
+const MAX_ROUTE_LEN: usize = 120;
 
 /// Source of a request's body.
 enum Body {
@@ -39,12 +39,12 @@ impl Used {
 
 /// The name of a route, in place: it is set in the course of a request, and memory of that time may be restored.
 struct Route {
-    name: [u8; LONGEST_ROUTE],
+    name: [u8; MAX_ROUTE_LEN],
     length: usize,
 }
 
 impl Route {
-    const NONE: Self = Self { name: [0; LONGEST_ROUTE], length: 0 };
+    const NONE: Self = Self { name: [0; MAX_ROUTE_LEN], length: 0 };
 }
 
 /// A request that is not done.

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Interval of reports.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes that a message may have.
 const MAX_MESSAGE: usize = 40 * 1024;
 /// Coroutines of a worker that are looked at each time; where there are more, each of these stands for several.
 const COROUTINES: usize = 16;
 const MAX_COROUTINES: usize = 4096;
 /// No profile takes longer.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_PROFILE_TIME: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Profile {
     order: u64,
@@ -39,7 +39,7 @@ impl Profile {
     /// `None`: the order ends one.
     pub(crate) fn new(order: u64, rate: u32, milliseconds: u64) -> Option<Self> {
         let now = Instant::now();
-        let length = Duration::from_millis(milliseconds).min(LONGEST);
+        let length = Duration::from_millis(milliseconds).min(MAX_PROFILE_TIME);
         (rate > 0).then(|| Self {
             order,
             every: Duration::from_secs(1) / rate.min(MAX_RATE),
@@ -83,7 +83,7 @@ impl Profile {
                 self.seen.late += 1;
             }
         }
-        if now.saturating_duration_since(self.told) >= TOLD_AFTER {
+        if now.saturating_duration_since(self.told) >= REPORT_INTERVAL {
             messages.push(self.tell(false));
         }
         messages

@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 /// Shorter text is too easily equal by chance.
-const SHORTEST: usize = 16;
+const MIN_TEXT_LEN: usize = 16;
 /// Different characters that text must have to look random.
 const VARIETY: usize = 8;
 /// Bytes before a value by which its place is found in another response.
@@ -20,7 +20,7 @@ const NAME_WITHIN: usize = 80;
 /// Names of anti-forgery tokens.
 const TOKEN_NAMES: [&str; 5] = ["csrf", "_token", "xsrf", "authenticity", "verificationtoken"];
 /// Findings for one path that are worth reading.
-const MOST: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 /// One visitor's response.
 #[derive(Debug, Clone, Copy, Default)]
@@ -95,7 +95,7 @@ pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
             }
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_FINDINGS);
     found
 }
 
@@ -145,7 +145,9 @@ fn all_words(text: &[u8]) -> HashSet<&[u8]> {
 
 fn looks_random(text: &[u8]) -> bool {
     let distinct: HashSet<u8> = text.iter().copied().collect();
-    text.len() >= SHORTEST && distinct.len() >= VARIETY && (text.iter().any(u8::is_ascii_digit) || changes_case(text))
+    text.len() >= MIN_TEXT_LEN
+        && distinct.len() >= VARIETY
+        && (text.iter().any(u8::is_ascii_digit) || changes_case(text))
 }
 
 /// Letters whose case changes as often as chance has it, which no name's does: one token of Base64 in two hundred has

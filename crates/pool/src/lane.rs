@@ -35,7 +35,7 @@ pub(crate) use serial::SerialLane;
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
 /// Requests for which a lane has room from the start: one that is serial, and any other at most.
-const FEW_REQUESTS: usize = 2;
+const INITIAL_CAPACITY: usize = 2;
 const MANY_REQUESTS: usize = 128;
 
 /// A body that is to be sent to a worker.
@@ -150,7 +150,7 @@ impl Lane {
             home: new.home,
             state: WorkerState::default(),
             was_ready: false,
-            in_flight: LaneRequests::with_capacity(new.concurrency.unwrap_or(FEW_REQUESTS).min(MANY_REQUESTS)),
+            in_flight: LaneRequests::with_capacity(new.concurrency.unwrap_or(INITIAL_CAPACITY).min(MANY_REQUESTS)),
             kind,
             requests: 0,
             started: now,

@@ -39,9 +39,9 @@ mod worker_log;
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
 /// Interval at which a response that lacks budget tries again: budget freed by others does not wake its reader.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time that a worker waits with a response that lacks budget, while its client reads nothing.
-const NOTHING_MOVES: Duration = Duration::from_secs(5);
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within a response.
 const BATCH: usize = 64;
 
@@ -246,12 +246,12 @@ impl LaneReader {
     /// A response without budget that does not move is given up, so that its worker is there for others.
     async fn wait_for_room(&mut self, sink: &Sink) {
         let (mut taken, mut since) = (sink.taken(), Instant::now());
-        while tokio::time::timeout(LOOK_AGAIN, std::future::poll_fn(|cx| sink.poll_room(cx))).await.is_err() {
+        while tokio::time::timeout(POLL_INTERVAL, std::future::poll_fn(|cx| sink.poll_room(cx))).await.is_err() {
             let now_taken = sink.taken();
             // A file that is full has a client that still has to be given up by the connection.
             if now_taken != taken || !sink.lacks_budget() {
                 (taken, since) = (now_taken, Instant::now());
-            } else if since.elapsed() > NOTHING_MOVES {
+            } else if since.elapsed() > STALL_TIMEOUT {
                 sink.give_up(Fault::with(
                     FaultKind::OverBudget,
                     "there is no room for the response, and its client takes nothing",

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// Pause before a task that panicked begins anew, so that one which always does costs little.
-const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
+const RESTART_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
 
 /// Runs a future to its end. `None`: it panicked; the panic itself is on standard error.
 pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
@@ -25,7 +25,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
 pub(crate) async fn kept_running<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
     while caught(begin()).await.is_none() {
         tracing::error!("{what} panicked: restarting it");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RESTART_DELAY).await;
     }
 }
 

@@ -83,13 +83,13 @@ impl std::fmt::Debug for Report {
 
 impl BootLog {
     /// More different lines than these are all logged.
-    const MOST: usize = 256;
+    const MAX_LINES: usize = 256;
 
     pub(crate) fn is_new(&self, line: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
         let mut seen = self.0.lock();
-        if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
+        if seen.len() < Self::MAX_LINES { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
     }
 
     /// A worker has booted: what the next one that does not says is news.

@@ -503,7 +503,7 @@ impl Supervisor {
             let mut scheduler = self.pool.lock();
             scheduler.expire(Instant::now());
             scheduler.quarantine.forget(Instant::now());
-            scheduler.sweep(scheduler::UNTAKEN);
+            scheduler.sweep(scheduler::TAKE_BACK_AFTER);
         }
         self.look_for_slow_requests();
         self.end_profile();

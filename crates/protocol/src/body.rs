@@ -213,9 +213,9 @@ impl Body {
     /// The bytes of a body that is in memory (empty for an empty one).
     #[must_use]
     pub fn as_full(&self) -> Option<&Bytes> {
-        static NOTHING: Bytes = Bytes::new();
+        static EMPTY: Bytes = Bytes::new();
         match &self.kind {
-            Kind::Empty => Some(&NOTHING),
+            Kind::Empty => Some(&EMPTY),
             Kind::Whole(Whole::Memory(bytes)) => Some(bytes),
             _ => None,
         }

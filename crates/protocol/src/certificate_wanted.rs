@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use tokio::net::TcpStream;
 
 /// Maximum size of a ClientHello that is inspected. Today's have up to two kilobytes; a longer one is cut.
-const LONGEST: usize = 8 * 1024;
+const MAX_CLIENT_HELLO: usize = 8 * 1024;
 /// TLS' type of records that hold the handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 22;
 /// Bytes before a record's content, and before a handshake message's.
@@ -33,7 +33,7 @@ pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &De
 /// each.
 async fn hello(stream: &TcpStream) -> Vec<u8> {
     let mut sent = Vec::new();
-    while !is_complete(&sent) && sent.len() < LONGEST {
+    while !is_complete(&sent) && sent.len() < MAX_CLIENT_HELLO {
         if stream.readable().await.is_err() {
             break;
         }
@@ -48,8 +48,8 @@ async fn hello(stream: &TcpStream) -> Vec<u8> {
 
 /// Not a part of the future, in which this buffer would stay while it waits.
 fn read(stream: &TcpStream, sent: &mut Vec<u8>) -> io::Result<usize> {
-    let mut space = [0; LONGEST];
-    let length = stream.try_read(&mut space[..LONGEST - sent.len()])?;
+    let mut space = [0; MAX_CLIENT_HELLO];
+    let length = stream.try_read(&mut space[..MAX_CLIENT_HELLO - sent.len()])?;
     sent.extend_from_slice(&space[..length]);
     Ok(length)
 }

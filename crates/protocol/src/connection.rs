@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 const MIN_HEAD_BUFFER: usize = 256 * 1024;
 
 /// Header lines of a request that HTTP/2 has room for. Cookies come one by one there.
-const MOST_LINES: usize = 512;
+const MAX_HEADER_LINES: usize = 512;
 
 /// State shared by all connections.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Shared {
             max_connections: settings.max_connections,
             timeouts: Timeouts::new(settings),
             head_buffer: head.saturating_add(4096).max(MIN_HEAD_BUFFER),
-            header_list: head.saturating_add(MOST_LINES * 32),
+            header_list: head.saturating_add(MAX_HEADER_LINES * 32),
             budgets,
             metrics,
             demand: OnceLock::new(),

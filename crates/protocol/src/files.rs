@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 const CHUNK: u64 = 128 << 10;
 
 /// Parts of files up to this size are read: below it copying is cheaper than `sendfile`, and one write takes all.
-const SHORT: u64 = 16 * 1024;
+const MAX_READ: u64 = 16 * 1024;
 
 /// A file, parts of it, or nothing.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl FileBody {
     /// The next piece for a connection that can send files: bytes, or a part that is worth a separate call.
     pub(crate) fn next_piece(&mut self) -> Option<io::Result<Piece>> {
         match self.pieces.front() {
-            Some(Piece::File(part)) if part.end - part.start > SHORT => {
+            Some(Piece::File(part)) if part.end - part.start > MAX_READ => {
                 let piece = self.pieces.pop_front()?;
                 if let Piece::File(part) = &piece {
                     self.remaining -= part.end - part.start;
@@ -196,10 +196,12 @@ mod tests {
     fn short_parts_are_read_for_a_connection_and_long_ones_are_left_to_it() {
         let (file, content) = file(100_000);
         let mut body = FileBody::empty();
-        body.push_file(&file, 0..SHORT);
-        body.push_file(&file, 0..SHORT + 1);
-        assert!(matches!(body.next_piece(), Some(Ok(Piece::Memory(bytes))) if bytes == content[..SHORT as usize]));
-        assert!(matches!(body.next_piece(), Some(Ok(Piece::File(part))) if (part.start, part.end) == (0, SHORT + 1)));
+        body.push_file(&file, 0..MAX_READ);
+        body.push_file(&file, 0..MAX_READ + 1);
+        assert!(matches!(body.next_piece(), Some(Ok(Piece::Memory(bytes))) if bytes == content[..MAX_READ as usize]));
+        assert!(
+            matches!(body.next_piece(), Some(Ok(Piece::File(part))) if (part.start, part.end) == (0, MAX_READ + 1))
+        );
         assert!(body.next_piece().is_none() && body.remaining() == 0);
     }
 

@@ -5,7 +5,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 /// Headers that frame or route a message: `Connection` cannot list them.
 const FIXED: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
-const OF_THE_CONNECTION: [HeaderName; 9] = [
+const CONNECTION_HEADERS: [HeaderName; 9] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -48,7 +48,7 @@ pub(crate) fn strip_listed(headers: &mut HeaderMap) {
 /// `true` if a word of `Connection` names only headers that are never forwarded.
 pub(crate) fn is_option_of_the_connection(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"close")
-        || OF_THE_CONNECTION.iter().any(|name| word.eq_ignore_ascii_case(name.as_str().as_bytes()))
+        || CONNECTION_HEADERS.iter().any(|name| word.eq_ignore_ascii_case(name.as_str().as_bytes()))
 }
 
 fn is_about_the_client(name: &HeaderName) -> bool {
@@ -71,7 +71,7 @@ pub fn strip(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    for name in &OF_THE_CONNECTION {
+    for name in &CONNECTION_HEADERS {
         headers.remove(name);
     }
 }

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Re
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Informational responses of one request.
-const MOST: u32 = 32;
+const MAX_RESPONSES: u32 = 32;
 /// Their bytes.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Their bytes over all requests of a connection that are not over.
-const MOST_BYTES_OF_CONNECTION: usize = 256 << 10;
+const MAX_CONNECTION_BYTES: usize = 256 << 10;
 /// Header lines of one. What receives it has lower limits, and a map of headers takes no more than some 24,000 names.
-const MOST_LINES: usize = 1000;
+const MAX_LINES: usize = 1000;
 
 /// Result of an informational response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +104,10 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// Takes the room for an informational response.
     pub(crate) fn take(&mut self, of_connection: &AtomicUsize, bytes: usize) -> Taken {
-        let fits = self.number < MOST
-            && self.bytes + bytes <= MOST_BYTES
+        let fits = self.number < MAX_RESPONSES
+            && self.bytes + bytes <= MAX_BYTES
             && of_connection
-                .fetch_update(Relaxed, Relaxed, |used| {
-                    Some(used + bytes).filter(|used| *used <= MOST_BYTES_OF_CONNECTION)
-                })
+                .fetch_update(Relaxed, Relaxed, |used| Some(used + bytes).filter(|used| *used <= MAX_CONNECTION_BYTES))
                 .is_ok();
         if !fits {
             return Taken::TooMuch { first: !std::mem::replace(&mut self.refused, true) };
@@ -234,7 +232,7 @@ pub(crate) fn sendable(status: u16) -> Option<StatusCode> {
 pub(crate) fn fields(headers: &[(Bytes, Bytes)]) -> Option<(HeaderMap, usize)> {
     let mut map = HeaderMap::new();
     let mut bytes = 0;
-    if headers.len() > MOST_LINES {
+    if headers.len() > MAX_LINES {
         return None;
     }
     for (name, value) in headers {
@@ -249,8 +247,8 @@ pub(crate) fn fields(headers: &[(Bytes, Bytes)]) -> Option<(HeaderMap, usize)> {
 /// An informational response as HTTP/1.1 has it; `None` if it cannot be sent.
 fn written_out(status: u16, headers: &[(Bytes, Bytes)]) -> Option<Vec<u8>> {
     let code = sendable(status)?;
-    if headers.len() > MOST_LINES
-        || headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MOST_BYTES
+    if headers.len() > MAX_LINES
+        || headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_BYTES
     {
         return None;
     }

@@ -86,13 +86,13 @@ fn what_waits_is_bounded_in_number_and_in_bytes() {
         let out = all(&queue);
         (out.matches("HTTP/1.1 103 ").count(), out.len())
     };
-    assert_eq!(waiting(1000, 1).0, MOST as usize);
+    assert_eq!(waiting(1000, 1).0, MAX_RESPONSES as usize);
     assert_eq!(waiting(8, 7000).0, 8);
-    assert!(waiting(32, 8000).1 <= MOST_BYTES);
-    assert_eq!(waiting(3, MOST_BYTES).0, 0);
+    assert!(waiting(32, 8000).1 <= MAX_BYTES);
+    assert_eq!(waiting(3, MAX_BYTES).0, 0);
     let queue = Queue::default();
     let number = queue.open();
-    let many = vec![(Bytes::from_static(b"A"), Bytes::from_static(b"b")); MOST_LINES + 1];
+    let many = vec![(Bytes::from_static(b"A"), Bytes::from_static(b"b")); MAX_LINES + 1];
     queue.send(number, 103, &many);
     assert_eq!(all(&queue), "");
 }
@@ -101,9 +101,9 @@ fn what_waits_is_bounded_in_number_and_in_bytes() {
 fn the_first_that_is_too_much_shows() {
     let queue = Queue::default();
     let number = queue.open();
-    let sent: Vec<_> = (0..MOST + 2).map(|_| queue.send(number, 103, &[])).collect();
-    assert!(sent[..MOST as usize].iter().all(|taken| *taken == Taken::Done));
-    assert_eq!(sent[MOST as usize..], [Taken::TooMuch { first: true }, Taken::TooMuch { first: false }]);
+    let sent: Vec<_> = (0..MAX_RESPONSES + 2).map(|_| queue.send(number, 103, &[])).collect();
+    assert!(sent[..MAX_RESPONSES as usize].iter().all(|taken| *taken == Taken::Done));
+    assert_eq!(sent[MAX_RESPONSES as usize..], [Taken::TooMuch { first: true }, Taken::TooMuch { first: false }]);
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn each_request_of_a_connection_may_send_as_much_and_none_after_its_end() {
     let queue = Queue::default();
     for _ in 0..100 {
         let number = queue.open();
-        queue.send(number, 103, &[(Bytes::from_static(b"X"), vec![b'v'; MOST_BYTES / 2].into())]);
-        assert!(all(&queue).len() > MOST_BYTES / 2);
+        queue.send(number, 103, &[(Bytes::from_static(b"X"), vec![b'v'; MAX_BYTES / 2].into())]);
+        assert!(all(&queue).len() > MAX_BYTES / 2);
         queue.close();
     }
     assert_eq!(queue.used().load(Relaxed), 0);
@@ -122,8 +122,8 @@ fn each_request_of_a_connection_may_send_as_much_and_none_after_its_end() {
 fn requests_side_by_side_share_what_a_connection_may_hold() {
     let of_connection = AtomicUsize::new(0);
     let mut all: Vec<Allowance> = std::iter::repeat_with(Allowance::default).take(100).collect();
-    let fits = |one: &mut Allowance| one.take(&of_connection, MOST_BYTES) == Taken::Done;
-    assert_eq!(all.iter_mut().filter_map(|one| fits(one).then_some(())).count(), MOST_BYTES_OF_CONNECTION / MOST_BYTES);
+    let fits = |one: &mut Allowance| one.take(&of_connection, MAX_BYTES) == Taken::Done;
+    assert_eq!(all.iter_mut().filter_map(|one| fits(one).then_some(())).count(), MAX_CONNECTION_BYTES / MAX_BYTES);
     all.iter_mut().for_each(|one| one.give_back(&of_connection));
     assert_eq!(of_connection.load(Relaxed), 0);
 }
@@ -131,8 +131,8 @@ fn requests_side_by_side_share_what_a_connection_may_hold() {
 #[test]
 fn too_many_lines_make_no_panic() {
     let names = |n: usize| -> Vec<(Bytes, Bytes)> { (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect() };
-    assert_eq!(fields(&names(MOST_LINES)).unwrap().0.len(), MOST_LINES);
-    for many in [MOST_LINES + 1, 24_577, 30_000, 170_000] {
+    assert_eq!(fields(&names(MAX_LINES)).unwrap().0.len(), MAX_LINES);
+    for many in [MAX_LINES + 1, 24_577, 30_000, 170_000] {
         assert!(fields(&names(many)).is_none(), "{many}");
     }
 }

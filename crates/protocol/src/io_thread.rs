@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const LEAVING_TICK: Duration = Duration::from_millis(50);
 
 /// One of so many connections is closed when others wait for a place.
-const SPARED: usize = 64;
+const CLOSE_ONE_IN: usize = 64;
 
 /// Requests from other threads to an I/O thread.
 #[derive(Debug)]
@@ -213,7 +213,7 @@ impl<H: Handler> IoThread<H> {
     fn make_room(&self) {
         let now = self.now();
         let connections = self.lock();
-        let some = connections.open.len() / SPARED + 1;
+        let some = connections.open.len() / CLOSE_ONE_IN + 1;
         // Connections that were notified before and have not gone yet make as much room.
         let told = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));

@@ -25,7 +25,7 @@ use tokio::io::unix::AsyncFd;
 const BACKLOG: i32 = 4096;
 
 /// Without descriptors or memory every listener of every thread fails ten times a second.
-static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
+static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
 
 /// A connection that was accepted and has no owner yet.
 #[derive(Debug)]
@@ -385,7 +385,7 @@ impl Listener {
                 Err(_would_block) => {}
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
-                    if let Some(others) = OUT_OF_ROOM.speaks() {
+                    if let Some(others) = NO_DESCRIPTORS.speaks() {
                         tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections: retrying");
                     }
                     // Out of descriptors or memory: only other connections' ends help.

@@ -21,7 +21,7 @@ pub(crate) const WINDOW: u32 = 1 << 20;
 pub(crate) const STREAMS: u32 = 100;
 
 /// Interval at which a response that waits for its client checks its timeout.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A response's body on its way, as the timeouts know it.
 pub(crate) struct Sending<'a>(&'a Connection);
@@ -113,9 +113,9 @@ pub(crate) fn request_body(
 /// Adds what every response has in these protocols, and removes what none may have. A `Content-Length` that is not the body's
 /// makes a response malformed (RFC 9113 8.1.1, RFC 9114 4.1.2): it is corrected where the length is known, as in HTTP/1.
 pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusCode, body: &Body) {
-    const OF_THE_CONNECTION: [HeaderName; 4] =
+    const CONNECTION_HEADERS: [HeaderName; 4] =
         [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
-    for name in &OF_THE_CONNECTION {
+    for name in &CONNECTION_HEADERS {
         headers.remove(name);
     }
     if !headers.contains_key(header::DATE)
@@ -287,10 +287,10 @@ impl<C: Deref<Target = Connection>> Patience<C> {
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let began = *self.began.get_or_insert_with(Instant::now);
         loop {
-            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(POLL_INTERVAL)));
             ready!(timer.as_mut().poll(cx));
             let now = Instant::now();
-            timer.as_mut().reset((now + LOOK).into());
+            timer.as_mut().reset((now + POLL_INTERVAL).into());
             if self.is_at_end(now.saturating_duration_since(began)) {
                 return Poll::Ready(());
             }

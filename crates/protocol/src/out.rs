@@ -13,13 +13,13 @@ use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 
 /// Pieces up to this size are copied behind what is written before them: cheaper than a write of several pieces.
-const SHORT: usize = 4096;
+const MAX_COPIED: usize = 4096;
 
 /// Room for heads that a connection keeps from one response to the next.
-const KEPT: usize = 1024;
+const KEPT_CAPACITY: usize = 1024;
 
 /// Slices in one call; `HeldBytes::send_after` takes no more before its own.
-const MOST_SLICES: usize = 7;
+const MAX_SLICES: usize = 7;
 
 /// Pending output, in this order: `short` from `written` on, then `pieces`.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Out {
     /// Where short pieces are put, if nothing long waits.
     fn short(&mut self) -> Option<&mut Vec<u8>> {
         // A reader who is always a little behind must not have all it has taken kept.
-        if self.written > SHORT {
+        if self.written > MAX_COPIED {
             self.short.drain(..self.written);
             self.written = 0;
         }
@@ -84,7 +84,7 @@ impl Out {
     /// Adds bytes.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         match self.short() {
-            Some(short) if bytes.len() <= SHORT => short.extend_from_slice(&bytes),
+            Some(short) if bytes.len() <= MAX_COPIED => short.extend_from_slice(&bytes),
             _ if bytes.is_empty() => {}
             _ => self.push_piece(Piece::Memory(bytes)),
         }
@@ -162,7 +162,7 @@ impl Out {
             ready!(result)?;
         }
         connection.state.on_caught_up();
-        if self.short.capacity() > KEPT {
+        if self.short.capacity() > KEPT_CAPACITY {
             self.short = Vec::new();
         } else {
             self.short.clear();
@@ -194,9 +194,9 @@ impl Out {
     }
 
     /// The memory that comes first, how many slices it is, and whether more follows at once.
-    fn slices(&self) -> ([IoSlice<'_>; MOST_SLICES], usize, bool) {
+    fn slices(&self) -> ([IoSlice<'_>; MAX_SLICES], usize, bool) {
         let short = &self.short[self.written..];
-        let mut slices = [IoSlice::new(&[]); MOST_SLICES];
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let mut used = 0;
         if !short.is_empty() {
             slices[0] = IoSlice::new(short);
@@ -204,7 +204,7 @@ impl Out {
         }
         for piece in &self.pieces {
             match piece {
-                Piece::Memory(bytes) if used < MOST_SLICES => {
+                Piece::Memory(bytes) if used < MAX_SLICES => {
                     slices[used] = IoSlice::new(bytes);
                     used += 1;
                 }
@@ -263,7 +263,7 @@ mod tests {
     fn pieces_keep_their_order_and_short_ones_behind_long_ones_are_not_put_in_front() {
         let mut out = Out::default();
         out.push(Bytes::from_static(b"head "));
-        out.push(Bytes::from(vec![b'l'; SHORT + 1]));
+        out.push(Bytes::from(vec![b'l'; MAX_COPIED + 1]));
         out.put(|bytes| bytes.extend_from_slice(b" tail"));
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         while !out.is_empty() {
@@ -272,7 +272,7 @@ mod tests {
         }
         drop(ours);
         let all = io::read_to_string(theirs).unwrap();
-        assert_eq!(all, format!("head {} tail", "l".repeat(SHORT + 1)));
+        assert_eq!(all, format!("head {} tail", "l".repeat(MAX_COPIED + 1)));
         assert_eq!(out.waiting(), 0);
     }
 }

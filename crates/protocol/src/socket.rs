@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Most bytes that one call asks `sendfile` for, so that a fast reader of a huge file lets other connections in.
-const LONGEST_CALL: u64 = 2 << 20;
+const MAX_SENDFILE: u64 = 2 << 20;
 /// Bytes that are read at once where the file system has no `sendfile`.
 const COPY: usize = 128 << 10;
 
@@ -206,7 +206,7 @@ pub(crate) fn send_memory(socket: BorrowedFd<'_>, bufs: &[IoSlice<'_>], more: bo
 
 /// Sends the beginning of a part of a file.
 pub(crate) fn send_file(socket: BorrowedFd<'_>, from: &FilePart) -> io::Result<Written> {
-    let len = usize::try_from((from.end - from.start).min(LONGEST_CALL)).unwrap_or(COPY);
+    let len = usize::try_from((from.end - from.start).min(MAX_SENDFILE)).unwrap_or(COPY);
     let mut position = from.start;
     let result = loop {
         match sendfile(socket, &from.file, Some(&mut position), len) {

@@ -49,10 +49,10 @@ fn a_full_socket_is_told_from_a_short_file() {
 fn one_call_takes_no_more_than_its_share_of_a_huge_file() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let (file, descriptor) = file(b"x");
-    file.set_len(LONGEST_CALL * 4).unwrap();
+    file.set_len(MAX_SENDFILE * 4).unwrap();
     let reader = std::thread::spawn(move || theirs.read_to_end(&mut Vec::new()).unwrap());
-    let written = send_file(ours.as_fd(), &part(&descriptor, 0, LONGEST_CALL * 4)).unwrap();
-    assert!(written.bytes as u64 <= LONGEST_CALL, "{written:?}");
+    let written = send_file(ours.as_fd(), &part(&descriptor, 0, MAX_SENDFILE * 4)).unwrap();
+    assert!(written.bytes as u64 <= MAX_SENDFILE, "{written:?}");
     drop(ours);
     assert_eq!(reader.join().unwrap(), written.bytes);
 }

@@ -52,10 +52,10 @@ const FIRST_REQUEST: u64 = 2000;
 const NEXT_REQUEST: u64 = 1000;
 
 /// Milliseconds that a connection without a request, or a header, has until others that wait for a place come first.
-const A_MOMENT: u64 = 1000;
+const MIN_WAIT_MS: u64 = 1000;
 
 /// While budgets are scarce, a client that reads nothing is let go after this many milliseconds at the earliest.
-const SHORTEST_WRITE: u64 = 2000;
+const MIN_WRITE_MS: u64 = 2000;
 
 impl Timeouts {
     /// The timeouts of the settings.
@@ -75,7 +75,7 @@ impl Timeouts {
     /// too much of.
     #[must_use]
     pub fn under(self, pressure: u64) -> Self {
-        let spare = self.write.saturating_sub(SHORTEST_WRITE);
+        let spare = self.write.saturating_sub(MIN_WRITE_MS);
         Self { write: self.write - spare / 100 * pressure.min(100), ..self }
     }
 
@@ -355,7 +355,7 @@ impl State {
     #[must_use]
     pub fn unused_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
-        let busy = self.is_busy() || now.saturating_sub(since) < A_MOMENT;
+        let busy = self.is_busy() || now.saturating_sub(since) < MIN_WAIT_MS;
         (!busy && self.verdict() <= Verdict::LastResponse).then_some(since)
     }
 
@@ -377,7 +377,7 @@ impl State {
         let since = self.since.load(Relaxed);
         let slow = self.reading_head.load(Relaxed)
             && self.in_flight.load(Relaxed) == 0
-            && now.saturating_sub(since) >= A_MOMENT;
+            && now.saturating_sub(since) >= MIN_WAIT_MS;
         (slow && self.verdict() == Verdict::None).then_some(since)
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Time for which a resolved address is used. Resolvers do not report their lifetime.
-const FRESH: Duration = Duration::from_secs(5);
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum time to wait for a new result when there is an older one.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -70,7 +70,9 @@ impl Addresses {
         }
         let mut watched = self.0.known.subscribe();
         let before = watched.borrow_and_update().clone();
-        if let Some(found) = before.found.as_ref().filter(|_| before.at.is_some_and(|at| at.elapsed() < FRESH)) {
+        if let Some(found) =
+            before.found.as_ref().filter(|_| before.at.is_some_and(|at| at.elapsed() < RESOLVE_INTERVAL))
+        {
             return Ok(found.clone());
         }
         self.0.begin_lookup();

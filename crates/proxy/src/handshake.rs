@@ -11,7 +11,7 @@ const KEY: HeaderName = http::header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = http::header::SEC_WEBSOCKET_ACCEPT;
 
 /// Key by which a server proves that it speaks WebSocket.
-const MEANS_IT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A handshake's question and its expected response.
 pub(crate) struct Handshake {
@@ -29,7 +29,7 @@ impl Handshake {
     }
 
     fn of(key: &str) -> Option<Self> {
-        let accept = STANDARD.encode(Sha1::new().chain_update(key).chain_update(MEANS_IT).finalize());
+        let accept = STANDARD.encode(Sha1::new().chain_update(key).chain_update(WEBSOCKET_GUID).finalize());
         Some(Self { key: HeaderValue::from_str(key).ok()?, accept })
     }
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Interval at which idle connections are checked for age, and for closes by their server.
-const LOOK: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum idle time of a connection for a request that must not be sent twice: servers close older ones, perhaps at
 /// this moment, and then it is unknown whether they took it.
-const SURE: Duration = Duration::from_secs(1);
+const SAFE_IDLE: Duration = Duration::from_secs(1);
 
 /// Idle connections of one server of a proxy; the lock is the thread's own, and free.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Idle {
     pub(crate) fn take(&self, once: bool) -> Option<Link> {
         let mut waiting = self.0.lock();
         while let Some(mut link) = waiting.links.pop() {
-            if once && link.since.elapsed() > SURE {
+            if once && link.since.elapsed() > SAFE_IDLE {
                 waiting.links.push(link);
                 return None;
             }
@@ -73,7 +73,7 @@ impl Idle {
 /// Looks through idle connections for as long as there are any.
 async fn sweep(idle: Weak<Idle>, patience: Duration) {
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
         let Some(idle) = idle.upgrade() else { return };
         if idle.look(patience) {
             return;

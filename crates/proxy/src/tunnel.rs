@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const READ: usize = 16 * 1024;
 
 /// Once one side has ended, the other may be silent for so long.
-const AFTER_END: Duration = Duration::from_secs(10);
+const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When the server stops, a connection that is silent for so long is ended: a message that is under way still arrives, and
 /// clients connect anew.
@@ -85,7 +85,7 @@ async fn talk(mut pair: Pair) -> io::Result<&'static str> {
         match (to_server, to_client) {
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ok("both sides have ended it")),
-            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Ok(()))) => patience.shorten(AFTER_END),
+            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Ok(()))) => patience.shorten(HALF_CLOSE_TIMEOUT),
             _ => {}
         }
         if client.is_to_end() {

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for which a correct password is remembered.
-const KNOWN_FOR: Duration = Duration::from_secs(300);
+const CACHE_TIME: Duration = Duration::from_secs(300);
 /// Passwords that are known at once; the oldest goes.
-const MOST_KNOWN: usize = 1024;
+const MAX_CACHED: usize = 1024;
 /// Bytes of a name and password together.
-const LONGEST: usize = 1024;
+const MAX_CREDENTIALS_LEN: usize = 1024;
 
 /// Authentication.
 #[derive(Debug)]
@@ -119,10 +119,10 @@ impl Auth {
     fn learn(&self, user: &Arc<str>, digest: u128, now: Instant) {
         let mut known = self.known.lock();
         known.retain(|known| known.until > now && known.digest != digest);
-        if known.len() >= MOST_KNOWN {
+        if known.len() >= MAX_CACHED {
             known.remove(0);
         }
-        known.push(Known { user: user.clone(), digest, until: now + KNOWN_FOR });
+        known.push(Known { user: user.clone(), digest, until: now + CACHE_TIME });
     }
 }
 
@@ -147,7 +147,7 @@ impl Verification {
 /// Name and password in a value of `Authorization`.
 fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
     let (scheme, rest) = value.split_at_checked(6)?;
-    if !scheme.eq_ignore_ascii_case(b"basic ") || rest.len() > LONGEST {
+    if !scheme.eq_ignore_ascii_case(b"basic ") || rest.len() > MAX_CREDENTIALS_LEN {
         return None;
     }
     let decoded = base64::engine::general_purpose::STANDARD.decode(rest.trim_ascii()).ok()?;

@@ -1,7 +1,7 @@
 //! Following rules for one request: in their order, each rewrite seen by the rules behind it (`run`).
 
 use crate::conditions::Present;
-use crate::index::{Candidates, Index, MOST_RULES};
+use crate::index::{Candidates, Index, MAX_RULES};
 use crate::names::{Name, Protecting, open_above};
 use crate::outcome::Outcome;
 use crate::pattern::PathPattern;
@@ -35,8 +35,8 @@ impl Rules {
     /// Everything that is wrong with them.
     pub fn new(mut rules: Vec<Rule>) -> Result<Self, Vec<Problem>> {
         let mut problems: Vec<Problem> = rules.iter_mut().flat_map(resolve).collect();
-        if rules.len() > MOST_RULES {
-            problems.push(Problem::new(0, "rule", format!("there are more than {MOST_RULES} rules")));
+        if rules.len() > MAX_RULES {
+            problems.push(Problem::new(0, "rule", format!("there are more than {MAX_RULES} rules")));
         }
         if !problems.is_empty() {
             return Err(problems);

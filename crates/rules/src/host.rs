@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::net::Ipv6Addr;
 
 /// Bytes of the longest host there can be (RFC 1035 2.3.4).
-pub const LONGEST: usize = 255;
+pub const MAX_LEN: usize = 255;
 
 /// Room for a host in the form in which hosts are compared.
-pub type HostRoom = [u8; LONGEST];
+pub type HostRoom = [u8; MAX_LEN];
 
 /// A host in the form in which hosts are compared: without port and without the dot at its end, letters small, an IPv6
 /// address as RFC 5952 writes it, in brackets. `None` for an invalid host. Names are taken as they are: clients send
@@ -19,7 +19,7 @@ pub fn normal_host<'a>(host: &[u8], room: &'a mut HostRoom) -> Option<&'a [u8]> 
         let address: Ipv6Addr = std::str::from_utf8(&host[1..end]).ok()?.parse().ok()?;
         let mut rest = &mut room[..];
         write!(rest, "[{address}]").ok()?;
-        let length = LONGEST - rest.len();
+        let length = MAX_LEN - rest.len();
         return Some(&room[..length]);
     }
     let name = host.iter().position(|&byte| byte == b':').map_or(host, |colon| &host[..colon]);
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     fn normal(host: &str) -> Option<String> {
-        let mut room = [0; LONGEST];
+        let mut room = [0; MAX_LEN];
         normal_host(host.as_bytes(), &mut room).map(|host| String::from_utf8_lossy(host).into_owned())
     }
 

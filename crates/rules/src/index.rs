@@ -9,10 +9,10 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 use rustc_hash::FxHashMap;
 
 /// Rules of one site.
-pub(crate) const MOST_RULES: usize = 4096;
-const WORDS: usize = MOST_RULES / 64;
+pub(crate) const MAX_RULES: usize = 4096;
+const WORDS: usize = MAX_RULES / 64;
 /// Memory of the automaton.
-const MOST_MEMORY: usize = 32 << 20;
+const MAX_MEMORY: usize = 32 << 20;
 
 /// The rules of a site by path.
 #[derive(Debug, Default)]
@@ -45,13 +45,13 @@ pub(crate) struct Candidates {
 }
 
 impl Index {
-    /// The index of rules, of which there are not more than `MOST_RULES`.
+    /// The index of rules, of which there are not more than `MAX_RULES`.
     pub(crate) fn new(rules: &[Rule]) -> Self {
         let words = rules.len().div_ceil(64).min(WORDS);
         let mut index =
             Self { words, always: vec![0; words].into(), settled: vec![0; words].into(), ..Self::default() };
         let (mut patterns, mut of) = (Vec::new(), Vec::new());
-        for (at, rule) in rules.iter().enumerate().take(MOST_RULES) {
+        for (at, rule) in rules.iter().enumerate().take(MAX_RULES) {
             let number = u16::try_from(at).unwrap_or(u16::MAX);
             let paths = &rule.conditions.path;
             if paths.is_empty()
@@ -92,8 +92,8 @@ impl Index {
         let set = RegexSetBuilder::new(patterns)
             .unicode(false)
             .dot_matches_new_line(true)
-            .size_limit(MOST_MEMORY)
-            .dfa_size_limit(MOST_MEMORY)
+            .size_limit(MAX_MEMORY)
+            .dfa_size_limit(MAX_MEMORY)
             .build();
         if let Ok(set) = set {
             self.automaton = Some(Automaton { set, rules });

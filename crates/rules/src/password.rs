@@ -8,9 +8,9 @@ use sha1::Sha1;
 use std::hint::black_box;
 
 /// The costliest bcrypt that is verified: some seconds.
-const MOST_BCRYPT_COST: u32 = 15;
+const MAX_BCRYPT_COST: u32 = 15;
 /// The most memory of an argon2 hash, in KB, and passes over it.
-const MOST_ARGON2: (u32, u32) = (128 * 1024, 16);
+const MAX_ARGON2: (u32, u32) = (128 * 1024, 16);
 
 /// The hash of a password.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,15 +31,15 @@ impl Hash {
         if ["$2y$", "$2a$", "$2b$"].iter().any(|prefix| text.starts_with(prefix)) {
             let cost = text.get(4..6).and_then(|cost| cost.parse().ok()).filter(|_| text.len() == 60);
             return match cost {
-                Some(cost) if (4..=MOST_BCRYPT_COST).contains(&cost) => Ok(Self::Bcrypt(text.into(), cost)),
-                Some(_) => Err(format!("takes too long to verify: bcrypt with a cost above {MOST_BCRYPT_COST}")),
+                Some(cost) if (4..=MAX_BCRYPT_COST).contains(&cost) => Ok(Self::Bcrypt(text.into(), cost)),
+                Some(_) => Err(format!("takes too long to verify: bcrypt with a cost above {MAX_BCRYPT_COST}")),
                 None => Err("is a broken bcrypt hash".to_owned()),
             };
         }
         if text.starts_with("$argon2") {
             let hash = argon2::PasswordHash::new(text).map_err(|_| "is a broken argon2 hash".to_owned())?;
             let params = argon2::Params::try_from(&hash).map_err(|_| "is a broken argon2 hash".to_owned())?;
-            if params.m_cost() > MOST_ARGON2.0 || params.t_cost() > MOST_ARGON2.1 {
+            if params.m_cost() > MAX_ARGON2.0 || params.t_cost() > MAX_ARGON2.1 {
                 return Err(
                     "takes too much memory or time to verify: argon2 with up to 128 MB and 16 passes".to_owned()
                 );

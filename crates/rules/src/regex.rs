@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Steps that a pattern with look-around may take for one text: some milliseconds at most.
-const MOST_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 20_000;
 /// Memory of one compiled pattern.
-const MOST_MEMORY: usize = 1 << 20;
+const MAX_MEMORY: usize = 1 << 20;
 /// Bytes of a pattern.
-const LONGEST_PATTERN: usize = 4096;
+const MAX_PATTERN_LEN: usize = 4096;
 
 /// A compiled regular expression.
 #[derive(Clone)]
@@ -80,15 +80,15 @@ impl Regex {
     /// # Errors
     /// The mistake in it.
     pub fn with(pattern: &str, ignore_case: bool) -> Result<Self, String> {
-        if pattern.len() > LONGEST_PATTERN {
-            return Err(format!("is longer than {LONGEST_PATTERN} bytes"));
+        if pattern.len() > MAX_PATTERN_LEN {
+            return Err(format!("is longer than {MAX_PATTERN_LEN} bytes"));
         }
         let text = pattern.into();
         let bytes = regex::bytes::RegexBuilder::new(pattern)
             .unicode(false)
             .case_insensitive(ignore_case)
             .dot_matches_new_line(true)
-            .size_limit(MOST_MEMORY)
+            .size_limit(MAX_MEMORY)
             .build();
         if let Ok(regex) = bytes {
             return Ok(Self { text, ignore_case, engine: Engine::Bytes(regex) });
@@ -96,7 +96,7 @@ impl Regex {
         let characters = regex::RegexBuilder::new(pattern)
             .case_insensitive(ignore_case)
             .dot_matches_new_line(true)
-            .size_limit(MOST_MEMORY)
+            .size_limit(MAX_MEMORY)
             .build();
         let linear = match characters {
             Ok(regex) => return Ok(Self { text, ignore_case, engine: Engine::Characters(regex) }),
@@ -107,8 +107,8 @@ impl Regex {
         };
         let flags = if ignore_case { "(?si)" } else { "(?s)" };
         let backtracking = fancy_regex::RegexBuilder::new(&format!("{flags}{pattern}"))
-            .backtrack_limit(MOST_STEPS)
-            .delegate_size_limit(MOST_MEMORY)
+            .backtrack_limit(MAX_STEPS)
+            .delegate_size_limit(MAX_MEMORY)
             .build();
         match backtracking {
             Ok(regex) => Ok(Self { text, ignore_case, engine: Engine::Backtracking(Box::new(regex)) }),

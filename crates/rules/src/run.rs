@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
 
 /// Bytes of a path and a query that rules make.
-const LONGEST: usize = 32 * 1024;
+const MAX_TARGET_LEN: usize = 32 * 1024;
 
 /// One request on its way through the rules.
 pub(crate) struct Run<'a, F> {
@@ -169,7 +169,7 @@ impl<'a, F: Files> Run<'a, F> {
         let (path, own) = template.expand_path(captures, &self.request());
         let path = normalise(&path).map_err(|_| "it rewrites to a path that leads above the root")?;
         let query = join(own, self.query.as_deref(), mode);
-        if path.len() + query.as_ref().map_or(0, Vec::len) > LONGEST {
+        if path.len() + query.as_ref().map_or(0, Vec::len) > MAX_TARGET_LEN {
             return Err("it rewrites to a path that is too long");
         }
         self.path = Cow::Owned(path);
@@ -185,7 +185,11 @@ impl<'a, F: Files> Run<'a, F> {
                 let (path, query) = template.expand_path(captures, &self.request());
                 let path = normalise(&path).map_err(|_| "it tries a path that leads above the root")?;
                 let length = path.len() + query.as_ref().map_or(0, Vec::len);
-                if length > LONGEST { Err("it tries a path that is too long") } else { Ok(Attempt::Path(path, query)) }
+                if length > MAX_TARGET_LEN {
+                    Err("it tries a path that is too long")
+                } else {
+                    Ok(Attempt::Path(path, query))
+                }
             }
         });
         attempts.collect()
@@ -212,7 +216,7 @@ impl<'a, F: Files> Run<'a, F> {
             location.push('#');
             location.push_str(fragment);
         }
-        if location.len() > LONGEST {
+        if location.len() > MAX_TARGET_LEN {
             return None;
         }
         HeaderValue::from_str(&location).ok()

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time for which a file is reused without a check.
-const FRESH: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a file.
-const LONGEST_FILE: u64 = 8 << 20;
+const MAX_FILE_LEN: u64 = 8 << 20;
 
 /// Users and the hashes of their passwords.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Users {
     pub(crate) fn fresh(&self, now: Instant) -> Option<Arc<Table>> {
         let mut state = self.state.lock();
         if let Some(path) = &self.file
-            && state.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= FRESH)
+            && state.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= RECHECK_INTERVAL)
         {
             let stamp = std::fs::metadata(path).ok().and_then(|meta| stamp(&meta));
             if stamp.is_none() || stamp != state.seen {
@@ -140,8 +140,8 @@ fn read(path: &Path) -> Result<(Table, Stamp), String> {
     let meta = file.metadata().map_err(|error| fail(&error))?;
     let stamp = stamp(&meta).ok_or_else(|| fail(&"its time of change is not known"))?;
     let mut text = Vec::new();
-    file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(|error| fail(&error))?;
-    if text.len() as u64 > LONGEST_FILE {
+    file.take(MAX_FILE_LEN + 1).read_to_end(&mut text).map_err(|error| fail(&error))?;
+    if text.len() as u64 > MAX_FILE_LEN {
         return Err(no_file());
     }
     Ok((parse(&String::from_utf8_lossy(&text), path), stamp))

@@ -55,7 +55,7 @@ pub(crate) struct World {
 }
 
 /// The shortest file.
-const SHORTEST: usize = 1000;
+const MIN_FILE_LEN: usize = 1000;
 
 impl World {
     /// Files below a root, links (what leads where), and a change of the settings. An error if the settings make no site.
@@ -68,7 +68,7 @@ impl World {
         for (at, name) in files.iter().enumerate() {
             let path = root.path().join(name.trim_start_matches('/'));
             let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-            made.and_then(|()| std::fs::write(&path, "x".repeat(SHORTEST + at)))
+            made.and_then(|()| std::fs::write(&path, "x".repeat(MIN_FILE_LEN + at)))
                 .map_err(|error| format!("{name}: {error}"))?;
         }
         for (link, to) in links {
@@ -115,7 +115,7 @@ impl World {
         match outcome {
             Ok(response) if response.status().is_success() => {
                 let length = response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok();
-                let sent = length.and_then(|length| self.files.get(length.checked_sub(SHORTEST)?));
+                let sent = length.and_then(|length| self.files.get(length.checked_sub(MIN_FILE_LEN)?));
                 Some(sent.map_or(Fate::Status(response.status().as_u16()), |name| Fate::Sent(name.clone())))
             }
             Ok(response) => Some(Fate::Status(response.status().as_u16())),

@@ -24,7 +24,8 @@ const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
 
 /// Headers of the script's response that are kept, as in nginx; the type is handled separately. All others describe a
 /// response that is not sent.
-const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
+const KEPT_HEADERS: [HeaderName; 4] =
+    [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
 
 /// Files kept open for reuse in each directory.
 const OPEN_FILES: usize = 64;
@@ -146,7 +147,7 @@ fn respond(
         }
     })?;
     let fields = response.headers_mut();
-    for name in KEPT {
+    for name in KEPT_HEADERS {
         for value in script.get_all(&name) {
             // The script's own head had room for them, and so has this one.
             let _ = fields.try_append(name.clone(), value.clone());

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time for which a page is kept if its directory has not changed; sizes and times on it may have.
-const KEPT: Duration = Duration::from_secs(5);
+const CACHE_TIME: Duration = Duration::from_secs(5);
 /// Pages that a site keeps, and their bytes together.
-const MOST_PAGES: usize = 64;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_PAGES: usize = 64;
+const MAX_BYTES: usize = 4 << 20;
 
 /// A directory, and the path under which it was asked for.
 pub(crate) type Key = (PathBuf, Vec<u8>);
@@ -31,7 +31,7 @@ pub(crate) struct Page {
 impl Listings {
     pub(crate) fn get(&self, key: &Key, changed: SystemTime) -> Option<Bytes> {
         let mut pages = self.0.lock();
-        pages.retain(|page| page.made.elapsed() < KEPT);
+        pages.retain(|page| page.made.elapsed() < CACHE_TIME);
         pages.iter().find(|page| page.key == *key && page.changed == changed).map(|page| page.text.clone())
     }
 
@@ -39,10 +39,10 @@ impl Listings {
         let mut pages = self.0.lock();
         pages.retain(|other| other.key != page.key);
         let mut bytes = pages.iter().map(|page| page.text.len()).sum::<usize>() + page.text.len();
-        while !pages.is_empty() && (pages.len() >= MOST_PAGES || bytes > MOST_BYTES) {
+        while !pages.is_empty() && (pages.len() >= MAX_PAGES || bytes > MAX_BYTES) {
             bytes -= pages.remove(0).text.len();
         }
-        if bytes <= MOST_BYTES {
+        if bytes <= MAX_BYTES {
             pages.push(page);
         }
     }
@@ -62,13 +62,13 @@ mod tests {
         assert!(listings.get(&key(1), changed).is_some());
         assert!(listings.get(&key(1), changed + Duration::from_secs(1)).is_none(), "the directory has changed");
         assert!(listings.get(&key(2), changed).is_none());
-        listings.keep(page(1, MOST_BYTES + 1));
+        listings.keep(page(1, MAX_BYTES + 1));
         assert!(listings.get(&key(1), changed).is_none(), "too long to be kept");
         (0..1000).for_each(|number| listings.keep(page(number, 100)));
-        assert_eq!(listings.0.lock().len(), MOST_PAGES);
-        (0..1000).for_each(|number| listings.keep(page(number, MOST_BYTES / 3)));
+        assert_eq!(listings.0.lock().len(), MAX_PAGES);
+        (0..1000).for_each(|number| listings.keep(page(number, MAX_BYTES / 3)));
         assert_eq!(listings.0.lock().len(), 3);
-        if let Some(old) = now.checked_sub(KEPT) {
+        if let Some(old) = now.checked_sub(CACHE_TIME) {
             listings.keep(Page { made: old, ..page(2000, 1) });
             assert!(listings.get(&key(2000), changed).is_none(), "sizes on it may be old");
         }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// Maximum number of waiting requests; later ones get 503.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// Requests of one client, those whose password is being verified included: a client that tries passwords leaves room for others.
-const MOST_OF_ONE: u32 = 16;
+const MAX_PER_CLIENT: u32 = 16;
 
 /// Password verification shared by all sites.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Clients {
         let client = client.map_or(1, client_number);
         let mut clients = self.0.lock();
         let count = clients.entry(client).or_default();
-        if *count >= MOST_OF_ONE {
+        if *count >= MAX_PER_CLIENT {
             return None;
         }
         *count += 1;
@@ -66,7 +66,7 @@ impl Passwords {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         let cores = howdah_budget::machine::processors();
         let permits = Arc::new(Semaphore::new((cores / 2).max(1)));
-        Self { permits, places: Semaphore::new(MOST_WAITING), clients: Arc::default(), metrics }
+        Self { permits, places: Semaphore::new(MAX_WAITING), clients: Arc::default(), metrics }
     }
 
     /// The user who has said the right password; none for a wrong one, which the log tells.
@@ -113,7 +113,7 @@ mod tests {
         let clients = Arc::new(Clients::default());
         let address = |text: &str| Some(text.parse().unwrap());
         let held: Vec<_> = (0..100).filter_map(|_| clients.enter(address("2001:db8::1"))).collect();
-        assert_eq!(held.len(), MOST_OF_ONE as usize);
+        assert_eq!(held.len(), MAX_PER_CLIENT as usize);
         assert!(clients.enter(address("2001:db8::2")).is_none(), "it is of the same network");
         assert!(clients.enter(address("2001:db8:0:1::1")).is_some() && clients.enter(address("10.0.0.1")).is_some());
         assert!(clients.enter(None).is_some());

@@ -20,7 +20,7 @@ use std::fs::Metadata;
 
 /// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
 /// called like scripts.
-pub(crate) const MOST_SCRIPTS: usize = 16;
+pub(crate) const MAX_SCRIPTS: usize = 16;
 
 /// The kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) fn hidden_from(path: &[u8]) -> Option<usize> {
 /// below what is not there, nor below what is no directory.
 pub(crate) fn script_end(path: &[u8], limit: usize, look: impl Fn(&[u8]) -> Option<Kind>) -> Option<usize> {
     let ends = (5..limit.min(path.len())).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
-    for end in ends.take(MOST_SCRIPTS) {
+    for end in ends.take(MAX_SCRIPTS) {
         match look(&path[..end]) {
             Some(Kind::File) => return Some(end),
             Some(Kind::Directory) => {}

@@ -12,13 +12,13 @@
 //! **A script is never sent as source.** A file is sent only if neither the name that was asked for nor the name it
 //! resolves to (through all symbolic links) is one that is withheld (`withheld`), nor the file itself.
 //!
-//! Outcomes are kept for `FRESH` per path and thread, so the usual request costs no system call here. An outcome that
+//! Outcomes are kept for `RECHECK_INTERVAL` per path and thread, so the usual request costs no system call here. An outcome that
 //! rests on a file's absence is checked again each time: a file that PHP has just written is found at once. That a file
 //! is gone is noticed when it is to be opened, and the outcome is then found anew (`RouteCache::forget`).
 //!
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first few are tried
-//! (`path_parts::MOST_SCRIPTS`).
+//! (`path_parts::MAX_SCRIPTS`).
 
 use crate::notes::Notes;
 use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, script_end};
@@ -37,11 +37,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for which an outcome is reused without checking the file system.
-const FRESH: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Outcomes kept, of all sites together; with one more, all are forgotten.
-const MOST_KEPT: usize = 8192;
+const MAX_CACHED: usize = 8192;
 /// Paths longer than this are not kept.
-const LONGEST_KEPT: usize = 512;
+const MAX_CACHED_LEN: usize = 512;
 
 /// The route of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl RouteCache {
         let key = lookup.key(path);
         let of_site = self.sites.get(site.number).filter(|known| known.release == site.release);
         if let Some(kept) = of_site.and_then(|known| known.kept.get(&*key)) {
-            let fresh = now.saturating_duration_since(kept.found) < FRESH;
+            let fresh = now.saturating_duration_since(kept.found) < RECHECK_INTERVAL;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
             }
@@ -131,8 +131,8 @@ impl RouteCache {
         let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
         // Directories are read each time, and unknown results are retried.
-        if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_) | Route::Unknown) {
-            if self.count >= MOST_KEPT {
+        if key.len() <= MAX_CACHED_LEN && !matches!(*route, Route::Listing(_) | Route::Unknown) {
+            if self.count >= MAX_CACHED {
                 self.sites.clear();
                 self.count = 0;
             }

@@ -1,7 +1,7 @@
 //! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
 
 use super::*;
-use crate::path_parts::MOST_SCRIPTS;
+use crate::path_parts::MAX_SCRIPTS;
 use crate::sites::Sites;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
@@ -396,7 +396,7 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let start = Instant::now();
-    let later = start + FRESH;
+    let later = start + RECHECK_INTERVAL;
     let script = cache.resolve(&tree.site, b"/s.php", &Lookup::default(), start);
     std::fs::remove_file(tree.site.root.join("s.php")).unwrap();
     assert!(Arc::ptr_eq(&script, &cache.resolve(&tree.site, b"/s.php", &Lookup::default(), start)));
@@ -406,10 +406,10 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     assert_eq!(*cache.resolve(&tree.site, b"/made.txt", &Lookup::default(), start), Route::NotFound);
     std::fs::write(tree.site.root.join("made.txt"), "").unwrap();
     assert!(matches!(*cache.resolve(&tree.site, b"/made.txt", &Lookup::default(), start), Route::File(_)));
-    for i in 0..2 * MOST_KEPT {
+    for i in 0..2 * MAX_CACHED {
         cache.resolve(&tree.site, format!("/{i}").as_bytes(), &Lookup::default(), start);
     }
-    assert!(cache.count <= MOST_KEPT && cache.sites[0].kept.len() == cache.count);
+    assert!(cache.count <= MAX_CACHED && cache.sites[0].kept.len() == cache.count);
 }
 
 #[test]
@@ -485,11 +485,11 @@ fn directories_that_are_called_like_scripts_are_looked_at_up_to_a_limit() {
     let tree = tree();
     let chain = |n: usize| "/d.php".repeat(n);
     std::fs::create_dir_all(tree.site.root.join(&chain(400)[1..])).unwrap();
-    for n in [MOST_SCRIPTS - 1, 100, 400] {
+    for n in [MAX_SCRIPTS - 1, 100, 400] {
         std::fs::write(tree.site.root.join(&format!("{}/s.php", chain(n))[1..]), "").unwrap();
-        let expected = if n < MOST_SCRIPTS { format!("script {}/s.php+/info", chain(n)) } else { "404".to_owned() };
+        let expected = if n < MAX_SCRIPTS { format!("script {}/s.php+/info", chain(n)) } else { "404".to_owned() };
         assert_eq!(tree.route(&format!("{}/s.php/info", chain(n))), expected, "{n}");
-        assert!(looks(&tree, &format!("{}/s.php/info", chain(n))) <= MOST_SCRIPTS + 2, "{n}");
+        assert!(looks(&tree, &format!("{}/s.php/info", chain(n))) <= MAX_SCRIPTS + 2, "{n}");
         assert_eq!(tree.route(&format!("{}/s.php", chain(n))), format!("script {}/s.php+", chain(n)), "{n}");
     }
 }

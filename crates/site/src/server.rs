@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Lines in the log about hosts that are no site's are no closer than this.
-const QUIET: Duration = Duration::from_secs(10);
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of log lines about requests that did not get a worker in time: under overload there are thousands,
 /// and writing them would take time from those that can be served.
 const OVERLOAD_QUIET: Duration = Duration::from_secs(1);
@@ -109,8 +109,8 @@ impl Server {
             broker: OnceLock::new(),
             websockets: OnceLock::new(),
             events: OnceLock::new(),
-            unknown_hosts: Quiet::new(QUIET),
-            other_protocols: Quiet::new(QUIET),
+            unknown_hosts: Quiet::new(WARNING_INTERVAL),
+            other_protocols: Quiet::new(WARNING_INTERVAL),
             waited_in_vain: Quiet::new(OVERLOAD_QUIET),
             settings,
         }

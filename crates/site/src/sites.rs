@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Files that a site may keep open however many sites share them.
-const FEWEST_OPEN_FILES: usize = 8;
+const MIN_OPEN_FILES: usize = 8;
 
 /// Which site a request is for.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ impl Sites {
         let (mut all, mut exact, mut below) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
         let (mut default, mut addresses) = (None, Vec::new());
         let sites = settings.all_sites();
-        let open_files = (settings.static_files.open_files / sites.len().max(1)).max(FEWEST_OPEN_FILES);
+        let open_files = (settings.static_files.open_files / sites.len().max(1)).max(MIN_OPEN_FILES);
         for (number, mut own) in sites.into_iter().enumerate() {
             for host in &own.hosts {
                 match host {

@@ -36,7 +36,7 @@ pub struct PrivateFiles {
 }
 
 /// Files that are looked at each time.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 impl PrivateFiles {
     /// Those of these settings.
@@ -61,7 +61,7 @@ impl PrivateFiles {
         let mut known = HashSet::new();
         files.retain(|path| known.insert(path.clone()));
         let at_start = files.iter().filter_map(|path| identity(path)).collect();
-        let further = files.split_off(files.len().min(MOST_LOOKED_AT));
+        let further = files.split_off(files.len().min(MAX_EXAMINED));
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         Self { files, further: further.into_iter().map(real).collect(), at_start }
     }

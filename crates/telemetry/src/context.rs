@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 /// The longest `tracestate` that is handed on: the recommendation asks for no less than 512 characters.
-const LONGEST_STATE: usize = 1024;
+const MAX_STATE_LEN: usize = 1024;
 
 /// Decides about requests that begin.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ fn state(headers: &HeaderMap) -> TraceState {
     let lines: Vec<&str> =
         headers.get_all("tracestate").iter().filter_map(|line| HeaderValue::to_str(line).ok()).collect();
     let joined = lines.join(",");
-    if joined.is_empty() || joined.len() > LONGEST_STATE {
+    if joined.is_empty() || joined.len() > MAX_STATE_LEN {
         return TraceState::NONE;
     }
     TraceState::from_str(&joined).unwrap_or(TraceState::NONE)

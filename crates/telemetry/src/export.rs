@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Lines in the log about lost spans are no closer than this.
-const QUIET: Duration = Duration::from_secs(30);
+const WARNING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The requests' side.
 #[derive(Debug)]
@@ -202,7 +202,9 @@ impl Worker {
     fn report(&mut self, now: bool) {
         let losses = &mut self.losses;
         let dropped = self.metrics.spans_dropped.get() - losses.dropped;
-        if (dropped == 0 && losses.failed == 0) || (!now && losses.said.is_some_and(|at| at.elapsed() < QUIET)) {
+        if (dropped == 0 && losses.failed == 0)
+            || (!now && losses.said.is_some_and(|at| at.elapsed() < WARNING_INTERVAL))
+        {
             return;
         }
         let (failed, address) = (std::mem::take(&mut losses.failed), &self.address);

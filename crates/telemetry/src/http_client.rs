@@ -10,7 +10,7 @@ use opentelemetry_http::HttpError;
 use tokio_rustls::TlsConnector;
 
 /// The longest response: what was wrong with some spans.
-const LONGEST_BODY: usize = 64 * 1024;
+const MAX_BODY_LEN: usize = 64 * 1024;
 
 /// An HTTP client for exports.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl HttpClient {
         for (name, value) in &self.fields {
             request.headers_mut().insert(name, value.clone());
         }
-        client::send(request.map(Full::new), self.tls.as_ref(), LONGEST_BODY).await
+        client::send(request.map(Full::new), self.tls.as_ref(), MAX_BODY_LEN).await
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The longest text of an attribute, in bytes: many spans may wait.
-const LONGEST_TEXT: usize = 2048;
+const MAX_TEXT_LEN: usize = 2048;
 
 /// The methods that are known by name (RFC 9110 and RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
@@ -200,7 +200,7 @@ fn text(bytes: &[u8]) -> Value {
 }
 
 fn shortened(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_TEXT);
+    let mut end = text.len().min(MAX_TEXT_LEN);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

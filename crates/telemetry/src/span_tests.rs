@@ -97,5 +97,5 @@ fn long_texts_are_cut_between_characters() {
     let path = format!("/{}", "é".repeat(4000));
     let span = spans(&trace(), &Ended { path: path.as_bytes(), ..ended(Instant::now()) }).remove(0);
     let kept = value(&span, "url.path").unwrap();
-    assert!(kept.len() <= LONGEST_TEXT && kept.len() > LONGEST_TEXT - 3 && kept.ends_with('é'));
+    assert!(kept.len() <= MAX_TEXT_LEN && kept.len() > MAX_TEXT_LEN - 3 && kept.ends_with('é'));
 }

@@ -16,10 +16,10 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Longest file that is read: a chain has a few kilobytes.
-const LONGEST_FILE: u64 = 1 << 20;
+const MAX_FILE_LEN: u64 = 1 << 20;
 
 /// A certificate that ends within this time deserves a word.
-const SOON: u64 = 7 * 24 * 3600;
+const EXPIRY_WARNING: u64 = 7 * 24 * 3600;
 
 /// A checked certificate with its key.
 #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ impl Certificate {
             concerns.push(Concern::Expired(Duration::from_secs(now - self.not_after)));
         } else if now < self.not_before {
             concerns.push(Concern::NotYetValid(Duration::from_secs(self.not_before - now)));
-        } else if self.not_after - now < SOON && self.not_after - self.not_before > 2 * SOON {
+        } else if self.not_after - now < EXPIRY_WARNING && self.not_after - self.not_before > 2 * EXPIRY_WARNING {
             concerns.push(Concern::EndsSoon(Duration::from_secs(self.not_after - now)));
         }
         if self.names.is_empty() {
@@ -205,8 +205,8 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
         return Err(unreadable(io::Error::other("not a regular file")));
     }
     let mut bytes = Vec::new();
-    let length = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if length as u64 > LONGEST_FILE {
+    let length = file.take(MAX_FILE_LEN + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if length as u64 > MAX_FILE_LEN {
         return Err(unreadable(io::Error::other("longer than 1 MB")));
     }
     Ok(bytes)

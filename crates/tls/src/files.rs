@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Interval at which files are checked: two calls of stat(2) for each pair.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The file of a chain and the file of its key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -150,7 +150,7 @@ impl Files {
         }
         self.forget_hidden();
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let store = store.clone();
             let looking = tokio::task::spawn_blocking(move || {
                 self.look(&store);

@@ -12,7 +12,7 @@ use crate::hosts::Hosts;
 use crate::names;
 
 /// Maximum length of a name in DNS; longer names of clients are unknown. Names are looked up in lower case.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_LEN: usize = 253;
 
 /// Name → certificates, in the order in which they were given. `*.example.org` is a name like any other here.
 type Names = HashMap<Box<str>, Vec<Arc<CertifiedKey>>>;
@@ -146,7 +146,7 @@ impl Store {
     /// `true` if there is a certificate for exactly this name, not a default one.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let Some(name) = lookup_key(name, &mut [0; LONGEST_NAME]).map(str::to_owned) else { return false };
+        let Some(name) = lookup_key(name, &mut [0; MAX_NAME_LEN]).map(str::to_owned) else { return false };
         let table = self.table.load();
         table.covering(&name).next().is_some()
     }
@@ -155,7 +155,7 @@ impl Store {
     #[must_use]
     pub fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let table = self.table.load();
-        let mut space = [0; LONGEST_NAME];
+        let mut space = [0; MAX_NAME_LEN];
         let name = name.and_then(|name| lookup_key(name, &mut space));
         let mut first = None;
         for key in name.into_iter().flat_map(|name| table.covering(name)).chain(table.of_site(name)) {
@@ -171,7 +171,7 @@ impl Store {
     #[must_use]
     pub fn covers(&self, name: &str, host: &str) -> bool {
         let table = self.table.load();
-        let (mut name_space, mut host_space) = ([0; LONGEST_NAME], [0; LONGEST_NAME]);
+        let (mut name_space, mut host_space) = ([0; MAX_NAME_LEN], [0; MAX_NAME_LEN]);
         let (Some(name), Some(host)) = (lookup_key(name, &mut name_space), lookup_key(host, &mut host_space)) else {
             return false;
         };
@@ -182,7 +182,7 @@ impl Store {
 
     /// The certificate that proves that this name is ours.
     pub(crate) fn challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        let mut space = [0; LONGEST_NAME];
+        let mut space = [0; MAX_NAME_LEN];
         self.table.load().challenges.get(lookup_key(name, &mut space)?).cloned()
     }
 
@@ -224,7 +224,7 @@ impl Table {
         let exact = [&self.files, &self.own].into_iter().filter_map(move |names| names.get(name));
         let wildcard = move || {
             let parent = name.split_once('.').map(|(_, parent)| parent)?;
-            let mut space = [0; LONGEST_NAME + 2];
+            let mut space = [0; MAX_NAME_LEN + 2];
             space[..2].copy_from_slice(b"*.");
             space.get_mut(2..2 + parent.len())?.copy_from_slice(parent.as_bytes());
             let name = std::str::from_utf8(&space[..2 + parent.len()]).ok()?;
@@ -241,7 +241,7 @@ fn add<'a>(to: &mut Names, names: impl Iterator<Item = &'a Box<str>>, key: &Arc<
 }
 
 /// A client's name as it is looked up, without an allocation. rustls has made sure that it is a name of DNS.
-fn lookup_key<'a>(name: &str, space: &'a mut [u8; LONGEST_NAME]) -> Option<&'a str> {
+fn lookup_key<'a>(name: &str, space: &'a mut [u8; MAX_NAME_LEN]) -> Option<&'a str> {
     let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
     let space = space.get_mut(..name.len())?;
     space.copy_from_slice(name);

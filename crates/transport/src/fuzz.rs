@@ -61,7 +61,7 @@ const KINDS: [(&str, u16); 14] = [
 ];
 
 /// Steps of one script at most.
-const MOST_STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 
 /// One thing that a worker does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub enum Step {
 pub fn script(data: &[u8]) -> Vec<Step> {
     let mut claimed = None;
     let mut steps = Vec::new();
-    for line in data.split(|&b| b == b'\n').filter(|line| !line.is_empty()).take(MOST_STEPS) {
+    for line in data.split(|&b| b == b'\n').filter(|line| !line.is_empty()).take(MAX_STEPS) {
         let mut words = line.splitn(5, |&b| b == b' ');
         let name = words.next().unwrap_or_default();
         let mut number = || words.next().map_or(0, parse);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Most pieces of memory that go before a payload in one `send_after`.
-const MOST_BEFORE: usize = 7;
+const MAX_BEFORE: usize = 7;
 
 /// Which part of a response ring the worker may write to again.
 #[derive(Debug)]
@@ -166,8 +166,8 @@ impl HeldPayload {
     /// # Errors
     /// The system's error (`WouldBlock` if the socket has no room); nothing was written then.
     pub fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST_BEFORE + 1];
-        if before.len() > MOST_BEFORE {
+        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MAX_BEFORE + 1];
+        if before.len() > MAX_BEFORE {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         for (part, slice) in parts.iter_mut().zip(before) {

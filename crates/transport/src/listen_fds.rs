@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FIRST: RawFd = 3;
 
 /// More than anybody's unit has.
-const MOST: usize = 1024;
+const MAX_DESCRIPTORS: usize = 1024;
 
 /// Takes them; no program that is started later gets them. To be called first of all in a process, before it opens
 /// anything: a promised descriptor that is missing could otherwise be one that the process opened itself.
@@ -19,7 +19,7 @@ const MOST: usize = 1024;
 /// One of them is not open, there are too many, or they were taken before.
 pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
-    if count > MOST {
+    if count > MAX_DESCRIPTORS {
         return Err(io::Error::other(format!("{count} descriptors are more than a service can have")));
     }
     if TAKEN.swap(true, Ordering::Relaxed) {

@@ -25,7 +25,7 @@ use zerocopy::IntoBytes;
 pub use crate::ring::RingBroken as Broken;
 
 /// A body frame that takes at least this part of its ring can stay there: 8 KB of 512. Shorter ones are copied sooner.
-const LEAST_HELD_DIVISOR: usize = 64;
+const HELD_DIVISOR: usize = 64;
 
 /// Where a request lies in its lane; needed to take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,7 +319,7 @@ impl FrameReceiver {
     /// # Errors
     /// As `next_frame`.
     pub fn next_frame_in_place(&mut self) -> Result<Option<Frame>, Broken> {
-        self.next(self.responses.cap() / LEAST_HELD_DIVISOR)
+        self.next(self.responses.cap() / HELD_DIVISOR)
     }
 
     /// Body frames of at least `held_from` bytes stay in the ring.

@@ -23,13 +23,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Memory kept for requests to come: so many pieces, none longer than so many words.
 const SPARE_MEMORY: usize = 64;
-const LARGEST_SPARE: usize = 2048;
+const MAX_SPARE_LEN: usize = 2048;
 
 /// A wait leaves a byte in the wake pipe at most, and the smallest pipe holds 4096.
 const WAITS_UNTIL_SILENCED: u32 = 1024;
 
 /// Bodies that may be asked for and not received: they fit into the control socket many times over.
-const ASKED_AT_ONCE: usize = 16;
+const MAX_REQUESTED_BODIES: usize = 16;
 
 /// Why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +105,7 @@ impl WorkerEnd {
     /// Asks for bodies as far as may be, at once: their requests wait for nothing else.
     fn ask_for_bodies(&mut self) {
         let asked = self.bodies.asked;
-        while self.bodies.asked < ASKED_AT_ONCE
+        while self.bodies.asked < MAX_REQUESTED_BODIES
             && let Some(request) = self.bodies.requests.get(self.bodies.asked)
         {
             self.ask_for_body(request.number);
@@ -154,7 +154,7 @@ impl WorkerEnd {
 
     /// Takes the memory of a request that is done, for another one.
     pub fn recycle(&mut self, memory: Vec<u64>) {
-        if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= LARGEST_SPARE {
+        if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= MAX_SPARE_LEN {
             self.spare_memory.push(memory);
         }
     }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Files that define C's side of the border, in addition to the wire.
-const OF_THE_BRIDGE: &[&str] = &[
+const BRIDGE_FILES: &[&str] = &[
     "transport/src/c_text.rs",
     "transport/src/live_order.rs",
     "transport/src/worker_spec.rs",
@@ -50,7 +50,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Types of requests in a ring.
-const OF_THE_WIRE: &[&str] = &["StrRef", "WireVar", "WireRequest"];
+const WIRE_TYPES: &[&str] = &["StrRef", "WireVar", "WireRequest"];
 
 /// Numbers that C does not need, or has under another name.
 const ONLY_IN_RUST: &[&str] =
@@ -107,7 +107,7 @@ fn render(config: Config, sources: &[&str]) -> String {
 fn wire() -> String {
     let mut config = config(ABOUT_THE_WIRE, "HOWDAH_WIRE_H");
     config.sys_includes.push("stdint.h".to_owned());
-    config.export.include = OF_THE_WIRE.iter().map(|name| (*name).to_owned()).collect();
+    config.export.include = WIRE_TYPES.iter().map(|name| (*name).to_owned()).collect();
     config.export.exclude = ONLY_IN_RUST.iter().map(|name| (*name).to_owned()).collect();
     config.trailer = Some(lists());
     render(config, &["transport/src/wire.rs"])
@@ -132,8 +132,8 @@ fn bridge() -> String {
     let mut config = config(ABOUT_THE_BRIDGE, "HOWDAH_BRIDGE_H");
     config.sys_includes = ["stdbool.h", "stddef.h", "stdint.h"].map(str::to_owned).to_vec();
     config.includes.push("wire.h".to_owned());
-    config.export.exclude = OF_THE_WIRE.iter().map(|name| (*name).to_owned()).collect();
-    render(config, OF_THE_BRIDGE)
+    config.export.exclude = WIRE_TYPES.iter().map(|name| (*name).to_owned()).collect();
+    render(config, BRIDGE_FILES)
 }
 
 /// `HOWDAH_GENERATE=1 cargo test -p howdah-transport --test headers` writes the files (this is `make generate`).

@@ -188,15 +188,15 @@ fn echo_worker(mut worker: Worker, most: usize) {
 }
 
 fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
-    const MOST: usize = 12;
+    const MAX_STREAMS: usize = 12;
     let (mut server, worker) = lane(sizes);
-    let thread = std::thread::spawn(move || echo_worker(worker, MOST));
+    let thread = std::thread::spawn(move || echo_worker(worker, MAX_STREAMS));
     assert_eq!(server.next().kind, FrameKind::Ready);
     let mut seed = 4711;
     let mut open: BTreeMap<u64, (Vec<u8>, Vec<u8>, bool)> = BTreeMap::new();
     let mut number = 0;
     while number < rounds || !open.is_empty() {
-        while open.len() < MOST && number < rounds {
+        while open.len() < MAX_STREAMS && number < rounds {
             let body: Vec<u8> =
                 (0..random(&mut seed, largest)).map(|at| (at as u64 + number).wrapping_mul(31) as u8).collect();
             match server.sender.send_request(&request(b"q"), number + 1, BodyInLane::Inline(&body)) {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 /// Bytes that each packed message ends in, and none is sent with.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Shorter messages are not worth packing.
-pub(crate) const WORTH_PACKING: usize = 1024;
+pub(crate) const MIN_COMPRESSED: usize = 1024;
 /// Bytes by which the room for an unpacked message grows.
 const STEP: usize = 16 * 1024;
 

@@ -5,7 +5,7 @@ use crate::deflate;
 use bytes::Bytes;
 
 /// Bytes of the longest frame head from a client.
-const LONGEST_HEAD: usize = 14;
+const MAX_HEAD_LEN: usize = 14;
 /// Longest payload of a control frame.
 const MAX_CONTROL: usize = 125;
 
@@ -36,7 +36,7 @@ pub struct Receiver {
     limit: usize,
     /// permessage-deflate was agreed on.
     deflate: bool,
-    head: [u8; LONGEST_HEAD],
+    head: [u8; MAX_HEAD_LEN],
     have: u8,
     frame: Option<Frame>,
     message: Option<Box<Open>>,
@@ -68,7 +68,7 @@ impl Receiver {
     /// A client with messages of up to `limit` bytes.
     #[must_use]
     pub fn new(limit: usize, deflate: bool) -> Self {
-        Self { limit, deflate, head: [0; LONGEST_HEAD], have: 0, frame: None, message: None, control: Vec::new() }
+        Self { limit, deflate, head: [0; MAX_HEAD_LEN], have: 0, frame: None, message: None, control: Vec::new() }
     }
 
     /// Takes bytes off `input` up to the next thing that is complete; `None` once all are taken.

@@ -60,7 +60,7 @@ pub fn message(data: &[u8], binary: bool) -> Update {
 pub(crate) fn encoded(update: &Update, packed: bool) -> Bytes {
     let first = if update.binary { BINARY } else { TEXT };
     let plain = update.form(Form::Frame, || frame(first, &update.data));
-    if !packed || update.data.len() < deflate::WORTH_PACKING {
+    if !packed || update.data.len() < deflate::MIN_COMPRESSED {
         return plain.clone();
     }
     let pack = || deflate::pack(&update.data).map_or_else(|| plain.clone(), |packed| frame(first | PACKED, &packed));

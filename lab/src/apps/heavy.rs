@@ -44,7 +44,7 @@ impl Weight {
     /// As it is before anybody asks for another.
     pub const LIGHT: Self = Self { variants: 20, parts: 200 };
     /// The most that there is data and code for.
-    pub const MOST: Self = Self { variants: 400, parts: 2500 };
+    pub const MAX: Self = Self { variants: 400, parts: 2500 };
 }
 
 /// Writes the application below `dir` and returns its document root.

@@ -13,7 +13,7 @@ use crate::load::program;
 use crate::systems::howdah;
 
 /// It looks at the application in every mode, which takes its time.
-const LONGEST: Duration = Duration::from_secs(600);
+const DOCTOR_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Asks it. `None` where there is no such command; else its verdict in sentences, or why there is none.
 pub fn ask(app: &Path, out: &Path) -> Option<Vec<String>> {
@@ -33,7 +33,7 @@ fn run(server: &Path, app: &Path, report: &Path) -> Result<Value> {
     command.arg("doctor").arg(app).arg("--json").arg(std::path::absolute(report)?);
     // Whoever measures runs it; its exit status says whether it found leaks, which its report does too.
     command.env("HOWDAH_ALLOW_ROOT", "true");
-    let ended = program::run(&mut [command], LONGEST, &Interrupt::default());
+    let ended = program::run(&mut [command], DOCTOR_TIMEOUT, &Interrupt::default());
     match fs::read(report) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
         Err(error) => Err(ended.err().unwrap_or_else(|| error.into())),

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use super::Case;
 
 /// Under callgrind a request takes a hundred times as long as it does alone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Sends so many requests, each when the response before it is complete.
 pub(super) fn ask(address: SocketAddr, case: &Case, requests: u32) -> Result<()> {
     let mut connection = TcpStream::connect(address).context("the server does not listen")?;
-    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", case.path, case.fields);
     let mut buffer = vec![0; 1 << 20];
     for _ in 0..requests {

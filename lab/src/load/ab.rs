@@ -13,7 +13,7 @@ use crate::programs::version_line;
 use crate::record::{Errors, Latency};
 
 /// The most requests of a run that has a length: ab keeps a record of each.
-const MOST: u64 = 3_000_000;
+const MAX_REQUESTS: u64 = 3_000_000;
 
 /// An `ab` on this machine.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Load for Ab {
         let mut arguments = vec!["-q".to_owned(), "-l".into(), "-r".into(), format!("-c{}", shape.connections)];
         match self.requests {
             Some(requests) => arguments.push(format!("-n{}", requests.max(u64::from(shape.connections)))),
-            None => arguments.extend([format!("-t{}", whole_seconds(shape.seconds)), format!("-n{MOST}")]),
+            None => arguments.extend([format!("-t{}", whole_seconds(shape.seconds)), format!("-n{MAX_REQUESTS}")]),
         }
         arguments.extend([
             "-H".into(),

@@ -65,7 +65,7 @@ impl Wire {
 }
 
 const BUFFER: usize = 64 * 1024;
-const LONGEST_HEAD: usize = 32 * 1024;
+const MAX_HEAD_LEN: usize = 32 * 1024;
 
 impl Connection {
     /// Opens a connection for requests to a target.
@@ -168,7 +168,7 @@ impl Connection {
                 return Ok(line);
             }
             seen = self.end - self.start;
-            if seen > LONGEST_HEAD {
+            if seen > MAX_HEAD_LEN {
                 return Err(std::io::Error::new(ErrorKind::InvalidData, "a header line is too long"));
             }
             self.need_more()?;

@@ -56,7 +56,7 @@ pub fn find(aim: Aim, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Resu
     let few = Weight { variants: 20, parts: 0 };
     let many = Weight { variants: 80, parts: 0 };
     let variants =
-        meet(aim.booted_us, (few.variants, booted(few)?), (many.variants, booted(many)?), Weight::MOST.variants);
+        meet(aim.booted_us, (few.variants, booted(few)?), (many.variants, booted(many)?), Weight::MAX.variants);
     let anew = |weight| -> Result<f64> {
         interrupt.check()?;
         heavy::weigh(dir, weight)?;
@@ -64,7 +64,7 @@ pub fn find(aim: Aim, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Resu
     };
     let without = Weight { variants, parts: 0 };
     let with = Weight { variants, parts: 1000 };
-    let parts = meet(aim.fresh_us, (without.parts, anew(without)?), (with.parts, anew(with)?), Weight::MOST.parts);
+    let parts = meet(aim.fresh_us, (without.parts, anew(without)?), (with.parts, anew(with)?), Weight::MAX.parts);
     let weight = Weight { variants, parts };
     let (booted, anew) = (booted(weight)?, anew(weight)?);
     Ok(format!(

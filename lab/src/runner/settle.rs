@@ -17,12 +17,12 @@ const EVERY: Duration = Duration::from_millis(100);
 const IDLE: f64 = 0.1;
 
 /// After that what is left is measured too.
-const LONGEST: Duration = Duration::from_secs(120);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Waits for it.
 pub(super) fn wait(roots: &[u32], interrupt: &Interrupt) -> Result<()> {
     let role = |_: &str| Role::Both;
-    let deadline = Instant::now() + LONGEST;
+    let deadline = Instant::now() + SETTLE_TIMEOUT;
     let mut before = (Instant::now(), Reading::take(roots, &role, &[]));
     loop {
         thread::sleep(EVERY);

@@ -15,7 +15,7 @@ pub struct Apache;
 const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// More processes than that are no set-up that anybody would choose.
-const MOST_PROCESSES: u32 = 256;
+const MAX_PROCESSES: u32 = 256;
 
 fn php_module() -> Option<(String, PathBuf)> {
     newest_php(MODULES, "libphp", ".so")
@@ -54,8 +54,8 @@ impl System for Apache {
     }
 
     fn refuses(&self, case: &Case) -> Option<String> {
-        (case.connections > MOST_PROCESSES).then(|| {
-            format!("prefork needs a process for each kept-alive connection; the lab starts at most {MOST_PROCESSES}")
+        (case.connections > MAX_PROCESSES).then(|| {
+            format!("prefork needs a process for each kept-alive connection; the lab starts at most {MAX_PROCESSES}")
         })
     }
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Maximum time for a running server to report its addresses.
-const ADMIN_PATIENCE: Duration = Duration::from_secs(5);
+const ADMIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Collected findings.
 #[derive(Default)]
@@ -252,13 +252,13 @@ enum Running {
 fn running(settings: &Settings) -> Running {
     let there = match settings.admin.place() {
         SocketPlace::Unix(path) => UnixStream::connect(path).is_ok(),
-        SocketPlace::Tcp(addr) => std::net::TcpStream::connect_timeout(&addr, ADMIN_PATIENCE).is_ok(),
+        SocketPlace::Tcp(addr) => std::net::TcpStream::connect_timeout(&addr, ADMIN_TIMEOUT).is_ok(),
     };
     if !there {
         return Running::No;
     }
     let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
-    let listens = client::ask_within(&admin, "GET", "/status", ADMIN_PATIENCE).ok().and_then(|(code, body)| {
+    let listens = client::ask_within(&admin, "GET", "/status", ADMIN_TIMEOUT).ok().and_then(|(code, body)| {
         let status: serde_json::Value = serde_json::from_str(&body).ok().filter(|_| code == 200)?;
         let listens = status["listen"].as_array()?.iter().filter_map(|addr| addr.as_str());
         Some(listens.map(str::to_owned).chain([settings.admin.to_string()]).collect())

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 const NAME: &str = "frankenphp";
 /// New name of an existing program.
-const BEFORE: &str = "frankenphp.before-howdah";
+const BACKUP_NAME: &str = "frankenphp.before-howdah";
 
 /// Makes the link in a project.
 pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
@@ -32,11 +32,11 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
         There::Nothing => put(program, &link)?,
         There::Other if !replace => bail!(
             "{0} is another program, as `octane:install` downloads it, and Octane would go on to start that one; \
-             `howdah init --octane --replace` keeps it as {BEFORE} and puts the link in its place",
+             `howdah init --octane --replace` keeps it as {BACKUP_NAME} and puts the link in its place",
             link.display()
         ),
         There::Other => {
-            let kept = project.join(BEFORE);
+            let kept = project.join(BACKUP_NAME);
             if kept.symlink_metadata().is_ok() {
                 bail!("{} is there already and would be lost: move or remove it", kept.display());
             }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest wait: each pool's PHP boots anew, one after the other.
-const PATIENCE: Duration = Duration::from_secs(600);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Changes go to standard output, the reason why nothing changes to standard error.
 pub(crate) fn run(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCode> {
-    order_within(admin, &format!("/reload?{}", flags.to_query()), PATIENCE)
+    order_within(admin, &format!("/reload?{}", flags.to_query()), RESPONSE_TIMEOUT)
 }

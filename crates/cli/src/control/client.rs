@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest wait for a response, where an order does not say another.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The time that a server has to respond to another one that wants its addresses.
-const LOOK_FOR_SERVER: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -47,7 +47,7 @@ pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn S
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
 pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
-    ask_within(admin, method, path, PATIENCE)
+    ask_within(admin, method, path, RESPONSE_TIMEOUT)
 }
 
 /// Requests with a time limit for the response.
@@ -88,13 +88,13 @@ pub(crate) fn read_status(text: &str) -> Result<Value> {
 /// The process of a server that these settings lead to, if one runs.
 pub(crate) fn process_of(settings: &Settings) -> Option<u64> {
     let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
-    let (code, body) = ask_within(&admin, "GET", "/status", LOOK_FOR_SERVER).ok()?;
+    let (code, body) = ask_within(&admin, "GET", "/status", CONNECT_TIMEOUT).ok()?;
     read_status(&body).ok().filter(|_| code == 200)?["pid"].as_u64()
 }
 
 /// An order to the server.
 pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
-    order_within(admin, path, PATIENCE)
+    order_within(admin, path, RESPONSE_TIMEOUT)
 }
 
 pub(crate) fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<ExitCode> {

@@ -16,22 +16,22 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The longest body that is compared.
-const MOST_BODY: usize = 256 << 10;
+const MAX_BODY: usize = 256 << 10;
 /// Maximum time of a response to its client, to be compared.
 const SENT_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum wait for an idle worker, and the interval of checks.
 const IDLE_WITHIN: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time for a response of classic mode.
 const RESPONDS_WITHIN: Duration = Duration::from_secs(30);
 /// Between classic mode's two responses: so whatever shows seconds differs in them.
-const APART: Duration = Duration::from_millis(1100);
+const MIN_GAP: Duration = Duration::from_millis(1100);
 /// Number of additional classic responses when one of two differs.
 const FURTHER: usize = 3;
 /// Tolerated extra time of a worker compared with classic mode: this, and a tenth.
 const TOLERATED: Duration = Duration::from_micros(50);
 /// Fields that browsers send of themselves, and proxies for them. Any other may be what lets a client in, such as an API key.
-const OF_NOBODY: &[&[u8]] = &[
+const IMPERSONAL_VARIABLES: &[&[u8]] = &[
     b"HTTP_ACCEPT",
     b"HTTP_ACCEPT_CHARSET",
     b"HTTP_ACCEPT_ENCODING",
@@ -63,7 +63,7 @@ const OF_NOBODY: &[&[u8]] = &[
     b"HTTP_X_REQUEST_ID",
 ];
 /// Prefixes of further variables that identify no one.
-const OF_NOBODY_TOO: &[&[u8]] = &[b"HTTP_SEC_", b"HTTP_X_FORWARDED_"];
+const IMPERSONAL_PREFIXES: &[&[u8]] = &[b"HTTP_SEC_", b"HTTP_X_FORWARDED_"];
 
 /// The comparison of a pool with its classic pool.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Comparison {
 
     fn compare_later(self: &Arc<Self>, wanted: Wanted, response: &mut Response) {
         let (status, fields) = (response.status, fields_of(response));
-        let copy = response.body.copy(MOST_BODY);
+        let copy = response.body.copy(MAX_BODY);
         let this = self.clone();
         drop(self.runtime.spawn(async move {
             // A long or slow response is none for a comparison.
@@ -189,7 +189,7 @@ impl Comparison {
     /// Compares a response with classic mode's; the error is the reason why that is impossible.
     async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Verdict, &'static str> {
         let first = self.ask_classic(wanted).await?;
-        tokio::time::sleep(APART).await;
+        tokio::time::sleep(MIN_GAP).await;
         let second = self.ask_classic(wanted).await?;
         if second.status != first.status {
             return Err(INCONCLUSIVE);
@@ -248,14 +248,14 @@ impl Comparison {
             if Instant::now() >= until {
                 return Err(SKIPPED);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let asked = async {
             let (tell, busy) = oneshot::channel();
             let request = Request { busy: Some(tell), ..repeated(wanted) };
             let mut response = pool.run(request).await.map_err(|_| INCONCLUSIVE)?;
             let (status, fields) = (response.status, fields_of(&response));
-            let copy = response.body.copy(MOST_BODY);
+            let copy = response.body.copy(MAX_BODY);
             while let Some(chunk) = poll_fn(|cx| response.body.poll_chunk(cx)).await {
                 drop(chunk.map_err(|_| INCONCLUSIVE)?);
             }
@@ -270,7 +270,8 @@ impl Comparison {
 
 /// `true` if a variable may identify the client, or authorize it.
 fn is_somebodys(name: &[u8]) -> bool {
-    let is_usual = || OF_NOBODY.contains(&name) || OF_NOBODY_TOO.iter().any(|start| name.starts_with(start));
+    let is_usual =
+        || IMPERSONAL_VARIABLES.contains(&name) || IMPERSONAL_PREFIXES.iter().any(|start| name.starts_with(start));
     matches!(name, b"AUTH_TYPE" | b"REMOTE_USER") || (name.starts_with(b"HTTP_") && !is_usual())
 }
 

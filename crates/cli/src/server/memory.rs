@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Interval of checks. The kernel updates its figure every two seconds.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Percentage of the time that processes wait for memory (Linux' PSI, over ten seconds) at which it is short.
 const LIMIT: u32 = 10;
 
@@ -52,7 +52,7 @@ pub(crate) fn start(pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
 }
 
 async fn run(mut watch: Watch, pools: Arc<Pools>, metrics: Arc<Metrics>) {
-    let mut look = interval(LOOK);
+    let mut look = interval(POLL_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         look.tick().await;

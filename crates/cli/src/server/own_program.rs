@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const TAKES_OVER: &str = "HOWDAH_TAKES_OVER";
 
 /// Variables of systemd about descriptors that only one process has.
-const OF_ONE_PROCESS: &[&str] = &["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID"];
+const PROCESS_VARIABLES: &[&str] = &["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID"];
 
 /// Returns the program of this process. To be called at the start, while relative names still mean the same files.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn of_this_process() -> io::Result<RootProgram> {
         name,
         arguments: arguments.collect(),
         env: vec![(TAKES_OVER.to_owned(), "1".to_owned())],
-        without: OF_ONE_PROCESS.iter().map(ToString::to_string).collect(),
+        without: PROCESS_VARIABLES.iter().map(ToString::to_string).collect(),
     })
 }
 

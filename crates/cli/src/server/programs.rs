@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Maximum time for the settings to be read once more.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The programs that the launcher may start.
 pub(crate) struct Settled(Mutex<Vec<Program>>);
@@ -39,7 +39,7 @@ impl Settled {
         }
         let Some(Remotely { id, ended }) = launcher.settle() else { return Ok(()) };
         let cannot = |why: String| format!("cannot read the settings with root's rights, for new programs: {why}");
-        match tokio::time::timeout(PATIENCE, ended).await {
+        match tokio::time::timeout(READ_TIMEOUT, ended).await {
             Ok(Ok(End::Status(0))) => {
                 self.0.lock().extend(programs);
                 Ok(())
@@ -48,7 +48,7 @@ impl Settled {
             Ok(Err(_)) => Err(cannot("the launcher has ended".to_owned())),
             Err(_) => {
                 launcher.kill(id);
-                Err(cannot(format!("not done within {PATIENCE:?}")))
+                Err(cannot(format!("not done within {READ_TIMEOUT:?}")))
             }
         }
     }

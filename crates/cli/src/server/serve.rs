@@ -46,7 +46,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// Interval at which the pools of a starting server are checked.
-const READY_LOOK: Duration = Duration::from_millis(50);
+const READY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval of notifications while the pools boot.
 const STARTING_EACH: Duration = Duration::from_secs(10);
@@ -293,7 +293,7 @@ async fn tell_when_ready(server: &Server, successor: bool) {
     if !successor {
         let mut said = Instant::now();
         while !server.edition().pools.iter().all(|pool| settles(pool)) {
-            tokio::time::sleep(READY_LOOK).await;
+            tokio::time::sleep(READY_INTERVAL).await;
             if said.elapsed() > STARTING_EACH {
                 server.fixed.service.starting();
                 said = Instant::now();

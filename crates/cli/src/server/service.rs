@@ -26,16 +26,16 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
 /// Maximum time that a replaced process waits until that was received.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which unsent notifications are repeated.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Messages that wait for room. What is older says less than what comes after it.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Prefix of the names of stored sockets.
-const KEPT: &str = "howdah-";
+const KEPT_PREFIX: &str = "howdah-";
 
 /// The connection to the service manager. `Default` has none.
 #[derive(Debug, Default)]
@@ -158,7 +158,7 @@ impl Service {
     /// takes its place must not be heard of first.
     pub(crate) async fn heard(&self) {
         if let Some(manager) = &self.manager
-            && tokio::time::timeout(LAST_WORDS, manager.heard()).await.is_err()
+            && tokio::time::timeout(FLUSH_TIMEOUT, manager.heard()).await.is_err()
         {
             tracing::warn!("the service manager does not read notifications: continuing without them");
         }
@@ -187,7 +187,7 @@ impl Service {
                         let _ = manager.socket.send_to_addr(b"WATCHDOG=1", &manager.to);
                     }
                 }
-                () = tokio::time::sleep(AGAIN), if waits => manager.send(&mut manager.said.lock()),
+                () = tokio::time::sleep(RETRY_INTERVAL), if waits => manager.send(&mut manager.said.lock()),
             }
         }
     }
@@ -198,7 +198,7 @@ impl Said {
         if self.quiet {
             return;
         }
-        if self.waiting.len() == MOST_WAITING {
+        if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();
         }
         self.waiting.push_back(Message { text, socket });
@@ -234,7 +234,7 @@ impl Manager {
                     }
                 }
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
         drop(theirs);
         if let Ok(mut pipe) = Receiver::from_owned_fd(ours) {
@@ -309,14 +309,14 @@ fn passed_names() -> impl Iterator<Item = String> {
 
 /// `true` if a passed socket was stored for the server, whose settings may have changed since.
 pub(crate) fn is_kept(name: &str) -> bool {
-    name.starts_with(KEPT)
+    name.starts_with(KEPT_PREFIX)
 }
 
 /// Names say which address it is, and have no colon.
 fn kept_name(socket: &ListenerHandle) -> Option<String> {
     let SocketPlace::Tcp(addr) = socket.addr().place() else { return None };
     let kind = if socket.quic().is_some() { "udp" } else { "tcp" };
-    Some(format!("{KEPT}{kind}-{}-{}", addr.ip().to_string().replace(':', "_"), addr.port()))
+    Some(format!("{KEPT_PREFIX}{kind}-{}-{}", addr.ip().to_string().replace(':', "_"), addr.port()))
 }
 
 /// A name for each socket, for ever.

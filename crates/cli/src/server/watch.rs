@@ -17,11 +17,11 @@ use tokio::task::{JoinSet, spawn_blocking};
 use crate::server::edition::Edition;
 
 /// Pause between two looks, at least.
-const PAUSE: Duration = Duration::from_millis(200);
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause in times of what a look took.
-const PAUSE_FACTOR: u32 = 20;
+const INTERVAL_FACTOR: u32 = 20;
 /// Nothing may have changed for this long before a reload: editors and checkouts write many files one after the other.
-const CALM: Duration = Duration::from_millis(150);
+const SETTLE_TIME: Duration = Duration::from_millis(150);
 
 /// A reload that begins so soon after the last one is one of a row.
 const QUICK: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ impl Pace {
 async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
     let Some((mut known, mut took)) = look(&globs).await else { return };
     loop {
-        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        tokio::time::sleep(MIN_INTERVAL.max(took * INTERVAL_FACTOR)).await;
         let Some((now, time)) = look(&globs).await else { return };
         took = time;
         let Some(changed) = difference(&known, &now) else { continue };
@@ -111,7 +111,7 @@ async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
 /// The state of the files once nothing changes any more. `None` while the server ends.
 async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
     loop {
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         let (later, _) = look(globs).await?;
         if difference(&now, &later).is_none() {
             return Some(later);
@@ -124,7 +124,7 @@ async fn watch(pool: Arc<Pool>, watched: Watched, server: Arc<Server>) {
     let Watched { globs, mut known, mut took } = watched;
     let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
     loop {
-        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        tokio::time::sleep(MIN_INTERVAL.max(took * INTERVAL_FACTOR)).await;
         let Some((now, time)) = look(&globs).await else { return };
         took = time;
         let Some(changed) = difference(&known, &now) else { continue };

@@ -7,7 +7,7 @@ use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
 /// Number of findings of a route that are not folded.
-const SHOWN: usize = 5;
+const SHOWN_PER_KIND: usize = 5;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -138,7 +138,7 @@ fn list<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut out = String::new();
     for (route, findings) in by_pages(findings) {
         let told: Vec<String> = findings.iter().map(|finding| one(finding)).collect();
-        let (first, rest) = told.split_at(told.len().min(SHOWN));
+        let (first, rest) = told.split_at(told.len().min(SHOWN_PER_KIND));
         let _ = write!(out, "<li><p><b>{}</b></p>{}", escaped(&route), first.concat());
         if !rest.is_empty() {
             let _ = write!(out, "<details><summary>{} more</summary>{}</details>", rest.len(), rest.concat());

@@ -7,7 +7,7 @@ use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
 /// Maximum number of findings of a route, and of notes of a mode; the page and the JSON have all.
-const SHOWN: usize = 6;
+const SHOWN_PER_KIND: usize = 6;
 /// Maximum number of pages with costs, and of letters of a page's name.
 const PAGES: usize = 20;
 const PAGE_WIDTH: usize = 33;
@@ -100,20 +100,20 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
         let _ = writeln!(out, "\nLeaks in {} mode", mode.mode);
         for (route, leaks) in routes {
             let _ = writeln!(out, "  {route}");
-            leaks.iter().take(SHOWN).for_each(|finding| tell(finding, out));
-            if leaks.len() > SHOWN {
-                let _ = writeln!(out, "      and {} more", leaks.len() - SHOWN);
+            leaks.iter().take(SHOWN_PER_KIND).for_each(|finding| tell(finding, out));
+            if leaks.len() > SHOWN_PER_KIND {
+                let _ = writeln!(out, "      and {} more", leaks.len() - SHOWN_PER_KIND);
             }
         }
     }
     let notes: Vec<&Finding> = mode.findings.iter().filter(|finding| !finding.is_leak()).collect();
     if !notes.is_empty() {
         let _ = writeln!(out, "\nSeen in {} mode, without harm to visitors: {}", mode.mode, notes.len());
-        notes.iter().take(SHOWN).for_each(|finding| {
+        notes.iter().take(SHOWN_PER_KIND).for_each(|finding| {
             let _ = writeln!(out, "      {} {}: {}, by {}", finding.kind, finding.name, finding.what, finding.route);
         });
-        if notes.len() > SHOWN {
-            let _ = writeln!(out, "      and {} more", notes.len() - SHOWN);
+        if notes.len() > SHOWN_PER_KIND {
+            let _ = writeln!(out, "      and {} more", notes.len() - SHOWN_PER_KIND);
         }
     }
 }

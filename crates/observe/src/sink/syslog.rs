@@ -15,14 +15,14 @@ use std::time::{Duration, Instant, SystemTime};
 const DAEMON: u8 = 3;
 
 /// The longest entry in a datagram; what is longer is cut.
-const LONGEST_DATAGRAM: usize = 60_000;
+const MAX_DATAGRAM: usize = 60_000;
 /// Where even that is too long: what every receiver should take (RFC 5424 6.1).
 const SHORT_DATAGRAM: usize = 2048;
 
 /// Maximum time for a TCP server to accept a connection, and to take an entry.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// A server that could not be reached is not tried again before.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A syslog daemon.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Syslog {
 
     fn socket(&mut self) -> io::Result<&mut Socket> {
         if self.socket.is_none() {
-            if self.failed.is_some_and(|at| at.elapsed() < PAUSE) {
+            if self.failed.is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
                 return Err(io::Error::new(ErrorKind::NotConnected, format!("{} cannot be reached", self.place)));
             }
             match connect(&self.place) {
@@ -128,7 +128,7 @@ impl Syslog {
 
 /// Sends an entry whole, or as much of it as a datagram holds.
 fn datagram(entry: &str, send: impl Fn(&[u8]) -> io::Result<usize>) -> io::Result<()> {
-    let bytes = cut(entry, LONGEST_DATAGRAM);
+    let bytes = cut(entry, MAX_DATAGRAM);
     match send(bytes) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error()) => {
             send(cut(entry, SHORT_DATAGRAM)).map(drop)
@@ -168,8 +168,8 @@ fn connect(place: &LogService) -> io::Result<Socket> {
             Ok(Socket::Udp(socket))
         }),
         LogService::SyslogTcp(address) => first(address, |address| {
-            let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(&address, SEND_TIMEOUT)?;
+            stream.set_write_timeout(Some(SEND_TIMEOUT))?;
             Ok(Socket::Tcp(stream))
         }),
     }

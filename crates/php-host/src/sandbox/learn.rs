@@ -20,10 +20,10 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of reported needs: an application that opens ever new files must not fill the server's memory.
-const MOST_NEEDS: usize = 2000;
+const MAX_NEEDS: usize = 2000;
 
 /// Longer paths are cut off by the kernel too.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_LEN: usize = 4096;
 
 /// The zygote's end.
 pub(crate) struct Learner {
@@ -181,7 +181,7 @@ impl Notes {
         let answer = Answer { id: question.id, value: 0, error: 0, flags: CONTINUE };
         // SAFETY: the kernel reads the structure. A process that has ended meanwhile needs no answer.
         unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const answer) };
-        needs.retain(|need| self.known.len() < MOST_NEEDS && self.known.insert(need.clone()));
+        needs.retain(|need| self.known.len() < MAX_NEEDS && self.known.insert(need.clone()));
         if !needs.is_empty() {
             let _ = serde_json::to_vec(&needs).map(|bytes| control_socket::send(&self.tells, &bytes, &[], false));
         }
@@ -236,10 +236,10 @@ fn read_memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
 /// A path in another process, as the file system has it: absolute and without symbolic links, as far as it exists.
 fn resolve(pid: u32, directory: c_int, address: u64) -> Option<PathBuf> {
     // Up to the end of the page first: the next one may not exist.
-    let first = LONGEST_PATH - (address as usize % LONGEST_PATH);
+    let first = MAX_PATH_LEN - (address as usize % MAX_PATH_LEN);
     let mut bytes = read_memory(pid, address, first)?;
     if !bytes.contains(&0) {
-        bytes.extend(read_memory(pid, address + first as u64, LONGEST_PATH - first).unwrap_or_default());
+        bytes.extend(read_memory(pid, address + first as u64, MAX_PATH_LEN - first).unwrap_or_default());
     }
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let path = PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&bytes[..end]));

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Gaps that are not worth a sweep.
-const FEW: usize = 64;
+const MIN_GAPS: usize = 64;
 
 /// Transport of a request's body to its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl LaneRequests {
         let request = self.entries.get_mut(position)?.request.take()?;
         self.count_out(Some(&request));
         self.trim();
-        if self.entries.len() - self.len > self.len.max(FEW) {
+        if self.entries.len() - self.len > self.len.max(MIN_GAPS) {
             self.entries.retain(|entry| entry.request.is_some());
         }
         Some(request)
@@ -245,7 +245,7 @@ mod tests {
             } else if number > 20 {
                 let _ = requests.remove(number - 10);
             }
-            assert!(requests.entries.len() <= requests.len() + requests.len().max(FEW), "{number}");
+            assert!(requests.entries.len() <= requests.len() + requests.len().max(MIN_GAPS), "{number}");
             assert_eq!(requests.iter().count(), requests.len());
             assert!(requests.iter().map(|request| request.number).is_sorted());
             assert_eq!(requests.front().map(|request| request.number), Some(1));

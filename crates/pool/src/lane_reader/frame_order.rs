@@ -15,8 +15,8 @@
 use howdah_transport::wire::FrameKind;
 
 /// Informational responses of one request that are passed on, and their bytes. HTTP lets a server drop them.
-const MOST_INTERIM: u32 = 64;
-const MOST_INTERIM_BYTES: usize = 256 * 1024;
+const MAX_INTERIM: u32 = 64;
+const MAX_INTERIM_BYTES: usize = 256 * 1024;
 
 /// Progress of the response to a request, by its worker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +94,7 @@ impl FrameOrder {
     pub(crate) fn takes_interim(&mut self, bytes: usize, more: bool) -> bool {
         self.interim_bytes = self.interim_bytes.saturating_add(bytes);
         self.interim = self.interim.saturating_add(u32::from(!more));
-        self.interim <= MOST_INTERIM && self.interim_bytes <= MOST_INTERIM_BYTES
+        self.interim <= MAX_INTERIM && self.interim_bytes <= MAX_INTERIM_BYTES
     }
 
     /// `true` if a frame of the body adds anything to the one before.
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn informational_responses_are_limited_in_number_and_bytes() {
         let mut order = FrameOrder::default();
-        assert_eq!((0..200).filter(|_| order.takes_interim(10, false)).count(), MOST_INTERIM as usize);
+        assert_eq!((0..200).filter(|_| order.takes_interim(10, false)).count(), MAX_INTERIM as usize);
         let mut order = FrameOrder::default();
-        assert_eq!((0..200).filter(|_| order.takes_interim(MOST_INTERIM_BYTES / 10, true)).count(), 10);
+        assert_eq!((0..200).filter(|_| order.takes_interim(MAX_INTERIM_BYTES / 10, true)).count(), 10);
     }
 
     #[test]

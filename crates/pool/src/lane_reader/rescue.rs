@@ -24,7 +24,7 @@ const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
 const MAX_BYSTANDER: u32 = 8;
 /// Pause before a request goes to a third worker. Workers may die together, with their zygote or for lack of memory,
 /// and the deaths are noticed one by one: without a pause the third would already be dead too.
-const PAUSE: Duration = Duration::from_millis(20);
+const THIRD_TRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request's part in the death of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Death {
         }
         let (pool, home) = (pool.clone(), self.home);
         tokio::spawn(async move {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(THIRD_TRY_DELAY).await;
             run_after_pause(&pool, pending, home);
         });
     }

@@ -8,9 +8,9 @@ const PER_PAUSE: u32 = 32;
 /// Length of the pause.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 /// So much without a request, none of which was done since, and the lane is broken.
-const MOST_IDLE: u32 = 2000;
+const MAX_IDLE_WAKEUPS: u32 = 2000;
 /// Rounds of a reader that finds something each time it wants to sleep, until other tasks get their turn.
-const RESTLESS_ROUNDS: u32 = 8;
+const MAX_ROUNDS: u32 = 8;
 
 /// The waste of one worker.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Waste {
 
     /// True if the worker keeps the server busy and has no request.
     pub(crate) fn is_too_much(&self) -> bool {
-        self.idle > MOST_IDLE
+        self.idle > MAX_IDLE_WAKEUPS
     }
 
     /// True if the reader is to pause now.
@@ -49,7 +49,7 @@ impl Waste {
     /// The reader wanted to sleep and could not. True if others are to run first.
     pub(crate) fn could_not_sleep(&mut self) -> bool {
         self.restless += 1;
-        if self.restless < RESTLESS_ROUNDS {
+        if self.restless < MAX_ROUNDS {
             return false;
         }
         self.restless = 0;
@@ -74,7 +74,7 @@ mod tests {
             waste.wants_pause()
         });
         assert_eq!(pauses.count(), 100);
-        (0..=MOST_IDLE).for_each(|_| waste.note(true));
+        (0..=MAX_IDLE_WAKEUPS).for_each(|_| waste.note(true));
         assert!(waste.is_too_much());
         waste.something_done();
         assert!(!waste.is_too_much());

@@ -24,13 +24,13 @@ const SLOWER: u32 = 8;
 const DEATHS: u32 = 3;
 const REQUESTS: u32 = 10;
 /// After so many requests a death is forgotten, and that a route is as fast as in classic mode.
-const ACQUITTED: u32 = 1000;
+const FORGIVE_AFTER: u32 = 1000;
 /// Requests of a route whose restore has searched for written pages, until it is compared.
 const SEARCHES: u32 = 20;
 /// Deaths of different requests this close to each other are one: something else has killed the workers.
-const MOMENT: Duration = Duration::from_millis(5);
+const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
 /// A death of so long ago counts no more.
-const FORGOTTEN: Duration = Duration::from_secs(600);
+const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Most routes under suspicion, and most demoted ones.
 const SUSPECTS: usize = 256;
 const DEMOTED: usize = 128;
@@ -311,7 +311,7 @@ impl Table {
         if suspect.compared > 0 || suspect.is_cold() {
             return Way::Suspected;
         }
-        if suspect.came > ACQUITTED {
+        if suspect.came > FORGIVE_AFTER {
             self.suspects.remove(route);
         }
         Way::Own
@@ -358,8 +358,8 @@ impl Table {
         let suspect = self.suspect(route);
         let since = suspect.last_death.map(|last| now.saturating_duration_since(last));
         match since {
-            Some(since) if since < MOMENT && !again => return None,
-            Some(since) if since < FORGOTTEN => {}
+            Some(since) if since < SAME_DEATH_WINDOW && !again => return None,
+            Some(since) if since < FORGET_AFTER => {}
             _ => (suspect.deaths, suspect.came) = (0, 1),
         }
         suspect.last_death = Some(now);

@@ -89,7 +89,7 @@ fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_clas
     assert_eq!((table.note_request("/warm"), table.note_request("/seldom")), (Way::Own, Way::Own));
     assert_eq!(table.note_comparison("/fast", Verdict::Same), None);
     assert_eq!(cold(&mut table, "/fast"), Way::Own, "until some requests have passed");
-    for _ in 0..ACQUITTED {
+    for _ in 0..FORGIVE_AFTER {
         let _ = table.note_request("/fast");
     }
     assert_eq!(cold(&mut table, "/fast"), Way::Suspected, "and then again");
@@ -124,7 +124,7 @@ fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobod
     let (mut table, start) = (Table::default(), Instant::now());
     let second = Duration::from_secs(1);
     assert_eq!(table.note_death("/kill", false, start), None);
-    assert_eq!(table.note_death("/kill", false, start + MOMENT / 2), None, "together with the first");
+    assert_eq!(table.note_death("/kill", false, start + SAME_DEATH_WINDOW / 2), None, "together with the first");
     assert_eq!(table.note_death("/kill", false, start + second), None);
     let demoted = table.note_death("/kill", true, start + second).unwrap();
     assert_eq!(demoted.reason, "its requests have killed 3 workers");
@@ -135,7 +135,7 @@ fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobod
     }
     // Once a day.
     for n in 0..10 {
-        assert_eq!(table.note_death("/seldom", false, start + FORGOTTEN * n), None, "{n}");
+        assert_eq!(table.note_death("/seldom", false, start + FORGET_AFTER * n), None, "{n}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Maximum size of the file; a larger one is not ours.
-const LONGEST: u64 = 16 << 10;
+const MAX_FILE_LEN: u64 = 16 << 10;
 
 /// The file of a pool: another script or root is another application, whatever the pool is called.
 pub(crate) fn of_pool(state: &Path, config: &PoolConfig) -> PathBuf {
@@ -20,8 +20,8 @@ pub(crate) fn of_pool(state: &Path, config: &PoolConfig) -> PathBuf {
 /// Its text; none if there is none that is ours.
 pub(crate) fn read(path: &Path) -> Option<String> {
     let mut text = String::new();
-    File::open(path).ok()?.take(LONGEST + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= LONGEST).then_some(text)
+    File::open(path).ok()?.take(MAX_FILE_LEN + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= MAX_FILE_LEN).then_some(text)
 }
 
 /// Puts a text in its place.

@@ -18,23 +18,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
-const MOST_GROUPS: usize = 128;
+const MAX_GROUPS: usize = 128;
 /// Paths that the warm-up gets.
-const MOST_PATHS: usize = 16;
+const MAX_PATHS: usize = 16;
 /// Requests after which the first plan is made.
-const FIRST_LOOK: u64 = 100;
+const FIRST_REVIEW: u64 = 100;
 /// Requests from one look to the next at most; until so many were seen, as many as were seen by then.
-const LOOK: u64 = 1000;
+const MAX_REVIEW_INTERVAL: u64 = 1000;
 /// Counts are halved when there are more than so many, so that what was frequent long ago loses its weight.
-const WEIGHT: u64 = 2 * LOOK;
+const WEIGHT: u64 = 2 * MAX_REVIEW_INTERVAL;
 /// Requests from one tick to the next that are all looked at. Of further ones it is one in `SAMPLE`.
 const ALL: u64 = 128;
 const SAMPLE: u64 = 16;
 /// One of so many requests has to be of a group for it to be frequent.
-const RARE: u64 = 50;
-const LONGEST_ROUTE: usize = 128;
+const FREQUENT_ONE_IN: u64 = 50;
+const MAX_ROUTE_LEN: usize = 128;
 /// Maximum number of reports of paths that are not learned.
-const MOST_REPORTS: usize = 16;
+const MAX_REPORTS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
@@ -98,7 +98,7 @@ impl Planned {
 
 /// A route's name as a group; paths begin with a slash. It comes from the worker.
 fn is_route(name: &[u8]) -> bool {
-    (1..=LONGEST_ROUTE).contains(&name.len()) && name[0] == b':' && name.iter().all(u8::is_ascii_graphic)
+    (1..=MAX_ROUTE_LEN).contains(&name.len()) && name[0] == b':' && name.iter().all(u8::is_ascii_graphic)
 }
 
 impl Learned {
@@ -106,7 +106,7 @@ impl Learned {
     pub(crate) fn of(config: &PoolConfig) -> Self {
         let kept = config.state.as_ref().filter(|_| config.learns()).map(|state| kept_file::of_pool(state, config));
         let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
-        let plan: Vec<Planned> = text.lines().filter_map(Planned::of_line).take(MOST_PATHS).collect();
+        let plan: Vec<Planned> = text.lines().filter_map(Planned::of_line).take(MAX_PATHS).collect();
         if !plan.is_empty() {
             let paths: Vec<&str> = plan.iter().map(|planned| planned.path.as_str()).collect();
             tracing::info!(pool = config.name(), "warm-up: using {} learned before this start", paths.join(" "));
@@ -148,11 +148,11 @@ impl Learned {
     /// and how many requests have told that. `fixed`: the paths that the settings name.
     pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
         let mut state = self.state.lock();
-        if state.refused || state.since_look < state.wait.max(FIRST_LOOK) {
+        if state.refused || state.since_look < state.wait.max(FIRST_REVIEW) {
             return None;
         }
         let seen = state.weight;
-        (state.since_look, state.wait) = (0, seen.min(LOOK));
+        (state.since_look, state.wait) = (0, seen.min(MAX_REVIEW_INTERVAL));
         let plan = state.next_plan(fixed);
         self.report(&mut state);
         state.age();
@@ -169,7 +169,7 @@ impl Learned {
     /// Logs, once each, what is frequent and cannot be learnt.
     fn report(&self, state: &mut State) {
         for report in state.not_learnt() {
-            if state.reports.len() < MOST_REPORTS && !state.reports.contains(&report) {
+            if state.reports.len() < MAX_REPORTS && !state.reports.contains(&report) {
                 tracing::info!(pool = self.pool, "warm-up: frequent paths that are not learned: {report}");
                 state.reports.push(report);
             }
@@ -217,7 +217,7 @@ impl State {
             return;
         }
         let mut count = 1;
-        if self.groups.len() >= MOST_GROUPS {
+        if self.groups.len() >= MAX_GROUPS {
             let rarest = self.groups.iter().min_by_key(|(_, group)| group.count).map(|(name, _)| name.clone());
             count += rarest.and_then(|name| self.groups.remove(&name)).map_or(0, |group| group.count);
         }
@@ -236,7 +236,7 @@ impl State {
     }
 
     fn is_frequent(&self, group: &Group) -> bool {
-        group.count * RARE >= self.weight
+        group.count * FREQUENT_ONE_IN >= self.weight
     }
 
     /// The plan with what is frequent and not in it, if there is any. What is in it stays while there is room, and gives its
@@ -267,7 +267,7 @@ impl State {
         frequent.sort_by(|a, b| b.cmp(a));
         let mut is_new = false;
         for (count, name, path) in frequent {
-            if plan.len() >= MOST_PATHS {
+            if plan.len() >= MAX_PATHS {
                 let rarest = (0..plan.len()).min_by_key(|at| self.count_of(&plan[*at].group));
                 match rarest {
                     Some(at) if self.count_of(&plan[at].group) * 2 < count => drop(plan.swap_remove(at)),
@@ -399,13 +399,13 @@ mod tests {
         let learned = Learned::default();
         let name = |n: u8| format!("/{}", char::from(b'a' + n));
         (0..16).for_each(|n| learn(&learned, &name(n), 20));
-        assert_eq!(learned.new_plan(&[]).unwrap().0.len(), MOST_PATHS);
+        assert_eq!(learned.new_plan(&[]).unwrap().0.len(), MAX_PATHS);
         (0..16).for_each(|n| learn(&learned, &name(n), 40));
         learn(&learned, "/some", 70);
         assert_eq!(learned.new_plan(&[]), None);
         learn(&learned, "/some", 1000);
         let (plan, _) = learned.new_plan(&[]).unwrap();
-        assert_eq!((plan.len(), plan[0].as_str()), (MOST_PATHS, "/some"));
+        assert_eq!((plan.len(), plan[0].as_str()), (MAX_PATHS, "/some"));
     }
 
     fn learning(state: PathBuf) -> PoolConfig {
@@ -454,7 +454,7 @@ mod tests {
             &format!("*\nhttp://elsewhere/\n/reset/9f86d081884c7d659a2feaa0c55ad015\n/\u{1b}\n{many}"),
         );
         let plan = Learned::of(&config).plan();
-        assert_eq!(plan.len(), MOST_PATHS);
+        assert_eq!(plan.len(), MAX_PATHS);
         assert!(plan.iter().all(|path| path.starts_with("/page-")), "{plan:?}");
         kept_file::write(&file, &"/page\n".repeat(100_000));
         assert!(Learned::of(&config).plan().is_empty(), "too long");
@@ -471,7 +471,7 @@ mod tests {
             learned.note(format!("/{name}").as_bytes(), None);
             learned.note(b"/often", None);
         }
-        assert!(learned.state.lock().groups.len() <= MOST_GROUPS);
+        assert!(learned.state.lock().groups.len() <= MAX_GROUPS);
         assert_eq!(learned.new_plan(&[]).unwrap().0, ["/often"]);
     }
 }

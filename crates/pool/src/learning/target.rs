@@ -4,12 +4,12 @@
 //! Tokens cannot be distinguished from names for certain. A path that is refused by mistake costs speed, a token that passes costs a
 //! visitor something, so doubtful words are refused: codes of a dozen characters in which letters and digits alternate.
 
-const LONGEST_PATH: usize = 256;
-const LONGEST_QUERY: usize = 64;
+const MAX_PATH_LEN: usize = 256;
+const MAX_QUERY_LEN: usize = 64;
 /// Longest word with digits or inner capitals that may still be a name.
-const LONGEST_WORD: usize = 20;
+const MAX_WORD_LEN: usize = 20;
 /// Shortest word or code that is long enough for a token.
-const SHORTEST_TOKEN: usize = 12;
+const MIN_TOKEN_LEN: usize = 12;
 /// Length from which a code need not be so dense.
 const LONG_TOKEN: usize = 32;
 /// Path segments whose next segment is a one-time link's, with or without a token: a request may use it up.
@@ -90,10 +90,10 @@ pub(crate) fn read(target: &[u8]) -> Result<Target<'_>, Refusal> {
     if !text.bytes().all(|b| b.is_ascii_graphic()) || !path.starts_with('/') {
         return Err(Refusal::Text);
     }
-    if path.len() > LONGEST_PATH {
+    if path.len() > MAX_PATH_LEN {
         return Err(Refusal::Path);
     }
-    if query.len() > LONGEST_QUERY {
+    if query.len() > MAX_QUERY_LEN {
         return Err(Refusal::Query);
     }
     let mut before = "";
@@ -128,11 +128,11 @@ pub fn may_be_asked_again(target: &[u8]) -> bool {
 pub(crate) fn masked(target: &[u8]) -> String {
     let text = String::from_utf8_lossy(target);
     let (path, query) = split(&text);
-    let mut masked = String::with_capacity(path.len().min(LONGEST_PATH));
+    let mut masked = String::with_capacity(path.len().min(MAX_PATH_LEN));
     let mut hides = false;
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
         hides = hides || looks_secret(segment) || !segment.bytes().all(|b| b.is_ascii_graphic());
-        if masked.len() + segment.len() > LONGEST_PATH {
+        if masked.len() + segment.len() > MAX_PATH_LEN {
             masked.push_str("/…");
             break;
         }
@@ -180,10 +180,10 @@ fn looks_secret(text: &str) -> bool {
     let words = || plain.split(|c: char| !c.is_ascii_alphanumeric());
     let is_uuid = text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_address = plain.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
-    let is_padded = plain.ends_with('=') && code.len() >= SHORTEST_TOKEN;
+    let is_padded = plain.ends_with('=') && code.len() >= MIN_TOKEN_LEN;
     // Of the parts of a JSON Web Token, the first two begin so.
     let is_jwt = words().any(|word| word.starts_with("eyJ"));
-    let is_dense = code.len() >= SHORTEST_TOKEN && {
+    let is_dense = code.len() >= MIN_TOKEN_LEN && {
         let changes: usize = words().map(changes).sum();
         changes >= 4 && changes * if code.len() >= LONG_TOKEN { 8 } else { 4 } > code.len()
     };
@@ -194,9 +194,9 @@ fn looks_secret(text: &str) -> bool {
 fn is_token(word: &str) -> bool {
     let (digits, capitals) = (has_digit(word), has_inner_capital(word));
     let is_hex = digits && word.bytes().all(|b| b.is_ascii_hexdigit()) && !word.bytes().all(|b| b.is_ascii_digit());
-    (word.len() >= SHORTEST_TOKEN && (is_hex || (digits && capitals)))
-        || (word.len() > LONGEST_WORD && (digits || capitals || word.bytes().all(|b| b.is_ascii_uppercase())))
-        || word.len() > 2 * LONGEST_WORD
+    (word.len() >= MIN_TOKEN_LEN && (is_hex || (digits && capitals)))
+        || (word.len() > MAX_WORD_LEN && (digits || capitals || word.bytes().all(|b| b.is_ascii_uppercase())))
+        || word.len() > 2 * MAX_WORD_LEN
 }
 
 fn has_digit(word: &str) -> bool {

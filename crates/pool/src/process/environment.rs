@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// Variables with this prefix are settings of the server, secrets among them.
-const OF_THE_SERVER: &str = "HOWDAH_";
+const SERVER_PREFIX: &str = "HOWDAH_";
 
 /// The few with that prefix that PHP's side reads.
-const OF_PHP: &[&str] = &["HOWDAH_SNAPSHOT_COPY", "HOWDAH_SNAPSHOT_PAGES", "HOWDAH_WORDPRESS_TRUST"];
+const PHP_VARIABLES: &[&str] = &["HOWDAH_SNAPSHOT_COPY", "HOWDAH_SNAPSHOT_PAGES", "HOWDAH_WORDPRESS_TRUST"];
 
 /// Variables from systemd for the server only: with them a script could report that the server has ended.
-const OF_THE_SERVICE: &[&str] = &[
+const SERVICE_VARIABLES: &[&str] = &[
     "FDSTORE",
     "LISTEN_FDNAMES",
     "LISTEN_FDS",
@@ -36,8 +36,8 @@ fn is_inherited(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     // Fields that the collector knows the server by: tokens, as a rule.
     let is_credential = name.starts_with("OTEL_") && name.ends_with("_HEADERS");
-    let is_of_the_server = name.starts_with(OF_THE_SERVER) && !OF_PHP.contains(&&*name);
-    !is_credential && !is_of_the_server && !OF_THE_SERVICE.contains(&&*name)
+    let is_of_the_server = name.starts_with(SERVER_PREFIX) && !PHP_VARIABLES.contains(&&*name);
+    !is_credential && !is_of_the_server && !SERVICE_VARIABLES.contains(&&*name)
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     fn names(clear_env: bool, env: &[(&str, &str)]) -> Vec<String> {
         let own = ["PATH", "OTEL_SERVICE_NAME", "HOWDAH_WORDPRESS_TRUST", "HOWDAH_ADMIN_TOKEN", "HOWDAH_NEXT_YEAR"];
         let own = own.into_iter().chain(["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"]);
-        let own = own.chain(OF_THE_SERVICE.iter().copied()).map(|name| (name.into(), "server's".into()));
+        let own = own.chain(SERVICE_VARIABLES.iter().copied()).map(|name| (name.into(), "server's".into()));
         let env: Vec<_> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let all = of_php(own, clear_env, &env);
         all.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()

@@ -11,17 +11,17 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Interval at which killed processes are looked for.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The expected children: zygotes, and those from before the program began. `None`: orphans are not handled here.
-static OURS: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
+static CHILDREN: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
 
 /// Makes this process the one that orphans of its zygotes go to. Called once, before the first pool starts.
 pub fn adopt_orphans() {
     let this = rustix::process::getpid();
     if this != Pid::INIT && rustix::process::set_child_subreaper(Some(this)).is_ok() {
-        *OURS.lock() = Some(children());
+        *CHILDREN.lock() = Some(children());
     }
 }
 
@@ -40,7 +40,7 @@ pub fn forget(pid: Option<u32>) {
 }
 
 fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
-    if let Some(ours) = OURS.lock().as_mut() {
+    if let Some(ours) = CHILDREN.lock().as_mut() {
         change(ours);
     }
 }
@@ -50,13 +50,13 @@ pub(crate) async fn end_orphans() {
     let begun = Instant::now();
     let mut ending = Ending::default();
     while begun.elapsed() < LAST_WAIT {
-        let ours = OURS.lock().clone();
+        let ours = CHILDREN.lock().clone();
         let Some(ours) = ours else { return };
         let left: Vec<Pid> = children().difference(&ours).filter_map(|&pid| Pid::from_raw(pid)).collect();
         if ending.round(&left) {
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

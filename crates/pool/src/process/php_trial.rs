@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval at which the program's end is checked.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum amount of PHP's output that is kept.
-const MOST_SAID: u64 = 64 * 1024;
+const MAX_OUTPUT: u64 = 64 * 1024;
 
 /// Maximum time for its output to end after the program.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +50,14 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     let (told, said) = mpsc::channel();
     thread::spawn(move || {
         let mut text = Vec::new();
-        let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut text));
+        let _ = stderr.map(|stderr| stderr.take(MAX_OUTPUT).read_to_end(&mut text));
         let _ = told.send(text);
     });
     let until = Instant::now() + config.settings.boot_timeout;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Some(status),
-            Ok(None) if Instant::now() < until => thread::sleep(LOOK),
+            Ok(None) if Instant::now() < until => thread::sleep(POLL_INTERVAL),
             _ => break None,
         }
     };
@@ -68,7 +68,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     // A failed write shows in the program's end.
     drop(writer.join());
     // Processes started by an extension may keep the stream open.
-    let text = said.recv_timeout(LAST_WORDS).unwrap_or_default();
+    let text = said.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
     let said: Vec<String> = String::from_utf8_lossy(&text)
         .lines()
         .map(str::trim)

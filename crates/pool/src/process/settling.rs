@@ -12,7 +12,7 @@ use std::process::{Child, Stdio};
 /// A variable that says to `howdah` that it is to print the programs of its settings, and to end.
 pub const SETTLES: &str = "HOWDAH_SETTLES";
 /// Longest text about a failure, in bytes.
-const LONGEST_WORDS: u64 = 4096;
+const MAX_MESSAGE_LEN: u64 = 4096;
 
 /// The output of a process that reads the settings.
 pub(crate) struct Settling(File);
@@ -46,7 +46,7 @@ impl Settling {
         self.0.rewind().map_err(unreadable)?;
         if *end != End::Status(0) {
             let mut words = Vec::new();
-            let _ = self.0.take(LONGEST_WORDS).read_to_end(&mut words);
+            let _ = self.0.take(MAX_MESSAGE_LEN).read_to_end(&mut words);
             return Err(format!("{end}: {}", String::from_utf8_lossy(&words).trim_end()));
         }
         let read = |line: io::Result<String>| serde_json::from_str(&line?).map_err(io::Error::from);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 
 /// Number of newest waits that are kept.
-const KEPT: usize = 512;
+const MAX_SAMPLES: usize = 512;
 
 /// The waits, in microseconds.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl ColdStarts {
     pub(crate) fn note(&self, waited_us: u64) {
         let mut waits = self.0.lock();
         waits.all += 1;
-        if waits.newest.len() == KEPT {
+        if waits.newest.len() == MAX_SAMPLES {
             waits.newest.pop_front();
         }
         waits.newest.push_back(waited_us);
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(starts.status(), ColdStartStatus { requests: 1, p50_ms: 7.0, p99_ms: 7.0 });
         (1..=100).for_each(|ms| starts.note(ms * 1000));
         assert_eq!(starts.status().p99_ms, 99.0);
-        (0..KEPT).for_each(|_| starts.note(3_000));
-        assert_eq!(starts.status(), ColdStartStatus { requests: 101 + KEPT as u64, p50_ms: 3.0, p99_ms: 3.0 });
+        (0..MAX_SAMPLES).for_each(|_| starts.note(3_000));
+        assert_eq!(starts.status(), ColdStartStatus { requests: 101 + MAX_SAMPLES as u64, p50_ms: 3.0, p99_ms: 3.0 });
     }
 }

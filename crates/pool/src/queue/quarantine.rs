@@ -21,12 +21,12 @@ const SUSPICIOUS: u32 = 6;
 /// Of a suspected path's requests at most one in so many survives.
 const SURVIVORS: u32 = 5;
 /// Deaths this close to each other are one.
-const MOMENT: Duration = Duration::from_millis(5);
+const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
 /// For how long requests are refused, the first time and at most.
 const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_QUARANTINE: Duration = Duration::from_secs(60);
 /// A path of which nothing was heard for so long is forgotten.
-const FORGOTTEN: Duration = Duration::from_secs(300);
+const FORGET_AFTER: Duration = Duration::from_secs(300);
 /// Most paths that are remembered, and the bytes of one.
 const PATHS: usize = 64;
 const PATH_LEN: usize = 256;
@@ -97,7 +97,7 @@ impl Quarantine {
             pause: Duration::ZERO,
         });
         suspect.deaths += 1;
-        let together = suspect.deaths > 1 && now.duration_since(suspect.moment) < MOMENT;
+        let together = suspect.deaths > 1 && now.duration_since(suspect.moment) < SAME_DEATH_WINDOW;
         if !together {
             suspect.moments += 1;
             suspect.moment = now;
@@ -111,7 +111,7 @@ impl Quarantine {
         if !(again || suspect.moments >= SUSPICIOUS && mostly_die && is_the_cause) {
             return None;
         }
-        suspect.pause = (suspect.pause * 2).clamp(FIRST, LONGEST);
+        suspect.pause = (suspect.pause * 2).clamp(FIRST, MAX_QUARANTINE);
         suspect.until = Some(now + suspect.pause);
         Some(suspect.pause)
     }
@@ -131,7 +131,7 @@ impl Quarantine {
     pub(crate) fn forget(&mut self, now: Instant) {
         self.paths.retain(|_, suspect| {
             let quiet = now.duration_since(suspect.moment);
-            quiet < if suspect.pause.is_zero() { WINDOW } else { FORGOTTEN }
+            quiet < if suspect.pause.is_zero() { WINDOW } else { FORGET_AFTER }
         });
     }
 
@@ -195,11 +195,11 @@ mod tests {
         assert!(quarantine.refuses("GET /crash", now).is_some() && quarantine.refuses("GET /", now).is_none());
         assert_eq!(quarantine.refused(now).len(), 1);
         for seconds in [2, 4, 8, 16, 32, 60, 60] {
-            now += LONGEST;
+            now += MAX_QUARANTINE;
             assert!(quarantine.refuses("GET /crash", now).is_none());
             assert_eq!(die(&mut quarantine, "GET /crash", now), Some(Duration::from_secs(seconds)));
         }
-        now += LONGEST;
+        now += MAX_QUARANTINE;
         quarantine.note_survivor("GET /crash", now);
         assert!(quarantine.is_empty(), "it has been repaired");
     }
@@ -232,7 +232,7 @@ mod tests {
         // All workers at once, with their zygote.
         let mut quarantine = Quarantine::default();
         for death in 0..100_u32 {
-            assert_eq!(die(&mut quarantine, "GET /", start + MOMENT / 200 * death), None, "{death}");
+            assert_eq!(die(&mut quarantine, "GET /", start + SAME_DEATH_WINDOW / 200 * death), None, "{death}");
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
         assert!(quarantine.refuses("GET /crash", now).is_some());
         quarantine.forget(now + WINDOW);
         assert_eq!(quarantine.paths.len(), 1);
-        quarantine.forget(now + FORGOTTEN);
+        quarantine.forget(now + FORGET_AFTER);
         assert!(quarantine.is_empty());
     }
 }

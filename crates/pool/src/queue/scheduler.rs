@@ -2,7 +2,7 @@
 //! one takes.
 //!
 //! **A new request** goes to an idle worker, but for one case: if requests of its route are short (`estimate`), and
-//! those that lie in a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A
+//! those that lie in a lane at home on the caller's thread will be done within `LAY_BEHIND_LIMIT`, it is put behind them. A
 //! worker that runs one short request after the other has warm caches and is not woken for each of them, which is worth
 //! more than a second worker. All others wait in the queue (`queue`), which is fair and bounded by time. (Putting longer
 //! ones behind busy workers as well pays nowhere: the worker then keeps the processor that its server needs to send the
@@ -18,7 +18,7 @@
 //! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
 //! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that
 //! compute keep to half of the workers while others come; requests that a busy worker does not even take are taken back
-//! after `UNTAKEN` and go elsewhere, or wait in the queue.
+//! after `TAKE_BACK_AFTER` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's
 //! head). Time is what callers say it is: `simulation` runs this code with a simulated clock.
@@ -47,16 +47,16 @@ mod serial;
 /// Maximum expected wait behind other requests while a worker is idle, in microseconds: about the time to wake a worker
 /// when all processors are busy. Less spreads short requests over workers that then compete for the processors: with
 /// 100, hello at 8 connections on two cores is 5 % slower.
-const PATIENCE: u64 = 300;
+const LAY_BEHIND_LIMIT: u64 = 300;
 /// Short requests that a lane holds at most.
-const MOST: usize = 8;
+const MAX_PACKED: usize = 8;
 /// Time after which a request goes to another worker if the multiplexed one that was sent it has not taken it.
-pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
+pub(crate) const TAKE_BACK_AFTER: Duration = Duration::from_millis(5);
 /// When lanes of serial workers are looked at after a request was laid behind others.
-const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
+const FIRST_CHECK: Duration = Duration::from_micros(LAY_BEHIND_LIMIT);
 
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
-const DOUBT_AGAIN: Duration = Duration::from_millis(10);
+const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The pool's requests and lanes.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ pub(crate) struct Scheduler {
     multiplexed: bool,
     /// Number of requests that can compute at the same time.
     pub(crate) processors: usize,
-    /// `UNTAKEN`, but in tests whose workers are slower than any real one.
+    /// `TAKE_BACK_AFTER`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
     /// Set while no worker can be started: the reason, for callers.
     pub(crate) down: Option<String>,
@@ -140,7 +140,7 @@ impl Scheduler {
             watches,
             asks_for_workers: true,
             processors: howdah_budget::machine::processors(),
-            untaken: UNTAKEN,
+            untaken: TAKE_BACK_AFTER,
             ..Self::default()
         }
     }
@@ -185,7 +185,7 @@ impl Scheduler {
     /// Gives up the oldest waiting request whose client may have left; `false` if there is none. Otherwise clients that
     /// give up and return would find the queue full of their earlier requests.
     fn drop_doubtful(&mut self) -> bool {
-        if self.nobody_doubtful.is_some_and(|since| since.elapsed() < DOUBT_AGAIN) {
+        if self.nobody_doubtful.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
             return false;
         }
         let may_have_left =
@@ -260,7 +260,7 @@ impl Scheduler {
 
     /// Time after which `spread` is to be called once a request was put behind others.
     pub(crate) const fn first_look(&self) -> Duration {
-        if self.multiplexed { multiplexed::LOOK } else { FIRST_LOOK }
+        if self.multiplexed { multiplexed::POLL_INTERVAL } else { FIRST_CHECK }
     }
 
     /// The notifier for calls of `spread` for an I/O thread.
@@ -431,7 +431,7 @@ impl Scheduler {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             lane.in_flight.back().is_some_and(|last| may_go(&last.pending))
                 && lane.holds_waiting_request()
-                && lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE)
+                && lane.expected_wait(now).is_none_or(|wait| wait > LAY_BEHIND_LIMIT)
         });
         let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since));
         oldest.and_then(Lane::take_back_waiting)

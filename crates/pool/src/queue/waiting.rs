@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 const FLOWS: usize = 512;
 /// Requests that usually take longer than this, in microseconds, wait in a separate flow.
 const LONG: u32 = 2_000;
-/// Interval at which a queue of more than `FEW` is searched for requests whose client has gone. The next ones are
+/// Interval at which a queue of more than `SHRINK_BELOW` is searched for requests whose client has gone. The next ones are
 /// always checked.
 const SWEEP: Duration = Duration::from_secs(1);
-const FEW: usize = 256;
+const SHRINK_BELOW: usize = 256;
 
 /// The queue's limits.
 #[derive(Debug, Clone, Copy)]
@@ -294,7 +294,7 @@ impl WaitingQueue {
         }
         // Behind the first of a flow there may be some with less patience than it has.
         if self.has_impatient
-            || self.len <= FEW
+            || self.len <= SHRINK_BELOW
             || self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP)
         {
             self.swept = Some(now);

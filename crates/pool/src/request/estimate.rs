@@ -19,21 +19,21 @@ const PATHS: usize = 1024;
 /// Entries of the table by script; a power of two.
 const SCRIPTS: usize = 128;
 /// Requests after which an entry is believed.
-const ENOUGH: u16 = 4;
+const MIN_SAMPLES: u16 = 4;
 /// Most requests that an entry remembers having seen: so long a new key is kept out by an old one, at most.
 const REMEMBERED: u16 = 32;
 /// A single request counts no more than this, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
 /// A request is short if it takes no longer than this, rare cases included. Microseconds.
-const SHORT: u32 = 200;
+const SHORT_MICROS: u32 = 200;
 /// A request that uses as much of a processor computes. Microseconds.
 const COMPUTES: u32 = 1_000;
 /// Requests up to this are not called surprisingly long, in microseconds.
-const NO_SURPRISE: u32 = 200;
+const TOLERATED_MICROS: u32 = 200;
 /// Weight of one surprise in an entry's share; each request decays the share by a sixteenth.
-const SURPRISE: u16 = 16;
+const SURPRISE_WEIGHT: u16 = 16;
 /// Surprises are rare up to this share: one in sixteen requests.
-const RARE: u16 = SURPRISE;
+const RARE_ONE_IN: u16 = SURPRISE_WEIGHT;
 /// Assumed duration of a request of an unknown script, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;
 
@@ -74,7 +74,7 @@ impl Expected {
 
     /// True for requests that may share a lane although workers are idle.
     pub(crate) const fn is_short(self) -> bool {
-        self.high <= SHORT
+        self.high <= SHORT_MICROS
     }
 
     /// True for requests that keep a processor, and a multiplexed worker, from others.
@@ -142,10 +142,10 @@ impl Entry {
             *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2, ..Self::default() };
             return;
         }
-        self.surprises -= self.surprises.div_ceil(SURPRISE);
-        if self.seen >= ENOUGH && micros > self.high().max(NO_SURPRISE) {
-            self.surprises += SURPRISE;
-            if self.surprises <= RARE {
+        self.surprises -= self.surprises.div_ceil(SURPRISE_WEIGHT);
+        if self.seen >= MIN_SAMPLES && micros > self.high().max(TOLERATED_MICROS) {
+            self.surprises += SURPRISE_WEIGHT;
+            if self.surprises <= RARE_ONE_IN {
                 return;
             }
         }
@@ -159,7 +159,7 @@ impl Entry {
     }
 
     fn expected(&self, tag: u32) -> Option<Expected> {
-        if self.tag != tag || self.seen < ENOUGH {
+        if self.tag != tag || self.seen < MIN_SAMPLES {
             return None;
         }
         Some(Expected { mean: (self.mean / 8) as u32, high: self.high(), cpu: (self.cpu / 8) as u32 })

@@ -7,10 +7,10 @@ use howdah_config::ByteSize;
 use std::time::{Duration, Instant};
 
 /// Interval of measurements. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
-const RHYTHM: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// A worker that is younger than this is not replaced for its size: the next one would have the same.
-const YOUNG: Duration = Duration::from_secs(60);
+const MIN_AGE: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1 << 20;
 
@@ -50,7 +50,7 @@ fn plan(limit: u64, least: usize, mut sizes: Vec<(u32, u64)>) -> Plan {
 impl Supervisor {
     /// Asks for the workers' sizes, when it is time.
     pub(super) fn measure(&mut self) {
-        let is_time = self.room.asked.is_none_or(|asked| asked.elapsed() >= RHYTHM);
+        let is_time = self.room.asked.is_none_or(|asked| asked.elapsed() >= INTERVAL);
         if self.pool.config().settings.max_pool_memory.is_none() || !is_time || self.stop.is_some() {
             return;
         }
@@ -94,7 +94,7 @@ impl Supervisor {
             .lanes
             .iter()
             .flatten()
-            .filter(|lane| lane.started.elapsed() < YOUNG)
+            .filter(|lane| lane.started.elapsed() < MIN_AGE)
             .map(|lane| lane.worker)
             .collect();
         let is_young = |worker| young.contains(&worker);

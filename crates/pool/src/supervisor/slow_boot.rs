@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A boot that takes longer is reported, or half of the time that it may take if that is less.
 const SLOW_BOOT: Duration = Duration::from_secs(5);
 /// Maximum life of a zygote that has closed its socket.
-const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
+const ZYGOTE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The orders of questions about boots have this bit; those about requests count from 1.
 const ABOUT_BOOT: u64 = 1 << 63;
 /// Stands for code that runs before any request.
@@ -72,7 +72,7 @@ impl Supervisor {
                 generation.too_slow = true;
                 generation.zygote.kill();
             }
-            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
+            if generation.deaf_since.is_some_and(|since| since.elapsed() > ZYGOTE_TIMEOUT) {
                 generation.zygote.kill();
             }
         }

@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 /// The pause after a boot that failed, at first and at the most.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// Maximum time that a request waits here while no worker serves.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// The pool that was to serve ahead of the fallback does not start.
@@ -23,7 +23,7 @@ impl Supervisor {
             tracing::debug!(pool = self.pool.name(), "{short}");
             return;
         }
-        let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(LONGEST_PAUSE);
+        let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(MAX_BACKOFF);
         self.failures += 1;
         self.not_before = Some(now + pause);
         let mut is_known = false;
@@ -71,7 +71,7 @@ impl Supervisor {
     /// As often as everything else is looked at.
     pub(super) fn tick_ahead(&mut self) {
         if self.pool.config().yields() {
-            self.hand_over(PATIENCE);
+            self.hand_over(MAX_WAIT);
         }
         self.pool.learned.tick();
         self.learn();

@@ -11,7 +11,7 @@ use std::pin::Pin;
 /// Requests that the worker has; scripts respond to them, and to others.
 const REQUESTS: u64 = 4;
 /// Turns of other tasks that a step waits for room.
-const PATIENCE: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// Takes the whole response; bytes of its body.
 async fn read(response: Awaited) -> usize {
@@ -42,7 +42,7 @@ async fn responses(data: &[u8]) {
     let mut worker = RawWorker::attach(&puppet.lane, puppet.eventfd.try_clone().unwrap()).unwrap();
     let mut written = 0;
     for step in &steps {
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ROUNDS {
             if !worker.must_wait(step) {
                 break;
             }
@@ -55,7 +55,7 @@ async fn responses(data: &[u8]) {
         worker.play(step);
     }
     worker.show();
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_ROUNDS {
         tokio::task::yield_now().await;
     }
     puppet.life.kill().unwrap();

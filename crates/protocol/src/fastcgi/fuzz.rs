@@ -7,7 +7,7 @@ use crate::params::MAX_PARAMS;
 use bytes::BytesMut;
 
 /// Maximum number of bytes of variables here.
-const MOST: usize = 4096;
+const MAX_INPUT: usize = 4096;
 
 /// Outcome of a connection: requests by their methods and targets, bodies, sent, and the violation that ended it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn fastcgi_connection(data: &[u8]) {
 }
 
 fn read(data: &[u8], size: usize) -> Read {
-    let (mut decoder, mut input) = (Decoder::new(MOST, 0), BytesMut::new());
+    let (mut decoder, mut input) = (Decoder::new(MAX_INPUT, 0), BytesMut::new());
     let mut read = Read::default();
     for piece in data.chunks(size) {
         input.extend_from_slice(piece);
@@ -39,7 +39,9 @@ fn read(data: &[u8], size: usize) -> Read {
                 Ok(None) => break,
                 Ok(Some(Event::Request(begun))) => {
                     assert!(begun.params.iter().count() <= MAX_PARAMS);
-                    assert!(begun.params.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() <= MOST);
+                    assert!(
+                        begun.params.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() <= MAX_INPUT
+                    );
                     let head = head::head(&begun.params).map(|head| {
                         let fields = ["connection", "transfer-encoding", "upgrade", "expect"];
                         assert!(fields.iter().all(|name| !head.headers.contains_key(*name)));
@@ -65,7 +67,7 @@ fn read(data: &[u8], size: usize) -> Read {
                     return read;
                 }
             }
-            assert!(decoder.kept() <= MOST);
+            assert!(decoder.kept() <= MAX_INPUT);
         }
     }
     read

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 /// Time after which a half-closed client is probed: the usual response comes earlier. Not longer, because most have
 /// left, and the requests of a crowd that has left would fill the queue meanwhile.
-const ASK_AFTER: Duration = Duration::from_millis(50);
+const PROBE_AFTER: Duration = Duration::from_millis(50);
 
 /// Interval at which the progress of a response is checked.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of such times that a response may pause.
 const PAUSES: u32 = 3;
@@ -74,13 +74,13 @@ impl HalfClosed {
 /// Asks a client that waits whether it is there; ends when a response has paused for too long.
 async fn wait_and_ask(connection: &Connection, told: &Told) {
     let (mut asked, mut pauses) = (false, 0);
-    tokio::time::sleep(ASK_AFTER).await;
+    tokio::time::sleep(PROBE_AFTER).await;
     while pauses < PAUSES {
         if !asked && connection.informational.ask(102) {
             asked = true;
             connection.state.wake();
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let moves =
             told.written.swap(false, Relaxed) || connection.state.is_write_blocked() || !told.responding.load(Relaxed);
         pauses = if moves { 0 } else { pauses + 1 };

@@ -6,11 +6,11 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Bytes of extensions in all of a body.
-const MOST_EXTENSIONS: usize = 16 * 1024;
+const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 /// Bytes of trailers.
-const MOST_TRAILERS: usize = 16 * 1024;
+const MAX_TRAILER_BYTES: usize = 16 * 1024;
 /// Lines of trailers.
-const MOST_LINES: usize = 100;
+const MAX_TRAILER_LINES: usize = 100;
 
 /// Errors of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -153,7 +153,7 @@ impl Chunks {
             (State::Extension, b'\n') => return Err(Broken::Chunk),
             (State::Extension, _) => {
                 self.extensions += 1;
-                if self.extensions >= MOST_EXTENSIONS {
+                if self.extensions >= MAX_EXTENSION_BYTES {
                     return Err(Broken::Extensions);
                 }
                 State::Extension
@@ -167,7 +167,7 @@ impl Chunks {
             (State::LineStart | State::Trailer, b'\n') => return Err(Broken::Trailers),
             (State::LineStart | State::Trailer, byte) => {
                 self.trailers.push(byte);
-                if self.trailers.len() >= MOST_TRAILERS {
+                if self.trailers.len() >= MAX_TRAILER_BYTES {
                     return Err(Broken::Trailers);
                 }
                 if byte == b'\r' { State::TrailerEnd } else { State::Trailer }
@@ -191,7 +191,7 @@ impl Chunks {
         }
         let mut text = std::mem::take(&mut self.trailers);
         text.extend_from_slice(b"\r\n");
-        let mut lines = [httparse::EMPTY_HEADER; MOST_LINES];
+        let mut lines = [httparse::EMPTY_HEADER; MAX_TRAILER_LINES];
         match httparse::parse_headers(&text, &mut lines) {
             Ok(httparse::Status::Complete((length, _))) if length == text.len() => Ok(()),
             _ => Err(Broken::Trailers),

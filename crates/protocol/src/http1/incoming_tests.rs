@@ -73,11 +73,11 @@ fn what_is_no_chunk_is_refused() {
             assert_eq!(decoded(Decoder::chunked(), bytes.as_bytes(), step).unwrap_err(), why, "{bytes:?}");
         }
     }
-    let long = format!("4;{}\r\n", "e".repeat(MOST_EXTENSIONS));
+    let long = format!("4;{}\r\n", "e".repeat(MAX_EXTENSION_BYTES));
     assert_eq!(decoded(Decoder::chunked(), long.as_bytes(), 100).unwrap_err(), Broken::Extensions);
-    let long = format!("0\r\nA: {}\r\n", "e".repeat(MOST_TRAILERS));
+    let long = format!("0\r\nA: {}\r\n", "e".repeat(MAX_TRAILER_BYTES));
     assert_eq!(decoded(Decoder::chunked(), long.as_bytes(), 100).unwrap_err(), Broken::Trailers);
-    let many = format!("0\r\n{}\r\n", "A: b\r\n".repeat(MOST_LINES + 1));
+    let many = format!("0\r\n{}\r\n", "A: b\r\n".repeat(MAX_TRAILER_LINES + 1));
     assert_eq!(decoded(Decoder::chunked(), many.as_bytes(), 100).unwrap_err(), Broken::Trailers);
 }
 

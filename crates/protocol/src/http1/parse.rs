@@ -14,7 +14,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Version};
 
 /// Header lines of a request.
-const MOST_LINES: usize = 100;
+const MAX_HEADER_LINES: usize = 100;
 /// As many as most requests have; clearing room for more costs more than reading them.
 const USUAL_LINES: usize = 24;
 
@@ -61,7 +61,7 @@ pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
         Ok(httparse::Status::Complete((length, lines))) => line.complete(input, length, lines).map(Some),
         Ok(httparse::Status::Partial) => Ok(None),
         Err(httparse::Error::TooManyHeaders) => {
-            let mut many = [httparse::EMPTY_HEADER; MOST_LINES];
+            let mut many = [httparse::EMPTY_HEADER; MAX_HEADER_LINES];
             match httparse::parse_headers(fields, &mut many)? {
                 httparse::Status::Complete((length, lines)) => line.complete(input, length, lines).map(Some),
                 httparse::Status::Partial => Ok(None),

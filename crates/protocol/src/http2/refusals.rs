@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// Length of a frame's head, whose last four bytes are the stream's number.
 const HEAD: usize = 9;
 /// Frames with longer payloads are not of interest.
-const LONGEST: usize = 16;
+const MAX_PAYLOAD: usize = 16;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const END_STREAM: u8 = 1;
@@ -23,7 +23,7 @@ pub(super) struct Refusals {
 /// The outgoing bytes, up to the payload of the frame that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
-    seen: [u8; HEAD + LONGEST],
+    seen: [u8; HEAD + MAX_PAYLOAD],
     len: usize,
     /// Bytes of a payload that is passed over.
     skip: usize,
@@ -47,7 +47,7 @@ impl Outgoing {
                 return;
             }
             let is_head = wanted == HEAD && self.payload() > 0;
-            if is_head && matches!(self.seen[3], HEADERS | RST_STREAM) && self.payload() <= LONGEST {
+            if is_head && matches!(self.seen[3], HEADERS | RST_STREAM) && self.payload() <= MAX_PAYLOAD {
                 continue;
             }
             if is_head {

@@ -19,12 +19,12 @@ const DECODER: u64 = 3;
 const MAX_FIELD_SECTION_SIZE: u64 = 6;
 
 /// Maximum size of a client's settings: settings and control messages are short.
-const MOST_SETTINGS: u64 = 4096;
-const MOST_OF_OTHERS: u64 = 64;
+const MAX_SETTINGS_LEN: u64 = 4096;
+const MAX_UNKNOWN_STREAMS: u64 = 64;
 
 /// Frames of a control stream: a client has nothing to say there but its settings, that it leaves, and now and then
 /// something that is not known here.
-const MOST_FRAMES: u32 = 10_000;
+const MAX_CONTROL_FRAMES: u32 = 10_000;
 
 /// The streams that a client may have once.
 #[derive(Debug, Default)]
@@ -88,15 +88,15 @@ fn lenient(fault: Fault) -> Result<Option<u64>, Fault> {
 /// The client's control stream: its settings first, which change nothing here.
 async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     match poll_fn(|cx| frames.poll_frame(cx)).await? {
-        Some(kind::SETTINGS) => settings(&whole(frames, MOST_SETTINGS).await?)?,
+        Some(kind::SETTINGS) => settings(&whole(frames, MAX_SETTINGS_LEN).await?)?,
         Some(_) => return Err(Fault::Connection(Code::MISSING_SETTINGS, "a control stream without settings")),
         None => return Ok(()),
     }
-    for _ in 0..MOST_FRAMES {
+    for _ in 0..MAX_CONTROL_FRAMES {
         match poll_fn(|cx| frames.poll_frame(cx)).await? {
             // Which pushes the client takes, and that it will ask nothing more.
             Some(kind::GOAWAY | kind::MAX_PUSH_ID) => {
-                number_of(&whole(frames, MOST_OF_OTHERS).await?)?;
+                number_of(&whole(frames, MAX_UNKNOWN_STREAMS).await?)?;
             }
             Some(kind::CANCEL_PUSH) => {
                 return Err(Fault::Connection(Code::ID_ERROR, "a push is cancelled that was never promised"));

@@ -20,11 +20,11 @@ use std::time::Duration;
 const OTHER_STREAMS: u32 = 16;
 
 /// A client from which nothing has come for so long is gone. Connections live longer than that, as the server asks.
-const DEAD: Duration = Duration::from_secs(30);
-const ASK: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum number of connections that were not accepted yet, with their waiting bytes.
-const MOST_WAITING: usize = 256;
+const MAX_HANDSHAKES: usize = 256;
 const WAITING_EACH: u64 = 16 << 10;
 const WAITING_ALL: u64 = 2 << 20;
 
@@ -55,7 +55,7 @@ impl Config {
         server
             .transport_config(Arc::new(transport()))
             .migration(true)
-            .max_incoming(MOST_WAITING)
+            .max_incoming(MAX_HANDSHAKES)
             .incoming_buffer_size(WAITING_EACH)
             .incoming_buffer_size_total(WAITING_ALL);
         Ok(Self { server, retry_above })
@@ -69,10 +69,10 @@ fn transport() -> TransportConfig {
         .max_concurrent_uni_streams(VarInt::from_u32(OTHER_STREAMS))
         .stream_receive_window(VarInt::from_u32(WINDOW))
         .receive_window(VarInt::from_u32(WINDOW))
-        .send_window(super::link::LEAST_WINDOW)
+        .send_window(super::link::MIN_WINDOW)
         .datagram_receive_buffer_size(None)
-        .keep_alive_interval(Some(ASK))
-        .max_idle_timeout(IdleTimeout::try_from(DEAD).ok());
+        .keep_alive_interval(Some(KEEP_ALIVE_INTERVAL))
+        .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok());
     transport
 }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
 /// The size of a header list that is taken here.
-const MOST: usize = 4096;
+const MAX_INPUT: usize = 4096;
 
 struct Pieces(VecDeque<Bytes>);
 
@@ -50,7 +50,7 @@ fn read(data: &[u8], size: usize) -> Read {
             Poll::Ready(Ok(None)) | Poll::Pending => return Read::Nothing,
         }
     }
-    if frames.left() > MOST as u64 {
+    if frames.left() > MAX_INPUT as u64 {
         return Read::TooLarge;
     }
     let mut block = BytesMut::new();
@@ -61,9 +61,9 @@ fn read(data: &[u8], size: usize) -> Read {
             Poll::Ready(Ok(None)) | Poll::Pending => break,
         }
     }
-    let Ok(lines) = qpack::decode(block.freeze(), MOST) else { return Read::TooLarge };
+    let Ok(lines) = qpack::decode(block.freeze(), MAX_INPUT) else { return Read::TooLarge };
     let size: usize = lines.iter().map(|line| line.name.len() + line.value.len() + 32).sum();
-    assert!(size <= MOST, "a list of {size} bytes");
+    assert!(size <= MAX_INPUT, "a list of {size} bytes");
     let Ok(head) = head::request(lines) else { return Read::Nothing };
     let target = Bytes::copy_from_slice(head.target.as_bytes());
     assert!(target.iter().all(|&byte| byte > b' ' && byte != 0x7f), "{}", target.escape_ascii());

@@ -16,15 +16,15 @@ const LENGTHS: [u8; 257] = [
     27, 27, 27, 27, 27, 26, 30,
 ];
 
-const LONGEST: usize = 30;
+const MAX_CODE_BITS: usize = 30;
 const END: u16 = 256;
 
 /// Decoding tables, made from the lengths.
 struct Code {
     /// By length: the first code of that length, how many there are, and where their symbols begin.
-    first: [u32; LONGEST + 1],
-    count: [u16; LONGEST + 1],
-    at: [u16; LONGEST + 1],
+    first: [u32; MAX_CODE_BITS + 1],
+    count: [u16; MAX_CODE_BITS + 1],
+    at: [u16; MAX_CODE_BITS + 1],
     /// All symbols, ordered by their codes.
     symbols: [u16; 257],
     /// For each byte, the symbol whose code it begins with, and the code's length; 0 if that is longer than a byte.
@@ -36,14 +36,14 @@ static CODE: Code = Code::new();
 impl Code {
     const fn new() -> Self {
         let mut code = Self {
-            first: [0; LONGEST + 1],
-            count: [0; LONGEST + 1],
-            at: [0; LONGEST + 1],
+            first: [0; MAX_CODE_BITS + 1],
+            count: [0; MAX_CODE_BITS + 1],
+            at: [0; MAX_CODE_BITS + 1],
             symbols: [0; 257],
             short: [(0, 0); 256],
         };
         let (mut next, mut placed, mut length) = (0u32, 0usize, 1);
-        while length <= LONGEST {
+        while length <= MAX_CODE_BITS {
             next <<= 1;
             code.first[length] = next;
             code.at[length] = placed as u16;
@@ -77,7 +77,7 @@ impl Code {
                 return Some((u16::from(symbol), u32::from(length)));
             }
         }
-        (1..=have.min(LONGEST as u32)).find_map(|length| {
+        (1..=have.min(MAX_CODE_BITS as u32)).find_map(|length| {
             let code = (bits >> (have - length)) as u32 & ((1u64 << length) - 1) as u32;
             let (first, count) = (self.first[length as usize], u32::from(self.count[length as usize]));
             let place = code.checked_sub(first).filter(|place| *place < count)?;

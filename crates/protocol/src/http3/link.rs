@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that were handed over and that the client has not confirmed, at least and at most. In between it is as much as the
 /// line can hold: for more a client of QUIC has no use, and here it is memory of this process.
-pub(super) const LEAST_WINDOW: u64 = 128 << 10;
-const MOST_WINDOW: u64 = 8 << 20;
+pub(super) const MIN_WINDOW: u64 = 128 << 10;
+const MAX_WINDOW: u64 = 8 << 20;
 
 /// So many requests of a connection may be cancelled, and beyond that so many times those that were not.
 const CANCELLED: u32 = 500;
@@ -46,7 +46,7 @@ impl Link {
             local,
             moved: Mutex::default(),
             established: AtomicBool::new(false),
-            window: AtomicU64::new(LEAST_WINDOW),
+            window: AtomicU64::new(MIN_WINDOW),
             served: AtomicU32::new(0),
             cancelled: AtomicU32::new(0),
         }
@@ -105,8 +105,8 @@ impl Link {
             return;
         }
         let wanted = match self.connection.shared.budgets.pressure() {
-            0 => self.quic.stats().path.cwnd.saturating_mul(2).clamp(LEAST_WINDOW, MOST_WINDOW),
-            _ => LEAST_WINDOW,
+            0 => self.quic.stats().path.cwnd.saturating_mul(2).clamp(MIN_WINDOW, MAX_WINDOW),
+            _ => MIN_WINDOW,
         };
         let window = self.window.load(Relaxed);
         if wanted > window + window / 4 || wanted < window / 2 {

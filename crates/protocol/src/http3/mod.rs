@@ -52,7 +52,7 @@ use tokio::time::Instant;
 const ANY_STREAM: u64 = (1 << 62) - 4;
 
 /// For how long requests that were sent before the client heard that are still taken, at most.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks a connection to take nothing new and to end with the requests that are there.
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ pub(crate) async fn serve<H: Handler>(
                 if let Some(control) = &mut opened {
                     go_away(&link, control, ANY_STREAM).await;
                 }
-                let farewell = (link.quic.rtt() * 2 + Duration::from_millis(10)).min(LONGEST_FAREWELL);
+                let farewell = (link.quic.rtt() * 2 + Duration::from_millis(10)).min(DRAIN_TIMEOUT);
                 stage = Stage::Farewell(Instant::now() + farewell);
             }
             () = until(&stage) => {
@@ -147,7 +147,7 @@ async fn until(stage: &Stage) {
 
 async fn go_away(link: &Link, control: &mut Control, first: u64) {
     // A client that gives no room for so few bytes does without.
-    if let Ok(Err(fault)) = tokio::time::timeout(LONGEST_FAREWELL, control.go_away(first)).await {
+    if let Ok(Err(fault)) = tokio::time::timeout(DRAIN_TIMEOUT, control.go_away(first)).await {
         link.note(fault);
     }
 }

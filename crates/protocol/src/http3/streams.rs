@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 /// Maximum amount taken out of a stream at once.
-const PIECE: usize = 64 << 10;
+const CHUNK_LEN: usize = 64 << 10;
 
 /// Data from a client. Unsent data is refused when this is dropped.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Source for Incoming {
         if self.ended {
             return Poll::Ready(Ok(None));
         }
-        let read = ready!(pin!(self.stream.read_chunk(PIECE, true)).poll(cx));
+        let read = ready!(pin!(self.stream.read_chunk(CHUNK_LEN, true)).poll(cx));
         if !matches!(read, Ok(Some(_))) {
             self.ended = true;
         }

@@ -36,16 +36,16 @@ pub type Hasher = fn(&[u8]) -> u64;
 
 /// Memory that a shard should at least have; a cache of this size or less is one shard.
 const SHARD_BYTES: usize = 4 * 1024 * 1024;
-const MOST_SHARDS: usize = 16;
+const MAX_SHARDS: usize = 16;
 /// Keys that a shard remembers after one sighting (8 KB).
 const SEEN: usize = 1024;
 /// Bytes at each end of a body that the first hash reads.
 const ENDS: usize = 512;
 /// Pieces from between them that it reads, and how long they are.
-const PIECES: usize = 32;
-const PIECE: usize = 64;
+const SAMPLES: usize = 32;
+const SAMPLE_LEN: usize = 64;
 /// All that it reads; a body of this length or less is read whole.
-const SAMPLE: usize = 2 * ENDS + PIECES * PIECE;
+const SAMPLE: usize = 2 * ENDS + SAMPLES * SAMPLE_LEN;
 
 /// Cost of an entry in addition to its two bodies: key, slot, index, two reference counts.
 const OVERHEAD: usize = 256;
@@ -183,7 +183,7 @@ impl Cache {
     /// A cache with another hash.
     #[must_use]
     pub fn with_hasher(bytes: usize, hasher: Hasher) -> Self {
-        let count = if bytes == 0 { 0 } else { (bytes / SHARD_BYTES).clamp(1, MOST_SHARDS) };
+        let count = if bytes == 0 { 0 } else { (bytes / SHARD_BYTES).clamp(1, MAX_SHARDS) };
         let shards = (0..count).map(|_| Mutex::default()).collect();
         Self { inner: Arc::new(Inner { hasher, shards, budget: bytes.checked_div(count).unwrap_or(0) }) }
     }
@@ -256,9 +256,9 @@ impl Cache {
         body.copy_to(0, head);
         body.copy_to(length - ENDS, foot);
         // From the middle of each of the equal parts of what lies between.
-        let part = (length - 2 * ENDS) / PIECES;
-        for (index, piece) in pieces.chunks_exact_mut(PIECE).enumerate() {
-            body.copy_to(ENDS + index * part + (part - PIECE) / 2, piece);
+        let part = (length - 2 * ENDS) / SAMPLES;
+        for (index, piece) in pieces.chunks_exact_mut(SAMPLE_LEN).enumerate() {
+            body.copy_to(ENDS + index * part + (part - SAMPLE_LEN) / 2, piece);
         }
         (self.inner.hasher)(&sample)
     }

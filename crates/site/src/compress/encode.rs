@@ -118,7 +118,7 @@ impl std::io::Write for Bounded<'_> {
 
 /// Brotli's parameters, with a window no larger than a body of known length needs.
 pub(super) fn brotli_params(quality: u8, length: Option<u64>) -> brotli::enc::BrotliEncoderParams {
-    let window = length.map_or(STREAM_WINDOW, |length| length.max(1).ilog2() + 1).clamp(10, LARGEST_WINDOW);
+    let window = length.map_or(STREAM_WINDOW, |length| length.max(1).ilog2() + 1).clamp(10, MAX_WINDOW);
     brotli::enc::BrotliEncoderParams {
         quality: i32::from(quality),
         lgwin: window as i32,
@@ -130,7 +130,7 @@ pub(super) fn brotli_params(quality: u8, length: Option<u64>) -> brotli::enc::Br
 /// The window of streams of unknown length, as a power of two: 128 KB, so that a thousand idle event streams fit in memory.
 pub(super) const STREAM_WINDOW: u32 = 17;
 /// The largest window, as a power of two: 4 MB (clients must take zstd's up to 8 MB, RFC 9659).
-pub(super) const LARGEST_WINDOW: u32 = 22;
+pub(super) const MAX_WINDOW: u32 = 22;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@
 
 use super::Coding;
 use super::cache::Admission;
-use super::encode::{LARGEST_WINDOW, STREAM_WINDOW, brotli_params};
+use super::encode::{MAX_WINDOW, STREAM_WINDOW, brotli_params};
 use bytes::{Bytes, BytesMut};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use howdah_config::Algorithm;
@@ -121,7 +121,7 @@ fn zstd_encoder(level: u8, length: Option<u64>) -> io::Result<zstd::stream::writ
     match length {
         Some(length) => {
             let window = length.max(1).ilog2() + 1;
-            encoder.window_log(window.clamp(STREAM_WINDOW, LARGEST_WINDOW))?;
+            encoder.window_log(window.clamp(STREAM_WINDOW, MAX_WINDOW))?;
         }
         None => {
             encoder.window_log(STREAM_WINDOW)?;

@@ -16,7 +16,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 
 /// The longest body of known length that is put together before it is encoded.
-const GATHER: u64 = 2 * 1024 * 1024;
+const MAX_GATHERED: u64 = 2 * 1024 * 1024;
 
 /// As much of a longer stream is looked at before it is decided whether to encode it, if it is there.
 const SAMPLE: usize = 16 * 1024;
@@ -92,7 +92,7 @@ fn read(
         }
     };
     let length = stream.remaining();
-    let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
+    let enough = if length.is_some_and(|length| length <= MAX_GATHERED) { usize::MAX } else { SAMPLE };
     let ready = gather(&mut stream, enough);
     match ready {
         Ready { end: true, chunks } => whole(compressor, metrics, asked, response, join(chunks).into(), charge),

@@ -134,7 +134,7 @@ struct Origin {
 }
 
 /// Fields that belong to the handshake or to the client's HTTP connection.
-const OF_THE_HANDSHAKE: &[HeaderName] = &[
+const HANDSHAKE_HEADERS: &[HeaderName] = &[
     header::CONNECTION,
     header::UPGRADE,
     header::CONTENT_LENGTH,
@@ -150,7 +150,7 @@ const OF_THE_HANDSHAKE: &[HeaderName] = &[
 
 impl Origin {
     fn of(exchange: &Exchange) -> Self {
-        let all = exchange.head.headers.iter().filter(|(name, _)| !OF_THE_HANDSHAKE.contains(name));
+        let all = exchange.head.headers.iter().filter(|(name, _)| !HANDSHAKE_HEADERS.contains(name));
         Self {
             version: exchange.head.version,
             target: exchange.head.target.clone(),

@@ -18,9 +18,9 @@ use super::coding::Coding;
 use super::range::Span;
 
 /// Files up to this size are kept in memory: below it, copying is cheaper than `sendfile`, and one write takes all.
-pub(super) const SMALL: u64 = 16 << 10;
+pub(super) const MAX_CACHED_LEN: u64 = 16 << 10;
 /// A file whose last write is so long ago has other times after the next one.
-const SETTLED: Duration = Duration::from_secs(2);
+const MTIME_SETTLED: Duration = Duration::from_secs(2);
 /// The last second that an HTTP date can express (end of the year 9999).
 const LAST_DATE: i64 = 253_402_300_799;
 
@@ -122,7 +122,7 @@ impl Content {
             length: HeaderValue::from(stamp.size),
             small: None,
         };
-        if stamp.size <= SMALL {
+        if stamp.size <= MAX_CACHED_LEN {
             content.small = Some(content.read_all()?);
         }
         Ok(content)
@@ -146,7 +146,7 @@ impl Content {
     /// Identity of its bytes, if they are not in memory. A file that was just written to has none: the next write may
     /// leave it with the same times (a clock tick).
     pub(super) fn identity(&self, now: SystemTime) -> Option<FileIdentity> {
-        (self.small.is_none() && !self.stamp.is_younger_than(SETTLED, now)).then(|| self.stamp.identity())
+        (self.small.is_none() && !self.stamp.is_younger_than(MTIME_SETTLED, now)).then(|| self.stamp.identity())
     }
 
     /// Adds a part of it to a body.
@@ -174,7 +174,7 @@ impl Content {
     }
 
     fn read_all(&self) -> Result<Bytes, Miss> {
-        #[allow(clippy::cast_possible_truncation)] // At most `SMALL`.
+        #[allow(clippy::cast_possible_truncation)] // At most `MAX_CACHED_LEN`.
         let bytes = self.read(0, self.stamp.size as usize)?;
         // Shorter than a moment ago: somebody is writing it. The next attempt will find it in another state.
         if bytes.len() as u64 == self.stamp.size { Ok(bytes) } else { Err(Miss::Changing) }

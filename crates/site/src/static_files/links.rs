@@ -16,9 +16,9 @@ use std::path::{Component, Path, PathBuf};
 /// In a directory that rules name: any number of directories.
 const ANY_BELOW: &str = "**";
 /// Links that a path may have, as in the kernel (path_resolution(7)).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// Links that are named in the log at most.
-const MOST_TOLD: usize = 1000;
+const MAX_REPORTED: usize = 1000;
 
 /// The policy on links below one root.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Links {
     pub fn tell(&self, root: &Path, below: &Path, real: &Path) {
         let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };
         let mut told = self.told.lock();
-        if told.len() >= MOST_TOLD || !told.insert(link.clone()) {
+        if told.len() >= MAX_REPORTED || !told.insert(link.clone()) {
             return;
         }
         drop(told);
@@ -150,7 +150,7 @@ fn walk(root: &Path, below: &Path) -> Option<Way> {
             continue;
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             return None;
         }
         way.roots &= meta.uid() == 0;

@@ -54,10 +54,10 @@ use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 
 /// Time for which a file's twins are assumed complete: a new one saves bytes a moment later.
-const TWINS: Duration = Duration::from_secs(1);
+const TWIN_RECHECK: Duration = Duration::from_secs(1);
 /// A file that was written to less than this before it was loaded may be written to once more without a change of its
 /// times, which kernels before 6.13 count in ticks of up to 10 ms.
-const TICK: Duration = Duration::from_millis(20);
+const MTIME_TICK: Duration = Duration::from_millis(20);
 
 /// The phase: the response with the file called `name`, which the route has found at `path`. `None`: it is not there any more.
 pub(crate) fn run(
@@ -193,7 +193,7 @@ pub struct StaticFiles {
     settings: StaticSettings,
     /// `static.revalidate_after` in milliseconds.
     validity: u64,
-    /// `TWINS` in milliseconds.
+    /// `TWIN_RECHECK` in milliseconds.
     twins_validity: u64,
     born: Instant,
 }
@@ -229,7 +229,7 @@ impl StaticFiles {
             #[allow(clippy::cast_possible_truncation)]
             validity: settings.revalidate_after.as_millis() as u64,
             #[allow(clippy::cast_possible_truncation)]
-            twins_validity: TWINS.as_millis() as u64,
+            twins_validity: TWIN_RECHECK.as_millis() as u64,
             born: Instant::now(),
         })
     }
@@ -358,7 +358,7 @@ impl StaticFiles {
             }
             twins.sort_by_key(|twin| twin.stamp.size);
         }
-        let within_a_tick = plain.stamp.is_younger_than(TICK, SystemTime::now());
+        let within_a_tick = plain.stamp.is_younger_than(MTIME_TICK, SystemTime::now());
         Ok(Opened::new(plain, twins, now, within_a_tick))
     }
 }

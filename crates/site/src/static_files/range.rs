@@ -3,7 +3,7 @@
 use http::HeaderValue;
 
 /// A field with more ranges than this is ignored: no honest client needs them, and each costs a part header.
-const MOST: usize = 32;
+const MAX_RANGES: usize = 32;
 /// Ranges that are closer together than this are sent as one: a part header between them would be longer.
 const GAP: u64 = 80;
 
@@ -42,7 +42,7 @@ pub(super) fn parse(field: &HeaderValue, len: u64) -> Wanted {
     let mut seen = 0;
     for spec in list.split(',').map(|spec| spec.trim_matches([' ', '\t'])).filter(|spec| !spec.is_empty()) {
         seen += 1;
-        if seen > MOST {
+        if seen > MAX_RANGES {
             return Wanted::All;
         }
         match one(spec, len) {

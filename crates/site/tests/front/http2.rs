@@ -1,6 +1,6 @@
 //! HTTP/2 without TLS, as clients speak it that know the server does.
 
-use crate::support::{SOON, Server, eventually, settings};
+use crate::support::{DEADLINE, Server, eventually, settings};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(SOON, future).await.expect("in time") })
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, future).await.expect("in time") })
 }
 
 pub(crate) async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
@@ -92,7 +92,7 @@ fn a_shutdown_says_goaway_and_lets_running_streams_end() {
         pipe.push("last words", false);
         pipe.end();
     });
-    assert_eq!(server.shutdown(SOON), howdah_protocol::front::Drained::All);
+    assert_eq!(server.shutdown(DEADLINE), howdah_protocol::front::Drained::All);
     ender.join().unwrap();
     assert_eq!(client.join().unwrap(), b"last words");
 }

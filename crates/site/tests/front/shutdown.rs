@@ -1,6 +1,6 @@
 //! The shutdown: nothing new, nothing lost, nothing left.
 
-use crate::support::{Client, SOON, Server, eventually};
+use crate::support::{Client, DEADLINE, Server, eventually};
 use howdah_protocol::front::Drained;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ fn idle_connections_are_closed_at_once() {
     assert_eq!(used.ask("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").status, 200);
     eventually("taking both over", || server.front().open_connections() == 2);
     let start = Instant::now();
-    assert_eq!(server.shutdown(SOON), Drained::All);
-    assert!(start.elapsed() < SOON / 2);
+    assert_eq!(server.shutdown(DEADLINE), Drained::All);
+    assert!(start.elapsed() < DEADLINE / 2);
     assert!(used.is_closed());
     assert!(unused.is_closed());
     assert!(TcpStream::connect(server.tcp()).is_err(), "the listener is closed");
@@ -38,7 +38,7 @@ fn a_running_request_is_finished_and_then_its_connection_ends() {
         pipe.push("last words", false);
         pipe.end();
     });
-    assert_eq!(server.shutdown(SOON), Drained::All);
+    assert_eq!(server.shutdown(DEADLINE), Drained::All);
     ender.join().unwrap();
     assert_eq!(client.chunk().unwrap(), b"last words");
     assert_eq!(client.chunk(), None);
@@ -82,7 +82,7 @@ fn under_load_every_request_that_was_accepted_is_answered() {
         })
         .collect();
     eventually("some load", || server.metrics.requests_total() > 200);
-    assert_eq!(server.shutdown(SOON), Drained::All);
+    assert_eq!(server.shutdown(DEADLINE), Drained::All);
     let answered: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
     assert_eq!(server.metrics.requests_total(), answered);
 }
@@ -101,7 +101,7 @@ fn a_connection_in_use_is_told_that_it_ends() {
         assert_eq!((response.text(), response.header("connection")), ("here", Some("close")));
         assert!(client.is_closed());
     });
-    assert_eq!(server.shutdown(SOON), Drained::All);
+    assert_eq!(server.shutdown(DEADLINE), Drained::All);
     ender.join().unwrap();
 }
 
@@ -114,7 +114,7 @@ fn what_was_sent_before_the_shutdown_is_answered() {
             client.send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
         }
         eventually("accepting", || server.metrics.connections_accepted.get() == 8);
-        assert_eq!(server.shutdown(SOON), Drained::All);
+        assert_eq!(server.shutdown(DEADLINE), Drained::All);
         for client in &mut clients {
             assert_eq!(client.response().text(), "static content");
         }

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// A generous limit for anything that should happen at once: machines that test may stop for seconds.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Plays PHP. What it does is chosen by the script's file name:
 /// `vars` responds with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
@@ -322,7 +322,7 @@ impl Drop for Server {
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !condition() {
-        assert!(start.elapsed() < SOON, "{what} did not happen");
+        assert!(start.elapsed() < DEADLINE, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -358,8 +358,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(SOON)).unwrap();
-        stream.set_write_timeout(Some(SOON)).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
         Self { stream: BufReader::new(stream) }
     }
 

@@ -13,12 +13,12 @@ const REFUSED: Duration = Duration::from_secs(300);
 /// Time for which a failed check is remembered.
 const UNREACHED: Duration = Duration::from_secs(10);
 /// Refusals that are remembered.
-const MOST_REFUSALS: usize = 10_000;
+const MAX_REFUSALS: usize = 10_000;
 /// Names that one client has asked about at once, and at least within a minute.
-const ASKED_AT_ONCE: u32 = 8;
-const ASKED_A_MINUTE: u32 = 30;
+const BURST: u32 = 8;
+const PER_MINUTE: u32 = 30;
 /// Clients that are remembered for that.
-const MOST_CLIENTS: usize = 10_000;
+const MAX_CLIENTS: usize = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Result of the check of a name.
@@ -102,18 +102,18 @@ impl Bounds {
 
     /// `true` if one more name of a client may be checked; `asked` is due then.
     pub(super) fn may_ask(&mut self, client: u128, now: Instant) -> bool {
-        let limit = self.limit.max(ASKED_A_MINUTE);
-        if self.clients.len() >= MOST_CLIENTS && !self.clients.contains_key(&client) {
+        let limit = self.limit.max(PER_MINUTE);
+        if self.clients.len() >= MAX_CLIENTS && !self.clients.contains_key(&client) {
             self.clients.retain(|_, client| {
                 client.rate.fill(limit, now);
                 client.asks > 0 || client.rate.left < f64::from(limit)
             });
-            if self.clients.len() >= MOST_CLIENTS {
+            if self.clients.len() >= MAX_CLIENTS {
                 self.clients.retain(|_, client| client.asks > 0);
             }
         }
         let client = self.clients.entry(client).or_insert_with(|| Asker { asks: 0, rate: Rate::new(limit, now) });
-        let may = client.asks < ASKED_AT_ONCE && client.rate.take(limit, now);
+        let may = client.asks < BURST && client.rate.take(limit, now);
         client.asks += u32::from(may);
         may
     }
@@ -131,10 +131,10 @@ impl Bounds {
     }
 
     pub(super) fn refuse(&mut self, name: &str, verdict: &Verdict, now: Instant) {
-        if self.refused.len() >= MOST_REFUSALS {
+        if self.refused.len() >= MAX_REFUSALS {
             self.refused.retain(|_, until| *until > now);
         }
-        if self.refused.len() >= MOST_REFUSALS {
+        if self.refused.len() >= MAX_REFUSALS {
             // Somebody sends names without end. To ask again about those of before costs what to ask about new ones does.
             self.refused.clear();
         }
@@ -161,21 +161,21 @@ mod tests {
     fn one_client_asks_about_so_many_names_and_takes_no_place_of_others() {
         let start = Instant::now();
         let mut bounds = Bounds::new(1, start);
-        assert_eq!((0..100).filter(|_| bounds.may_ask(1, start)).count(), ASKED_AT_ONCE as usize);
+        assert_eq!((0..100).filter(|_| bounds.may_ask(1, start)).count(), BURST as usize);
         assert!(bounds.may_ask(2, start));
         // As each is answered the next may be asked about, up to a minute's number.
         let more = (0..100).filter(|_| {
             bounds.asked(1);
             bounds.may_ask(1, start)
         });
-        assert_eq!(more.count(), (ASKED_A_MINUTE - ASKED_AT_ONCE) as usize);
+        assert_eq!(more.count(), (PER_MINUTE - BURST) as usize);
         bounds.asked(1);
         assert!(bounds.may_ask(1, start + MINUTE) && bounds.take(start));
-        for client in 0..3 * MOST_CLIENTS as u128 {
+        for client in 0..3 * MAX_CLIENTS as u128 {
             bounds.may_ask(client, start);
             bounds.asked(client);
         }
-        assert!(bounds.clients.len() <= MOST_CLIENTS);
+        assert!(bounds.clients.len() <= MAX_CLIENTS);
     }
 
     #[test]
@@ -187,9 +187,9 @@ mod tests {
         let later = start + Duration::from_secs(60);
         assert!(bounds.is_refused("a.org", later));
         assert!(!bounds.is_refused("b.org", later));
-        for n in 0..3 * MOST_REFUSALS {
+        for n in 0..3 * MAX_REFUSALS {
             bounds.refuse(&format!("{n}.org"), &Verdict::Refused(403), start);
         }
-        assert!(bounds.refused.len() <= MOST_REFUSALS);
+        assert!(bounds.refused.len() <= MAX_REFUSALS);
     }
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::spawn_blocking;
 
 /// Tokens are some forty characters of base64url.
-const LONGEST_TOKEN: usize = 128;
+const MAX_TOKEN_LEN: usize = 128;
 /// Minimum interval between reads of the announced tokens, whatever clients request: each is one call.
-const PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A token that a server has left behind when it was killed.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
@@ -70,7 +70,7 @@ impl Challenges {
         let mut announced = self.announced.lock().await;
         if announced.began.is_none_or(|began| began < asked) {
             if let Some(began) = announced.began {
-                tokio::time::sleep_until((began + PAUSE).into()).await;
+                tokio::time::sleep_until((began + POLL_INTERVAL).into()).await;
             }
             let (shared, began) = (self.shared.clone(), Instant::now());
             let Ok(Ok(tokens)) = spawn_blocking(move || shared.announced()).await else { return false };
@@ -109,7 +109,7 @@ impl Challenges {
 /// Base64url, and so the name of a file.
 fn is_token(token: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    (1..=LONGEST_TOKEN).contains(&token.len()) && token.bytes().all(fits)
+    (1..=MAX_TOKEN_LEN).contains(&token.len()) && token.bytes().all(fits)
 }
 
 /// A proof that is visible until this is dropped.

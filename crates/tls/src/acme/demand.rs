@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// Handshakes that wait for the manager.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Requests certificates for handshakes.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(super) struct Wanted {
 
 impl Demand {
     pub(super) fn new(store: Arc<Store>) -> (Self, mpsc::Receiver<Wanted>) {
-        let (to, wanted) = mpsc::channel(MOST_WAITING);
+        let (to, wanted) = mpsc::channel(MAX_WAITING);
         (Self { to, store }, wanted)
     }
 

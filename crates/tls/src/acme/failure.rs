@@ -8,7 +8,7 @@ const PREFIX: &str = "urn:ietf:params:acme:error:";
 /// Pause of orders after the authority has reported a rate limit without a duration.
 const RATE_LIMITED: Duration = Duration::from_secs(15 * 60);
 /// The longest pause that the authority is granted.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 86400);
+const MAX_BACKOFF: Duration = Duration::from_secs(2 * 86400);
 /// Maximum number of repetitions of a step whose nonce was refused, besides the library's.
 pub(super) const NONCES: usize = 8;
 
@@ -72,7 +72,7 @@ impl Failure {
         };
         let now = SystemTime::now();
         let not_before = match (kind, retry_after) {
-            (_, Some(at)) => Some(at.min(now + LONGEST_PAUSE)),
+            (_, Some(at)) => Some(at.min(now + MAX_BACKOFF)),
             ("rateLimited", None) => Some(now + RATE_LIMITED),
             _ => None,
         };
@@ -101,7 +101,7 @@ pub(super) fn kind(error: &Error) -> &str {
 
 /// An error with what it came from. It may hold what a server far away wrote: of bounded length, on one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    const LONGEST: usize = 500;
+    const MAX_TEXT_LEN: usize = 500;
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -112,6 +112,6 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         }
         source = cause.source();
     }
-    let one_line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect();
+    let one_line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_TEXT_LEN).collect();
     one_line
 }

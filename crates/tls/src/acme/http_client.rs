@@ -15,9 +15,9 @@ use std::time::{Duration, SystemTime};
 use tokio_rustls::TlsConnector;
 
 /// For a request and its response.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest response: a chain of certificates has some kilobytes.
-const LONGEST_BODY: usize = 256 * 1024;
+const MAX_BODY_LEN: usize = 256 * 1024;
 
 /// An HTTP client. Clones share its state.
 #[derive(Clone)]
@@ -53,9 +53,9 @@ impl Client {
         if scheme != Some("https") && !(plain_allowed && scheme == Some("http")) {
             return Err(format!("{uri} is no address of the kind https://…").into());
         }
-        match tokio::time::timeout(PATIENCE, client::send(request, Some(&self.tls), LONGEST_BODY)).await {
+        match tokio::time::timeout(RESPONSE_TIMEOUT, client::send(request, Some(&self.tls), MAX_BODY_LEN)).await {
             Ok(result) => result,
-            Err(_) => Err(format!("no response within {PATIENCE:?}").into()),
+            Err(_) => Err(format!("no response within {RESPONSE_TIMEOUT:?}").into()),
         }
     }
 }

@@ -22,17 +22,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet, spawn_blocking};
 
 /// Names that are worked on at once.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// Interval at which the directory is checked for certificates of other servers: one call.
-const LOOK: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 /// Number of certificates that are loaded before the store is updated.
 const CHUNK: usize = 256;
 /// Handshakes that wait for one name.
-const MOST_WAITING_FOR_ONE: usize = 128;
+const MAX_WAITING_PER_NAME: usize = 128;
 /// Names on demand that are in work at once.
-const MOST_DEMANDED: usize = 64;
+const MAX_DEMANDED: usize = 64;
 /// The longest pause after the authority could not be reached.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// Time to wait for another server's order before the next check.
 const BUSY: Duration = Duration::from_secs(2);
 /// When the authority is first asked about a certificate that was loaded: this for each name, up to so much.
@@ -162,7 +162,7 @@ impl Keeper {
         self.list(names);
         let challenges = self.shared.challenges.clone();
         spawn_blocking(move || challenges.sweep());
-        let mut look = tokio::time::interval(LOOK);
+        let mut look = tokio::time::interval(POLL_INTERVAL);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             self.begin_due();
@@ -218,10 +218,10 @@ impl Keeper {
     /// Time until there is something to do. Bounded, because clocks are set and machines sleep.
     fn until_due(&self) -> Duration {
         if self.is_full() {
-            return LOOK;
+            return POLL_INTERVAL;
         }
         let next = self.due.first().map(|(at, _)| at.duration_since(SystemTime::now()).unwrap_or_default());
-        next.unwrap_or(LOOK).min(LOOK)
+        next.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)
     }
 
     /// Reads what lies in the directory for these names; `take_loaded` gets it in parts.
@@ -340,7 +340,7 @@ impl Keeper {
     }
 
     fn is_full(&self) -> bool {
-        self.working.len() - self.asking.len() >= AT_ONCE
+        self.working.len() - self.asking.len() >= MAX_CONCURRENT
     }
 
     /// Begins what is due, as far as there is room.
@@ -449,7 +449,7 @@ impl Keeper {
             }
             Whose::Authority | Whose::Account => {
                 self.authority_failures = self.authority_failures.saturating_add(1);
-                plan::pause(options.retry, options.retry_most.min(LONGEST_PAUSE), self.authority_failures)
+                plan::pause(options.retry, options.retry_most.min(MAX_PAUSE), self.authority_failures)
             }
         };
         let next = failure.not_before.map_or(now + pause, |not_before| not_before.max(now + pause));
@@ -501,7 +501,7 @@ impl Keeper {
         if self.names.get(name).is_some_and(|entry| entry.certificate.is_none()) {
             self.forget(name);
         } else {
-            self.schedule(name, SystemTime::now() + LONGEST_PAUSE);
+            self.schedule(name, SystemTime::now() + MAX_PAUSE);
         }
     }
 
@@ -526,7 +526,7 @@ impl Keeper {
     /// A handshake asks for a name that the store did not have.
     fn want(&mut self, Wanted { name, client, found }: Wanted) {
         if let Some(entry) = self.names.get_mut(&name) {
-            if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MOST_WAITING_FOR_ONE {
+            if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MAX_WAITING_PER_NAME {
                 let _ = found.send(entry.certificate.is_some());
             } else {
                 entry.waiting.push(found);
@@ -536,7 +536,7 @@ impl Keeper {
         let is_allowed = self.shared.options.on_demand.is_some()
             && names::reach(&name) == Reach::Public
             && !self.bounds.is_refused(&name, Instant::now())
-            && self.names.values().filter(|entry| entry.is_demanded()).count() < MOST_DEMANDED
+            && self.names.values().filter(|entry| entry.is_demanded()).count() < MAX_DEMANDED
             && self.bounds.may_ask(client, Instant::now());
         if !is_allowed {
             let _ = found.send(false);

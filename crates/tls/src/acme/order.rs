@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time for the authority to check the name, and to issue the certificate.
-const PATIENCE: RetryPolicy =
+const RETRY_POLICY: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
 /// For all of an order.
-const LONGEST: Duration = Duration::from_secs(300);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Kind of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl Needs<'_> {
         replaced: Option<&CertificateDer<'_>>,
         failures: u32,
     ) -> Result<String, Failure> {
-        match tokio::time::timeout(LONGEST, self.run(name, replaced, failures)).await {
+        match tokio::time::timeout(ORDER_TIMEOUT, self.run(name, replaced, failures)).await {
             Ok(result) => result,
-            Err(_) => Err(Failure::of_name(format!("the authority did not come to an end within {LONGEST:?}"))),
+            Err(_) => Err(Failure::of_name(format!("the authority did not come to an end within {ORDER_TIMEOUT:?}"))),
         }
     }
 
@@ -77,7 +77,7 @@ impl Needs<'_> {
         let mut order = self.begin(name, replaced).await?;
         // The proof is withdrawn when this is dropped, whatever happens.
         let _published = self.prove(&mut order, failures).await?;
-        let status = patiently!(order.poll_ready(&PATIENCE));
+        let status = patiently!(order.poll_ready(&RETRY_POLICY));
         let status = match status {
             Ok(status) => status,
             Err(error) => {
@@ -92,7 +92,7 @@ impl Needs<'_> {
             request(name).map_err(|error| Failure::of_name(format!("cannot make a request: {error}")))?;
         let finalized = patiently!(order.finalize_csr(&request));
         finalized.map_err(|error| self.failed("the authority refused the request", &error))?;
-        let chain = patiently!(order.poll_certificate(&PATIENCE));
+        let chain = patiently!(order.poll_certificate(&RETRY_POLICY));
         let chain = chain.map_err(|error| self.failed("the authority gave no certificate", &error))?;
         Ok(format!("{}\n{}", chain.trim_end(), key.serialize_pem()))
     }

@@ -8,26 +8,26 @@ use std::time::{Duration, SystemTime};
 const RENEW_AT: f64 = 2.0 / 3.0;
 /// Renewal point of a short life: a third of it would leave too little time to notice and fix a problem.
 const RENEW_SHORT_AT: f64 = 0.5;
-const SHORT: Duration = Duration::from_secs(10 * 86400);
+const SHORT_LIVED: Duration = Duration::from_secs(10 * 86400);
 /// By how much of its life that is moved at most.
 const SPREAD: f64 = 0.03;
 /// The share of its life that is left for a renewal whatever the authority says: for several attempts, of which each may
 /// have to wait for another server's or for the authority.
-const LEFT: f64 = 0.2;
+const RENEW_FRACTION: f64 = 0.2;
 /// Maximum number of doublings of pauses.
-const MOST_DOUBLINGS: u32 = 20;
+const MAX_DOUBLINGS: u32 = 20;
 
 /// When to renew a certificate that is valid from then until then.
 pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
-    let share = if life < SHORT { RENEW_SHORT_AT } else { RENEW_AT };
+    let share = if life < SHORT_LIVED { RENEW_SHORT_AT } else { RENEW_AT };
     from + life.mul_f64(share + SPREAD * (2.0 * fastrand::f64() - 1.0))
 }
 
 /// When to renew it where the authority would have it then.
 pub(super) fn in_time(wanted: SystemTime, from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
-    wanted.min(until - life.mul_f64(LEFT))
+    wanted.min(until - life.mul_f64(RENEW_FRACTION))
 }
 
 /// A moment between these two.
@@ -37,7 +37,7 @@ pub(super) fn within(from: SystemTime, until: SystemTime) -> SystemTime {
 
 /// The pause after so many failures in a row.
 pub(super) fn pause(first: Duration, most: Duration, failures: u32) -> Duration {
-    let grown = first.saturating_mul(1 << failures.saturating_sub(1).min(MOST_DOUBLINGS));
+    let grown = first.saturating_mul(1 << failures.saturating_sub(1).min(MAX_DOUBLINGS));
     grown.min(most).mul_f64(0.75 + 0.5 * fastrand::f64())
 }
 

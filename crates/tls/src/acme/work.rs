@@ -19,9 +19,9 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
 /// The authority is asked again about a certificate after what it says, within these.
-const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
+const RENEWAL_INFO_INTERVAL: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
 /// Pause after a failed question.
-const ASK_LATER: Duration = Duration::from_secs(3600);
+const RENEWAL_INFO_RETRY: Duration = Duration::from_secs(3600);
 
 /// State shared by all work.
 pub(super) struct Shared {
@@ -154,14 +154,14 @@ impl Shared {
 
     async fn inquire(&self, certificate: &CertificateDer<'_>) -> Outcome {
         let now = SystemTime::now();
-        let later = Outcome::NoWindow { ask_at: Some(now + ASK_LATER.mul_f64(0.5 + fastrand::f64())) };
+        let later = Outcome::NoWindow { ask_at: Some(now + RENEWAL_INFO_RETRY.mul_f64(0.5 + fastrand::f64())) };
         let Ok(id) = CertificateIdentifier::try_from(certificate) else { return Outcome::NoWindow { ask_at: None } };
         let Ok((_, account)) = self.access().await else { return later };
         match account.renewal_info(&id).await {
             Ok((info, again)) => {
                 let window = &info.suggested_window;
                 let renew_at = plan::within(window.start.into(), window.end.into());
-                let ask_at = now + again.clamp(ASK_AGAIN.0, ASK_AGAIN.1);
+                let ask_at = now + again.clamp(RENEWAL_INFO_INTERVAL.0, RENEWAL_INFO_INTERVAL.1);
                 Outcome::Window { renew_at, ask_at }
             }
             Err(Error::Unsupported(_)) => Outcome::NoWindow { ask_at: None },

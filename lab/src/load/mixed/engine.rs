@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 const OPENING_AT_ONCE: usize = 64;
 
 /// How long a client waits for its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client that could not connect waits before it tries again.
 const RETRY: Duration = Duration::from_millis(10);
@@ -429,14 +429,14 @@ impl<'a> Engine<'a> {
         for index in 0..self.connections.len() {
             if self.connections[index]
                 .pending
-                .is_some_and(|pending| now.saturating_duration_since(pending.due) > PATIENCE)
+                .is_some_and(|pending| now.saturating_duration_since(pending.due) > RESPONSE_TIMEOUT)
             {
                 self.finish(index, End::Timeout, false);
             }
         }
         for index in 0..self.crowds.len() {
             while let Some(due) = self.crowds[index].waiting.front().copied()
-                && now.saturating_duration_since(due) > PATIENCE
+                && now.saturating_duration_since(due) > RESPONSE_TIMEOUT
             {
                 self.crowds[index].waiting.pop_front();
                 let counted = self.counts(due);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Headers that a reply may have.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 /// A whole reply.
 #[derive(Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub struct SizedHead {
 }
 
 fn head(bytes: &[u8]) -> Result<Option<Head>, Broken> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     let start = match head.parse(bytes) {
         Ok(httparse::Status::Complete(start)) => start,

@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
 use super::link::Link;
-use super::{Answer, PATIENCE, Seen, session};
+use super::{Answer, RESPONSE_TIMEOUT, Seen, session};
 use crate::cases::Connections;
 use crate::interrupt::Interrupt;
 use crate::load::{Target, Tls};
@@ -52,7 +52,7 @@ async fn client(plan: Rc<Plan>) -> Result<Seen> {
         let asked = Instant::now();
         let mut open = match link.take() {
             Some(open) => open,
-            None => match timeout(PATIENCE, open(&plan, &config, &mut seen, &mut was_here)).await {
+            None => match timeout(RESPONSE_TIMEOUT, open(&plan, &config, &mut seen, &mut was_here)).await {
                 Ok(Ok(open)) => open,
                 Ok(Err(_)) => {
                     seen.errors.connect += 1;
@@ -65,7 +65,7 @@ async fn client(plan: Rc<Plan>) -> Result<Seen> {
                 }
             },
         };
-        match timeout(PATIENCE, open.exchange(&plan.target)).await {
+        match timeout(RESPONSE_TIMEOUT, open.exchange(&plan.target)).await {
             Ok(Ok(Answer { status, bytes, closes })) => {
                 seen.latencies.add(asked.elapsed());
                 seen.answers += 1;

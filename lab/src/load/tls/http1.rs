@@ -10,7 +10,7 @@ use crate::load::mixed::reply;
 const BUFFER: usize = 64 * 1024;
 
 /// More than that is gathered of no reply without a length.
-const LONGEST: usize = 4 << 20;
+const MAX_RESPONSE_LEN: usize = 4 << 20;
 
 /// A connection.
 pub(super) struct Http1<S> {
@@ -34,7 +34,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         let mut filled = 0;
         loop {
             if filled == self.buffer.len() {
-                if filled >= LONGEST {
+                if filled >= MAX_RESPONSE_LEN {
                     return Err(broken());
                 }
                 self.buffer.resize(2 * filled, 0);

@@ -25,7 +25,7 @@ use crate::sample::proc_tree;
 pub use session::{Checked, checked};
 
 /// How long a client waits for its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An answer, read to its end.
 #[derive(Debug)]

@@ -24,9 +24,9 @@ const USUAL_PORT: u16 = 9003;
 /// Each breakpoint keeps a worker busy, and a page asks for more than itself.
 const WORKERS: u32 = 8;
 /// Time limits under a debugger.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const DEBUG_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The same limit in the syntax of rules.
-const PATIENCE_IN_RULES: &str = "24h";
+const DEBUG_TIMEOUT_RULE: &str = "24h";
 /// Marks of a request to be debugged, as Xdebug and browser extensions set them.
 const CONDITIONS: [&str; 4] = [
     r#"header = { Cookie = '~(?:^|;)\s*XDEBUG_(?:SESSION|TRIGGER)=' }"#,
@@ -140,7 +140,7 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
         // A breakpoint may take any time.
         deadline: None,
         cpu_deadline: None,
-        queue_timeout: PATIENCE,
+        queue_timeout: DEBUG_TIMEOUT,
         slow_log_after: None,
         // A request that died in the debugger is not run again unnoticed.
         replay: 0,
@@ -186,7 +186,7 @@ fn chooses(pool: &str) -> String {
 
 /// Rules that take back what rules before them say of the time that these requests may take.
 fn frees() -> String {
-    rules(&format!("deadline = \"0\"\nqueue_timeout = \"{PATIENCE_IN_RULES}\"\n"))
+    rules(&format!("deadline = \"0\"\nqueue_timeout = \"{DEBUG_TIMEOUT_RULE}\"\n"))
 }
 
 fn rules(actions: &str) -> String {

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Older ones go.
-const KEPT: usize = 500;
+const MAX_MAILS: usize = 500;
 /// A longer mail is refused, as a mail server would.
-const LONGEST: u64 = 64 * 1024 * 1024;
+const MAX_MAIL_LEN: u64 = 64 * 1024 * 1024;
 const ENDING: &str = "eml";
 
 /// Where the mails of a project are.
@@ -35,16 +35,16 @@ pub(crate) fn keep(into: &Path) -> Result<ExitCode> {
     let name = format!("{:020}-{}", time.as_nanos(), std::process::id());
     let unfinished = into.join(format!("{name}.part"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).with_context(at)?;
-    let copied = std::io::copy(&mut std::io::stdin().lock().take(LONGEST + 1), &mut file);
+    let copied = std::io::copy(&mut std::io::stdin().lock().take(MAX_MAIL_LEN + 1), &mut file);
     let done = copied.and_then(|length| match length {
-        0..=LONGEST => std::fs::rename(&unfinished, into.join(format!("{name}.{ENDING}"))),
+        0..=MAX_MAIL_LEN => std::fs::rename(&unfinished, into.join(format!("{name}.{ENDING}"))),
         _ => Err(std::io::Error::other("the mail is too long")),
     });
     if let Err(error) = done {
         let _ = std::fs::remove_file(&unfinished);
         return Err(error).with_context(at);
     }
-    for old in all(into)?.into_iter().skip(KEPT) {
+    for old in all(into)?.into_iter().skip(MAX_MAILS) {
         let _ = std::fs::remove_file(old);
     }
     Ok(ExitCode::SUCCESS)

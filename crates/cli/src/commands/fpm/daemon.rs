@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Set in the process in the background.
 const IN_BACKGROUND: &str = "HOWDAH_FPM_IN_BACKGROUND";
 /// Interval at which the parent checks that the process in the background lives.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// `true` in the process in the background.
 pub(super) fn is_child() -> bool {
@@ -22,7 +22,7 @@ pub(super) fn start() -> Result<ExitCode> {
     let name = format!("howdah-fpm-{}", std::process::id());
     let socket =
         UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?).context("cannot start in the background")?;
-    socket.set_read_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut arguments = std::env::args_os();
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);

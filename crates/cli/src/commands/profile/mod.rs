@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Additional time that the server may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RESPONSE_MARGIN: Duration = Duration::from_secs(30);
 
 /// `howdah profile`.
 pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode> {
@@ -29,7 +29,7 @@ pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode
 /// Has a profile made and writes it; returns what was seen, in words.
 pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String> {
     let path = format!("/pools/{}/profile?seconds={}&rate={}", flags.pool, flags.seconds, flags.rate);
-    let (code, body) = ask_within(admin, "POST", &path, Duration::from_secs(flags.seconds) + PATIENCE)?;
+    let (code, body) = ask_within(admin, "POST", &path, Duration::from_secs(flags.seconds) + RESPONSE_MARGIN)?;
     if code != 200 {
         let said = serde_json::from_str::<Outcome>(&body).map_or(body, |outcome| outcome.message);
         bail!("{}", plain_lines(&said));

@@ -203,7 +203,7 @@ pub(crate) fn compared_with(out: &mut String, pool: &Value) {
 /// One line for each certificate that the server got or made itself, and another one where something is wrong. A server
 /// with thousands shows those first that need a look.
 fn certificates(out: &mut String, status: &Value) {
-    const SHOWN: usize = 40;
+    const MAX_ROWS: usize = 40;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut all: Vec<&Value> = status["certificates"].as_array().into_iter().flatten().collect();
     if all.is_empty() {
@@ -211,7 +211,7 @@ fn certificates(out: &mut String, status: &Value) {
     }
     all.sort_by_key(|one| (one["last_error"].is_null() && !one["until"].is_null(), one["until"].as_u64()));
     let _ = writeln!(out, "\ncertificates");
-    for one in all.iter().take(SHOWN) {
+    for one in all.iter().take(MAX_ROWS) {
         let next = one["next"].as_u64().map(|next| duration(next.saturating_sub(now)));
         let state = match one["until"].as_u64() {
             Some(until) if until > now => format!("valid for {}", duration(until - now)),
@@ -229,8 +229,8 @@ fn certificates(out: &mut String, status: &Value) {
             let _ = writeln!(out, "    FAILED{times}: {}", plain_lines(error));
         }
     }
-    if all.len() > SHOWN {
-        let _ = writeln!(out, "  and {} more: `howdah status --json`", all.len() - SHOWN);
+    if all.len() > MAX_ROWS {
+        let _ = writeln!(out, "  and {} more: `howdah status --json`", all.len() - MAX_ROWS);
     }
 }
 

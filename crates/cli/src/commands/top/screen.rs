@@ -30,10 +30,10 @@ pub(crate) struct Screen {
 const HISTORY: usize = 240;
 
 /// A part with less says nothing: its title, its head and a line.
-const LEAST: u16 = 3;
+const MIN_ROWS: u16 = 3;
 
 /// Demoted routes that have room; `howdah routes` lists all.
-const MOST_DEMOTED: usize = 4;
+const MAX_DEMOTED: usize = 4;
 
 impl Screen {
     pub(crate) fn take(&mut self, sample: Sample) {
@@ -119,15 +119,15 @@ fn title(sample: &Sample, width: u16) -> String {
 /// The lines of each part. Workers, for whose sake one looks, have two at least; where there is no room for all parts, those
 /// that say least leave: first the curve, then the routes.
 fn heights(sample: &Sample, height: u16) -> [u16; 5] {
-    let mut left = height.saturating_sub(2 + LEAST + 1);
+    let mut left = height.saturating_sub(2 + MIN_ROWS + 1);
     let mut take = |rows: usize, most: usize| {
         let wanted = rows.min(most) as u16 + 2;
-        let given = if rows > 0 && left >= LEAST { wanted.min(left) } else { 0 };
+        let given = if rows > 0 && left >= MIN_ROWS { wanted.min(left) } else { 0 };
         left -= given;
         given
     };
     let pools = take(sample.pools.len(), 8);
-    let demoted = take(sample.demoted.len(), MOST_DEMOTED);
+    let demoted = take(sample.demoted.len(), MAX_DEMOTED);
     let routes = take(sample.routes.len().max(1), 6);
     let curve = take(2, 2);
     let workers = height.saturating_sub(2 + pools + demoted + routes + curve);
@@ -242,7 +242,7 @@ fn demoted_table(sample: &Sample, width: u16) -> Vec<Line> {
         Column::new("REASON", 10, 0),
     ];
     let columns = Columns::fit(&all, width, all.len() - 1, width);
-    let rows = sample.demoted.iter().take(MOST_DEMOTED).map(|route| {
+    let rows = sample.demoted.iter().take(MAX_DEMOTED).map(|route| {
         let (name, reason) = (route.route.clone(), route.reason.clone());
         columns.row([route.pool.clone(), name, lasted(route.since), reason]).styled(style::YELLOW)
     });

@@ -14,7 +14,7 @@ const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
 const ESCAPE: u8 = 0x1b;
 /// The bytes of one key arrive within this time.
-const WITHIN_A_KEY: Duration = Duration::from_millis(50);
+const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Parameters of the escape sequence that sets a style. Colours are the terminal's sixteen, so they suit light and dark ones.
 pub(super) mod style {
@@ -106,7 +106,7 @@ impl Terminal {
             return Ok(None);
         }
         if self.pressed.len() == 1 && self.pressed[0] == ESCAPE {
-            self.read(WITHIN_A_KEY)?;
+            self.read(ESCAPE_TIMEOUT)?;
         }
         Ok(next_key(&mut self.pressed))
     }

@@ -19,11 +19,11 @@ use tokio::time::timeout;
 pub(crate) use howdah_protocol::fastcgi::record::VERSION;
 
 /// Maximum time for a request to arrive or its response to go; slower clients are disconnected.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to wait for the client's end: with unread bytes, closing would discard the response.
-const LINGER: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size of all variables of a request, in bytes.
-const MOST_PARAMS: usize = 64 << 10;
+const MAX_PARAMS_LEN: usize = 64 << 10;
 
 /// The requested page.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -55,12 +55,12 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     mut respond: impl FnMut(&Asked) -> PoolPageText,
 ) -> io::Result<()> {
-    let mut talk = Talk { stream, decoder: Decoder::new(MOST_PARAMS, 0), input: BytesMut::new() };
+    let mut talk = Talk { stream, decoder: Decoder::new(MAX_PARAMS_LEN, 0), input: BytesMut::new() };
     while let Some((id, keep, asked)) = within(talk.request()).await? {
         within(talk.respond(id, &respond(&asked))).await?;
         if !keep {
             talk.stream.shutdown().await?;
-            let _ = timeout(LINGER, tokio::io::copy(&mut talk.stream, &mut tokio::io::sink())).await;
+            let _ = timeout(CLOSE_TIMEOUT, tokio::io::copy(&mut talk.stream, &mut tokio::io::sink())).await;
             break;
         }
     }
@@ -68,7 +68,7 @@ pub(crate) async fn serve(
 }
 
 async fn within<T>(what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(PATIENCE, what).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    timeout(READ_TIMEOUT, what).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 struct Talk<S> {

@@ -56,10 +56,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 const BACKLOG: i32 = 128;
 
 /// Without descriptors it fails ten times a second.
-static OUT_OF_ROOM: Quiet = Quiet::new(Duration::from_secs(10));
+static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
 
 /// Time for running requests to be answered after the server has ended for other clients.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Known paths, for requests to unknown ones.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status; \
@@ -169,7 +169,7 @@ impl Admin {
     pub(crate) async fn end(mut self) {
         let _ = self.end.send(true);
         let _ = self.task.await;
-        let _ = tokio::time::timeout(LAST_WORDS, self.responding.recv()).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.responding.recv()).await;
     }
 }
 
@@ -281,7 +281,7 @@ async fn accept(socket: Listening, state: Arc<State>, until: Until) {
             accepted = accept_one(&socket, &state.guard) => match accepted {
                 Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), until.clone()))),
                 Err(error) => {
-                    if let Some(others) = OUT_OF_ROOM.speaks() {
+                    if let Some(others) = NO_DESCRIPTORS.speaks() {
                         tracing::warn!(others, "the admin endpoint cannot accept connections: {error}");
                     }
                     tokio::time::sleep(Duration::from_millis(100)).await;

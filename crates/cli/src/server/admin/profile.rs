@@ -6,8 +6,8 @@ use hyper::StatusCode;
 use std::time::Duration;
 
 /// No profile takes longer, nor looks more often.
-const LONGEST: u64 = 3600;
-const MOST_OFTEN: u32 = 1000;
+const MAX_SECONDS: u64 = 3600;
+const MAX_RATE: u32 = 1000;
 
 /// The profile as JSON, or a status and what is wrong.
 pub(crate) async fn make(
@@ -36,10 +36,10 @@ fn parse(query: &str) -> Result<(u64, u32), String> {
     for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
         let number = value.parse::<u64>().ok();
         match (key, number) {
-            ("seconds", Some(given @ 1..=LONGEST)) => seconds = given,
-            ("rate", Some(given)) if (1..=u64::from(MOST_OFTEN)).contains(&given) => rate = given as u32,
-            ("seconds", _) => return Err(format!("seconds: expected 1 to {LONGEST}")),
-            ("rate", _) => return Err(format!("rate: expected 1 to {MOST_OFTEN} looks per second")),
+            ("seconds", Some(given @ 1..=MAX_SECONDS)) => seconds = given,
+            ("rate", Some(given)) if (1..=u64::from(MAX_RATE)).contains(&given) => rate = given as u32,
+            ("seconds", _) => return Err(format!("seconds: expected 1 to {MAX_SECONDS}")),
+            ("rate", _) => return Err(format!("rate: expected 1 to {MAX_RATE} looks per second")),
             _ => {}
         }
     }

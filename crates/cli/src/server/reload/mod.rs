@@ -40,7 +40,7 @@ use opening::Opened;
 use reading::{Read, Reading};
 
 /// Maximum time for workers of an old edition to finish: unlimited. The requests' own limits apply.
-const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(366 * 86_400);
+const NO_LIMIT: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads the settings as the server did at its start: by the same flags, the environment of then, and as the user of then.
 pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
@@ -325,7 +325,7 @@ impl Server {
         let pools = old.pools.clone();
         drop(old);
         let _ = unused.recv().await;
-        pools.stop(AS_LONG_AS_IT_TAKES).await;
+        pools.stop(NO_LIMIT).await;
         self.forget(&pools);
     }
 

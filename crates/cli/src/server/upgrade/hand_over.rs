@@ -21,7 +21,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Time limit of short steps of the successor.
-const A_MOMENT: Duration = Duration::from_secs(10);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time until its end is noticed.
 const A_BIT: Duration = Duration::from_secs(1);
@@ -129,7 +129,7 @@ impl HandOver {
             }
         }
         send(socket.get_ref(), &ToSuccessor::Go, &[]).map_err(broken)?;
-        match tokio::time::timeout(A_MOMENT, hear(socket)).await {
+        match tokio::time::timeout(MESSAGE_TIMEOUT, hear(socket)).await {
             Ok(Ok(FromSuccessor::Serving)) => {}
             Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
             Ok(Err(error)) => return Err(broken(error)),
@@ -238,7 +238,7 @@ impl Running {
             if let Some(successor) = &self.successor {
                 successor.kill();
             }
-            let _ = tokio::time::timeout(A_MOMENT, self.ended()).await;
+            let _ = tokio::time::timeout(MESSAGE_TIMEOUT, self.ended()).await;
         }
     }
 }

@@ -17,10 +17,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Interval at which the pools of the new server are checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum time for the old server to send its sockets.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The connection to the server whose place is taken. Clones mean the same.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl TakingOver {
                     bail!("pool {}: {why}", pool.name());
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         from.ready(std::mem::take(&mut self.unused)).await
     }
@@ -75,7 +75,7 @@ impl TakeOver {
 
     /// The sockets of the old server. Nothing of them is used before `ready`.
     pub(crate) fn sockets(&self) -> Result<InheritedSockets> {
-        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(HANDOVER_TIMEOUT))?;
         let mut sockets = InheritedSockets::default();
         loop {
             let received = control_socket::receive(&self.socket, false).context("the old server gives no sockets")?;

@@ -5,24 +5,24 @@
 //! others come, those that compute share half of the workers, if these are as many as there are processors: then it
 //! costs them nothing.
 
-use super::{MOST, Scheduler, UNTAKEN};
+use super::{MAX_PACKED, Scheduler, TAKE_BACK_AFTER};
 use crate::lane::Lane;
 use crate::request::estimate::Expected;
 use crate::request::pending::Pending;
 use std::time::{Duration, Instant};
 
 /// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
-const FRESH: u128 = 2_000;
+const FRESH_MICROS: u128 = 2_000;
 
 /// Interval at which lanes with waiting requests are checked.
-pub(super) const LOOK: Duration = Duration::from_micros(UNTAKEN.as_micros() as u64 / 2);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_micros(TAKE_BACK_AFTER.as_micros() as u64 / 2);
 
 /// True if a short request may lie behind those of this lane.
 pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
     lane.has_place()
-        && (1..MOST).contains(&lane.in_flight.len())
+        && (1..MAX_PACKED).contains(&lane.in_flight.len())
         && lane.in_flight.are_short()
-        && lane.in_flight.front_age(now).as_micros() < FRESH
+        && lane.in_flight.front_age(now).as_micros() < FRESH_MICROS
 }
 
 impl Scheduler {
@@ -84,7 +84,7 @@ impl Scheduler {
     }
 
     /// Once per tick: tells workers of clients that have gone, takes requests back that a busy worker does not take, and
-    /// gives waiting requests to lanes that have places. `patience` is `UNTAKEN`.
+    /// gives waiting requests to lanes that have places. `patience` is `TAKE_BACK_AFTER`.
     pub(crate) fn sweep(&mut self, patience: Duration) {
         if !self.multiplexed {
             return;
@@ -120,7 +120,7 @@ pub(super) fn spread(
     moved: &mut Vec<(Box<Pending>, usize)>,
 ) -> Option<Duration> {
     take_back_untaken(lane, now, patience, moved);
-    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(LOOK)
+    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(POLL_INTERVAL)
 }
 
 /// Takes back what lies in the lane of a worker that has taken none for so long: one of its requests computes.

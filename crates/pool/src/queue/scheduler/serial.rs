@@ -1,7 +1,7 @@
 //! Lanes of workers that run one request at a time: which idle worker gets a request, and how long one may lie behind
 //! another.
 
-use super::{MOST, PATIENCE, Scheduler};
+use super::{LAY_BEHIND_LIMIT, MAX_PACKED, Scheduler};
 use crate::lane::Lane;
 use crate::request::pending::Pending;
 use std::time::{Duration, Instant};
@@ -40,9 +40,9 @@ impl Scheduler {
 /// True if a short request may lie behind those of this lane.
 pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
     lane.state.is_serving()
-        && (1..MOST).contains(&lane.in_flight.len())
+        && (1..MAX_PACKED).contains(&lane.in_flight.len())
         && lane.in_flight.are_short()
-        && lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE)
+        && lane.expected_wait(now).is_some_and(|wait| wait <= LAY_BEHIND_LIMIT)
 }
 
 /// Takes requests back that would wait for longer than they were expected to when they were laid there. When to look again.
@@ -51,10 +51,10 @@ pub(super) fn spread(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Pending
         return None;
     }
     // Twice the time for which requests are laid there: moving a request costs something too.
-    if lane.expected_wait(now).is_none_or(|wait| wait > 2 * PATIENCE) {
+    if lane.expected_wait(now).is_none_or(|wait| wait > 2 * LAY_BEHIND_LIMIT) {
         let home = lane.home;
         moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|pending| (pending, home)));
         return None;
     }
-    lane.holds_waiting_request().then_some(Duration::from_micros(PATIENCE))
+    lane.holds_waiting_request().then_some(Duration::from_micros(LAY_BEHIND_LIMIT))
 }

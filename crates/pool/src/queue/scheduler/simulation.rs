@@ -337,18 +337,18 @@ fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> 
 
 #[test]
 fn overload_of_any_size_keeps_the_workers_busy_with_requests_that_are_not_late() {
-    const PATIENCE: u64 = 1_000_000;
-    let end = 6 * PATIENCE;
+    const MAX_STEPS: u64 = 1_000_000;
+    let end = 6 * MAX_STEPS;
     for (workers, times, service) in [(1, 2, 20_000), (4, 2, 20_000), (2, 10, 40_000), (8, 10, 80_000)] {
-        let begun = overload(workers, times, service, PATIENCE, end);
+        let begun = overload(workers, times, service, MAX_STEPS, end);
         let what = format!("{workers} workers, {times} times as many requests of {service} us");
         let most = end / service * u64::from(workers);
         assert!(begun.len() as u64 * 100 >= most * 95, "{what}: {} of {most} were run", begun.len());
         // A request may lie in its lane for as long as the one before it runs.
-        let late = begun.iter().find(|(_, age)| *age > PATIENCE + service);
+        let late = begun.iter().find(|(_, age)| *age > MAX_STEPS + service);
         assert!(late.is_none(), "{what}: {late:?}");
         // Once it is clear that the queue will not get short again, there is time left for running them.
-        let old = begun.iter().find(|(at, age)| *at > 3 * PATIENCE && *age + service > PATIENCE * 3 / 4);
+        let old = begun.iter().find(|(at, age)| *at > 3 * MAX_STEPS && *age + service > MAX_STEPS * 3 / 4);
         assert!(old.is_none(), "{what}: {old:?}");
     }
 }

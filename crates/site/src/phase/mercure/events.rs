@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// Clients that are asked to come back do so after this time and up to as much again.
 const RETRY: Duration = Duration::from_secs(1);
 /// Longest time until a token's expiry that is waited for.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The events of one subscriber. Its subscription ends with it, when the client leaves or the stream has ended.
 pub(in crate::phase) struct Events {
@@ -40,7 +40,7 @@ impl Events {
     ) -> Self {
         metrics.mercure_subscribers.inc();
         let now = Instant::now();
-        let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default().min(LONGEST);
+        let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default().min(MAX_WAIT);
         let ends = expires.map(|at| now + left(at));
         let timer = Box::pin(sleep_until(ends.unwrap_or(now + heartbeat).min(now + heartbeat)));
         document::events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));

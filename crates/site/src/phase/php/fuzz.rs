@@ -1,6 +1,6 @@
 //! The head of a worker's response, for `crate::fuzz`.
 
-use super::respond::{MOST_LINES, respond};
+use super::respond::{MAX_LINES, respond};
 use bytes::Bytes;
 use howdah_pool::RequestId;
 use howdah_protocol::informational::is_hop_by_hop;
@@ -18,7 +18,7 @@ pub(crate) fn response_head(status: u16, headers: Vec<(Bytes, Bytes)>) {
         }
         let Ok((response, _)) = respond(php, &request, RequestId(1)) else { continue };
         assert!(response.status().as_u16() >= 200);
-        assert!(response.headers().len() <= MOST_LINES + 1 && !response.headers().keys().any(is_hop_by_hop));
+        assert!(response.headers().len() <= MAX_LINES + 1 && !response.headers().keys().any(is_hop_by_hop));
         let mut lengths = response.headers().get_all("content-length").iter();
         assert!(lengths.next().is_none_or(|length| length.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())));
         assert!(lengths.next().is_none());

@@ -18,9 +18,9 @@ use std::task::{Context, Poll};
 
 /// Header lines that a script's response may have, informational ones too. What receives it has lower limits (nginx 4
 /// KB, browsers 256 KB), and a map of headers takes no more than some 24,000 names.
-pub(crate) const MOST_LINES: usize = 1000;
+pub(crate) const MAX_LINES: usize = 1000;
 /// Their bytes, as they would go over the wire.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 /// The HTTP response, and where the request ran; a refusal if its head is beyond all measure.
 pub(super) fn respond(
@@ -87,11 +87,11 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<Reason> {
 
 /// Checks that a response's header is one that clients and proxies accept.
 fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
-    if lines.len() > MOST_LINES {
+    if lines.len() > MAX_LINES {
         return Err("more than 1000 header lines");
     }
     let bytes: usize = lines.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
-    if bytes > MOST_BYTES { Err("more than 256 KB of header lines") } else { Ok(()) }
+    if bytes > MAX_BYTES { Err("more than 256 KB of header lines") } else { Ok(()) }
 }
 
 fn log_refused(id: RequestId, request: &Head, why: &str) {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// A body below this size is part of what every request costs.
-const SMALL: usize = 1024;
+const SMALL_BODY: usize = 1024;
 
 /// Limit and storage for a body.
 pub(in crate::phase) struct Room<'a> {
@@ -246,7 +246,7 @@ impl Store {
             }
         };
         // A body smaller than the base cost of a request waits without a separate charge.
-        Ok(RequestBody::Memory(if bytes.len() < SMALL { bytes } else { self.charge.cover(bytes) }))
+        Ok(RequestBody::Memory(if bytes.len() < SMALL_BODY { bytes } else { self.charge.cover(bytes) }))
     }
 }
 

@@ -37,12 +37,12 @@ const ABOUT_THE_CLIENT: [HeaderName; 9] = [
 const VIA: &str = "howdah";
 
 /// A request that has been through so many servers of this kind goes in a circle.
-const MOST_TIMES: usize = 8;
+const MAX_HOPS: usize = 8;
 
 /// `true` if a request has passed too many servers like this one.
 pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
     let words = headers.get_all(header::VIA).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
-    words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MOST_TIMES
+    words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MAX_HOPS
 }
 
 /// The client's fields as they go on.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// Names on a page; further ones are left out.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 /// The page of a directory that is asked for by `path`, which may be in the `place` that rules name.
 pub(crate) async fn run(
     site: &Arc<Site>,
@@ -64,7 +64,7 @@ fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8], unlis
     let (files, root) = of_place.map_or(own, |place| (site.files_of(place), place.directory.as_path()));
     let real_root = root.canonicalize()?;
     let mut names: Vec<(bool, Vec<u8>, String)> = Vec::new();
-    for entry in std::fs::read_dir(directory)?.flatten().take(MOST_NAMES) {
+    for entry in std::fs::read_dir(directory)?.flatten().take(MAX_NAMES) {
         let name = entry.file_name().as_bytes().to_vec();
         let hidden = name.starts_with(b".") && !site.settings.static_files.dotfiles;
         if hidden || site.withheld.by_name(&name) || unlisted.hides(&name) {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Prefixes of `SCRIPT_FILENAME` in requests of Apache's mod_proxy_fcgi.
-const OF_APACHE: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
+const APACHE_PREFIXES: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
 
 /// Returns the file to run; `None` if there is none. `fix` is PHP's `cgi.fix_pathinfo`.
 pub(super) fn find(params: &mut Params, fix: bool) -> Option<Vec<u8>> {
@@ -23,7 +23,7 @@ pub(super) fn find(params: &mut Params, fix: bool) -> Option<Vec<u8>> {
 /// Removes what mod_proxy_fcgi puts around a path; `true` if it did: `proxy:fcgi://localhost:9000/srv/a.php?q`.
 fn strip_proxy(params: &mut Params) -> bool {
     let Some(filename) = params.get("SCRIPT_FILENAME") else { return false };
-    let after = OF_APACHE.iter().find_map(|prefix| {
+    let after = APACHE_PREFIXES.iter().find_map(|prefix| {
         let (own, rest) = filename.split_at_checked(prefix.len())?;
         own.eq_ignore_ascii_case(prefix).then_some(rest)
     });
@@ -67,7 +67,7 @@ fn fixed(params: &mut Params, script: Vec<u8>, is_apache: bool) -> Option<Vec<u8
 /// The path names no file: looks for a script in the middle of it. The rest is `PATH_INFO`.
 fn split(params: &mut Params, path: &[u8], is_apache: bool) -> Option<Vec<u8>> {
     let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    let Some(end) = ends.take(MOST_PARTS).find(|end| is_file(&path[..*end])) else {
+    let Some(end) = ends.take(MAX_PARTS).find(|end| is_file(&path[..*end])) else {
         if let Some(filename) = params.get("SCRIPT_FILENAME").map(<[u8]>::to_vec) {
             params.set("ORIG_SCRIPT_FILENAME", &filename);
         }
@@ -92,7 +92,7 @@ fn split(params: &mut Params, path: &[u8], is_apache: bool) -> Option<Vec<u8>> {
 }
 
 /// Parts of a path that are tried as a script.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// mod_proxy_fcgi sends no `PATH_INFO`: it is behind the script, in `SCRIPT_NAME` too.
 fn split_name(params: &mut Params, rest: &[u8]) {

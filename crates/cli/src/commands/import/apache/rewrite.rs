@@ -5,7 +5,7 @@ use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
 
 /// Patterns of every path.
-const EVERYTHING: &[&str] = &["^", ".", "^(.*)$", "^.*$", "(.*)", ".*", "^(.+)$", ".+", "^.", "^(.*)", "^.+$"];
+const MATCH_ALL: &[&str] = &["^", ".", "^(.*)$", "^.*$", "(.*)", ".*", "^(.+)$", ".+", "^.", "^(.*)", "^.+$"];
 
 /// Writes a rule into the site. `directory` is the path of the directory that it is in; patterns are relative to it.
 ///
@@ -30,7 +30,7 @@ pub(super) fn rewrite(
     let only_missing = conditions.iter().all(|condition| condition.word(1).starts_with("!-"));
     let script = target.trim_start_matches("%{DOCUMENT_ROOT}").trim_start_matches('/');
     let redirects = flags.iter().any(|flag| *flag == "R" || flag.starts_with("R=")) || target.contains("://");
-    let is_whole = EVERYTHING.contains(&pattern) && directory.is_none_or(str::is_empty);
+    let is_whole = MATCH_ALL.contains(&pattern) && directory.is_none_or(str::is_empty);
     if is_whole && !conditions.is_empty() && only_missing && script.ends_with(".php") && !script.contains(['?', '$']) {
         site.keys.set("front_controller", script);
         return Ok("taken: front_controller");
