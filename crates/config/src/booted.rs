@@ -1,6 +1,5 @@
 //! Result of a site's recipe.
 
-use crate::settings::PoolSettings;
 use howdah_detect::Recipe;
 
 /// The boot of a site's application.
@@ -13,12 +12,4 @@ pub struct Booted {
     pub host: Option<String>,
     /// The configuration of the application takes requests for some by HTTPS that are none, if a proxy's header says so.
     pub believes_proxies: bool,
-}
-
-impl PoolSettings {
-    /// Processor time of a page in classic mode, in parts of that in this pool, if a recipe boots its application.
-    #[must_use]
-    pub fn gain(&self) -> Option<&'static str> {
-        Some(Recipe::named(self.recipe.as_deref()?)?.gain)
-    }
 }

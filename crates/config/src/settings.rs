@@ -383,3 +383,11 @@ const fn nobody() -> Option<String> {
 fn no_groups() -> Vec<String> {
     Vec::new()
 }
+
+impl PoolSettings {
+    /// Processor time of a page in classic mode, in parts of that in this pool, if a recipe boots its application.
+    #[must_use]
+    pub fn gain(&self) -> Option<&'static str> {
+        Some(howdah_detect::Recipe::named(self.recipe.as_deref()?)?.gain)
+    }
+}

@@ -1,4 +1,4 @@
-//! What WordPress's wp-config.php looks at in a request. Debian's reads another file for each host.
+//! Parts of a request that WordPress's wp-config.php looks at. Debian's reads another file for each host.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
 
-use crate::exchange::Exchange;
 use crate::forwarded::split_port;
 use howdah_config::{Booted, PoolSettings, SiteSettings};
+use howdah_protocol::Head;
 use http::header;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,15 +32,15 @@ impl Ahead {
         (self.behind == pool && (self.script == script || same())).then_some(self.pool)
     }
 
-    /// `true` if it runs requests of the visitor who sent this one.
-    pub(crate) fn includes(&self, exchange: &Exchange) -> bool {
-        let head = &exchange.head;
-        let host = split_port(exchange.host_text()).0;
+    /// `true` if the pool runs this visitor's requests for a host, with or without a port. `https`: the client's
+    /// connection, or a trusted proxy, says so.
+    pub(crate) fn includes(&self, head: &Head, host: &str, https: bool) -> bool {
+        let host = split_port(host).0;
         if self.booted.host.as_ref().is_some_and(|booted| !booted.eq_ignore_ascii_case(host)) {
             return false;
         }
         let says_https = || head.headers.get_all("x-forwarded-proto").iter().any(|value| value != "http");
-        if self.booted.believes_proxies && !exchange.client.https && says_https() {
+        if self.booted.believes_proxies && !https && says_https() {
             return false;
         }
         let named = [(header::COOKIE, &b"HTTP_COOKIE"[..]), (header::AUTHORIZATION, b"HTTP_AUTHORIZATION")];

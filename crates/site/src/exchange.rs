@@ -1,6 +1,7 @@
 //! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
 //! which is when `phase::access_log` counts and logs it.
 
+use crate::ahead::Ahead;
 pub use crate::event_request::Purpose;
 use crate::forwarded::Client;
 use crate::ruled::Ruled;
@@ -181,6 +182,11 @@ impl Exchange {
     #[must_use]
     pub fn host(&self) -> Option<&[u8]> {
         forwarded::host(&self.head, &self.client)
+    }
+
+    /// `true` if the pool that has booted the site's application runs this visitor's requests.
+    pub(crate) fn is_for(&self, ahead: &Ahead) -> bool {
+        ahead.includes(&self.head, self.host_text(), self.client.https)
     }
 
     /// [`Self::host`] as text; empty where there is none. `limits` has made sure that it is ASCII.

@@ -1,7 +1,7 @@
 //! Demotes routes of a pool that keeps state between requests to classic mode, because their responses differed from
 //! classic mode's, because they took longer than there, or because their requests killed their workers.
 //!
-//! What a route is stands in `routes.rs`. Only routes under suspicion and demoted ones are remembered, so there is
+//! `routes.rs` defines a route. Only routes under suspicion and demoted ones are remembered, so there is
 //! nothing to look up while all is well, and both tables are bounded: of suspects the one that was not heard of for
 //! longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted with any.
 
@@ -291,7 +291,7 @@ impl Table {
         self.demoted.contains_key(route) || self.demoted.contains_key(ALL)
     }
 
-    /// What was known of single paths of a route is known of the route from now on, as far as it was demoted.
+    /// Moves the demotions of a route's single paths to the route.
     fn note_route(&mut self, name: &[u8], target: &[u8]) {
         let Some(route) = self.routes.note(name, target) else { return };
         let demoted: Vec<String> = self.demoted.keys().filter(|path| covers(&route, path)).cloned().collect();

@@ -13,7 +13,7 @@ const REPORTED: usize = 128;
 const MOST: usize = 256;
 const ANY: &str = "*";
 
-/// What the paths of each route have in common, by what the application calls it and the number of its parts.
+/// The common form of each route's paths, by the application's name for it and the number of its parts.
 #[derive(Debug, Default)]
 pub(super) struct Routes(BTreeMap<(Vec<u8>, usize), String>);
 
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(routes.note(b"product", b"/products/shirt"), None, "it is covered");
         assert_eq!(routes.of(b"/products/never-seen?x"), "/products/*");
         assert_eq!(routes.of(b"/products/*"), "/products/*", "a name stands for itself");
-        assert_eq!(routes.of(b"/products/latest"), "/products/latest", "of its own route");
+        assert_eq!(routes.of(b"/products/latest"), "/products/latest", "another route");
         assert_eq!(routes.of(b"/products/mug/reviews"), "/products/mug/reviews", "of other parts");
         assert_eq!(routes.note(b"item", b"/items/5"), None);
         assert_eq!(routes.note(b"item", b"/items/77"), None, "numbers are one already");

@@ -48,7 +48,7 @@ impl Responder for Destination {
                 let pools = &site.server.settings.pools;
                 let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
                 let (mut pool, mode) = shown(script.pool);
-                let ahead = site.ahead.as_ref().filter(|ahead| ahead.includes(exchange));
+                let ahead = site.ahead.as_ref().filter(|ahead| exchange.is_for(ahead));
                 match ahead.and_then(|ahead| ahead.for_script(script.pool, &script.filename)).map(shown) {
                     Some((booted, in_mode)) => {
                         explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));

@@ -44,7 +44,7 @@ pub(crate) async fn run<U: Upstream>(
         return Err(Refusal::over_budget());
     }
     let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
-    let ahead = ahead.filter(|(ahead, _)| ahead.includes(exchange));
+    let ahead = ahead.filter(|(ahead, _)| exchange.is_for(ahead));
     let target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
     let (body, complete, waited) = if body.is_none() {
