@@ -1,7 +1,7 @@
-//! `howdah`: the command line (`commands`), the server that it runs (`server`), and what both say to each other through the
-//! admin endpoint (`control`).
+//! `howdah`: the command line (`commands`), the server that it runs (`server`), and the protocol between the two over
+//! the admin endpoint (`control`).
 #![forbid(unsafe_code)]
-// They panic if the output is closed: see `output`.
+// These macros panic if the output is closed: see `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
@@ -13,14 +13,15 @@ use howdah_pool::process::launcher::LAUNCHER_ARGUMENT;
 use output::complain;
 use std::process::ExitCode;
 
-/// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
-/// faults it in again each time (see docs/internals/performance.md). Without huge pages (feature `no_thp`), of which a server
-/// with a few connections uses a fifth; `howdah-php` switches them on again for PHP.
+/// Every request allocates and frees bodies of some 50 KB. The C library's allocator returns such memory to the kernel
+/// and faults it in again each time (see docs/internals/performance.md). The feature `no_thp` turns huge pages off,
+/// of which a server with a few connections uses only a fifth. `howdah-php` turns them on again for PHP.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // First of all: from here on no other process of the same user reads this one's memory or takes its descriptors.
+    // Must come first: from here on other processes of the same user cannot read this process's memory or take its
+    // descriptors.
     let hidden = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     if let Err(error) = hidden {
         complain(format_args!("howdah: cannot close the process to others: {error}"));
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
         return launch();
     }
-    // Before anything is opened.
+    // Before anything else opens descriptors.
     let mut passed = match server::service::passed_sockets() {
         Ok(passed) => passed,
         Err(error) => {
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// This process stays root, and the server that started it does not.
+/// Runs the launcher: this process stays root, while the server that started it does not.
 fn launch() -> ExitCode {
     match howdah_pool::process::launcher_process::run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,13 +1,14 @@
-//! Output of commands. Its reader may close it early (`howdah check | head -1`): the rest is dropped, and the command
-//! goes on, since its exit status and side effects still count. `println!` would panic; clippy keeps it and its like
-//! out of this crate (`main.rs`).
+//! Output of commands. The reader may close it early (`howdah check | head -1`). The rest of the output is then dropped
+//! and the command continues, because its exit status and side effects still count. `println!` would panic; clippy
+//! forbids it and similar macros in this crate (`main.rs`).
 
 use anyhow::{Context, Result};
 use howdah_observe::escape;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 
-/// Prints all of it, if somebody reads it. What clients and scripts have put into it does not steer a terminal.
+/// Prints a text; succeeds even if the reader has closed the output. Control characters from clients and scripts are
+/// escaped.
 pub(crate) fn print(text: impl AsRef<str>) -> Result<()> {
     print_while_read(text).map(drop)
 }
@@ -17,13 +18,13 @@ pub(crate) fn print_while_read(text: impl AsRef<str>) -> Result<bool> {
     print_bytes(escape::lines(text.as_ref()))
 }
 
-/// Prints bytes that are no text, or that control a terminal.
+/// Prints bytes that are not text, or that control a terminal.
 pub(crate) fn print_bytes(bytes: impl AsRef<[u8]>) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     is_read(out.write_all(bytes.as_ref()).and_then(|()| out.flush()))
 }
 
-/// Prints what comes from there: as it is for a program, as text for a terminal.
+/// Copies a reader to standard output: unchanged for a program, as escaped text for a terminal.
 pub(crate) fn copy(mut from: impl Read) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
@@ -34,19 +35,19 @@ pub(crate) fn copy(mut from: impl Read) -> Result<()> {
     is_read(std::io::copy(&mut from, &mut out).and_then(|_| out.flush())).map(drop)
 }
 
-/// Text as the logs have it.
+/// Escapes a text as the logs do.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     escape::text(&mut plain, text);
     plain
 }
 
-/// Makes a message with several lines safe to print.
+/// Escapes a message of several lines.
 pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
-/// Prints a line on standard error. A failure to do so is ignored.
+/// Prints a line to standard error, ignoring failures.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", escape::lines(&line.to_string()));
 }

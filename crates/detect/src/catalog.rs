@@ -1,4 +1,4 @@
-//! The applications that are known: what tells each, where its document root is, and which rules are for it.
+//! The known applications: signs that identify each, candidates for its document root, and its preset.
 
 use crate::recipe::{LARAVEL, Recipe, SYMFONY, WORDPRESS};
 
@@ -9,24 +9,24 @@ pub struct Kind {
     pub name: &'static str,
     /// Name for people.
     pub title: &'static str,
-    /// The rules that are for it: a value of the setting `app`. None: it needs none beyond the server's own, or has none yet.
+    /// Its preset, a value of the setting `app`. `None` if it needs no rules beyond the defaults, or has none yet.
     pub app: Option<&'static str>,
-    /// Where its document root may be in the project, likeliest first; one that has no `index.php` is none.
+    /// Candidates for the document root in the project, likeliest first; a directory without `index.php` is skipped.
     pub roots: &'static [&'static str],
-    /// Faster alternatives to classic mode, for its users; empty if none was tested.
+    /// Faster alternatives to classic mode, as a hint to users; empty if none was tested.
     pub faster: &'static str,
-    /// The recipe by which it boots once for many requests.
+    /// The recipe that boots it once for many requests.
     pub recipe: Option<&'static Recipe>,
-    /// Any of these tells it.
+    /// Any one of these signs identifies the application.
     pub(crate) signs: &'static [Sign],
 }
 
 /// Signs of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// A package of Composer's.
+    /// A Composer package.
     Package(&'static str),
-    /// A text in a file, its version behind it on the same line.
+    /// A text in a file, followed by the version on the same line.
     Text { file: &'static str, text: &'static str },
 }
 
@@ -41,7 +41,7 @@ const PUBLIC: &[&str] = &["public"];
 /// Defaults of a kind.
 const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, signs: &[] };
 
-/// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
+/// All known applications. The first match wins, so applications built on a framework come before the framework.
 pub const CATALOG: &[Kind] = &[
     Kind {
         name: "laravel",
@@ -159,7 +159,7 @@ pub const CATALOG: &[Kind] = &[
         roots: &["public", "."],
         signs: &[
             Text { file: "libraries/classes/Version.php", text: "const VERSION =" },
-            // From 6.0 on, with the version some lines further down.
+            // From 6.0 on; the version is some lines further down.
             Text { file: "src/Version.php", text: "namespace PhpMyAdmin" },
         ],
         ..PLAIN
@@ -203,7 +203,7 @@ pub const CATALOG: &[Kind] = &[
     Kind { name: "cakephp", title: "CakePHP", roots: &["webroot"], signs: &[Package("cakephp/cakephp")], ..PLAIN },
     Kind { name: "slim", title: "Slim", faster: BY_LOOP, signs: &[Package("slim/slim")], ..PLAIN },
     Kind { name: "mezzio", title: "Mezzio", faster: BY_LOOP, signs: &[Package("mezzio/mezzio")], ..PLAIN },
-    // The interfaces alone: whatever is built on them and was not told by then.
+    // Interfaces only: matches everything built on them that no entry above has matched.
     Kind {
         name: "psr-15",
         title: "PSR-15",

@@ -1,6 +1,6 @@
-//! Which PHP application lies in a directory, told by its files: what Composer has installed, and constants in the files
-//! of applications that have no Composer. **Nothing of the application is run**, so a server that is started as root can
-//! look, too.
+//! Detects the PHP application in a directory by its files: installed Composer packages, and constants in source files
+//! of applications without Composer. **No code of the application is run**, so a server started as root can use this
+//! too.
 //!
 //! ```text
 //! look(dir) ── catalog.rs   the applications and their signs, most special first
@@ -22,24 +22,24 @@ use catalog::Sign;
 use project::Project;
 use std::path::{Path, PathBuf};
 
-/// An application that was found.
+/// A detected application.
 #[derive(Debug, Clone)]
 pub struct Application {
     /// Its kind.
     pub kind: &'static Kind,
-    /// Its version, as far as its files tell.
+    /// Its version, if its files contain one.
     pub version: Option<String>,
-    /// The directory with its signs; with Composer, the one with `composer.json`.
+    /// The directory with the signs; with Composer, the directory of `composer.json`.
     pub project: PathBuf,
     /// The document root.
     pub root: PathBuf,
-    /// The file that told it, from `project`.
+    /// The file that identified it, relative to `project`.
     pub evidence: &'static str,
     packages: Vec<String>,
 }
 
 impl Application {
-    /// Its name, with the version where that is known.
+    /// Its name, with the version if known.
     #[must_use]
     pub fn title(&self) -> String {
         match &self.version {
@@ -48,22 +48,22 @@ impl Application {
         }
     }
 
-    /// The recipe that boots it by default, if it has one and its requirements are met.
+    /// The recipe that boots it by default, if it has one and meets the recipe's requirements.
     #[must_use]
     pub fn recipe(&self) -> Option<&'static Recipe> {
         let recipe = self.kind.recipe?;
         recipe.package.is_none_or(|package| self.has(package)).then_some(recipe)
     }
 
-    /// `true` if Composer has this package for it.
+    /// `true` if this Composer package is installed or required.
     #[must_use]
     pub fn has(&self, package: &str) -> bool {
         self.packages.iter().any(|name| name == package)
     }
 }
 
-/// Looks which application `dir` belongs to: its project, or the document root in a project. None: no sign of one that is
-/// known.
+/// Detects the application of `dir`, which may be its project or its document root. `None` if no known application is
+/// found.
 #[must_use]
 pub fn look(dir: &Path) -> Option<Application> {
     let here = Project::at(dir);
@@ -74,7 +74,7 @@ pub fn look(dir: &Path) -> Option<Application> {
     })
 }
 
-/// The application, if this project is of that kind and has a document root.
+/// Returns the application, if this project has a sign of that kind and a document root.
 fn told(kind: &'static Kind, project: &Project) -> Option<Application> {
     let (version, evidence) = kind.signs.iter().find_map(|sign| match *sign {
         Sign::Package(name) => {

@@ -1,5 +1,5 @@
-//! Files of a project, read with limits: they are the application's, and must not be able to delay or fill a server
-//! that only wants to detect it.
+//! Reads a project's files, with limits: they belong to the application, and must not be able to stall the server or
+//! fill its memory.
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -7,23 +7,23 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A list of Composer's that is longer is not read: those of the largest applications have 2 MB.
+/// Maximum size of a Composer file, in bytes; those of the largest applications have 2 MB.
 const MAX_LIST_BYTES: u64 = 32 << 20;
 
-/// Constants that tell a version stand within the first bytes of their file.
+/// Maximum number of bytes read from a source file: version constants are near its beginning.
 const MAX_SOURCE_BYTES: u64 = 256 << 10;
 
-/// A version has no more bytes than this.
+/// Maximum length of a version, in bytes.
 const MAX_VERSION_LEN: usize = 32;
 
-/// A package that Composer has installed, or is to install.
+/// A package that Composer has installed or that the project requires.
 pub(crate) struct Package {
     name: String,
-    /// Without the `v` that many begin with; none where only `composer.json` is there.
+    /// Version, without the `v` that many begin with; `None` if there is only a `composer.json`.
     pub(crate) version: Option<String>,
 }
 
-/// A directory that may be an application's.
+/// A directory that may contain an application.
 pub(crate) struct Project {
     dir: PathBuf,
     packages: Vec<Package>,
@@ -31,7 +31,7 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// Reads Composer's lists in a directory. What is missing, too long or no JSON tells nothing.
+    /// Reads the Composer files in a directory. Files that are missing, too long or not JSON are ignored.
     pub(crate) fn at(dir: &Path) -> Self {
         let list = |name: &str| serde_json::from_slice::<Value>(&read(&dir.join(name), MAX_LIST_BYTES)?).ok();
         let locked = list("composer.lock").map(|list| installed(&list)).filter(|packages| !packages.is_empty());
@@ -48,18 +48,18 @@ impl Project {
         self.packages.iter().map(|package| package.name.as_str())
     }
 
-    /// The name of the list that packages were read from.
+    /// The file that packages were read from.
     pub(crate) fn list_name(&self) -> &'static str {
         if self.is_locked { "composer.lock" } else { "composer.json" }
     }
 
-    /// A directory in it; `.` is itself.
+    /// Path of a directory in the project; `.` is the project itself.
     pub(crate) fn dir(&self, name: &str) -> PathBuf {
         if name == "." { self.dir.clone() } else { self.dir.join(name) }
     }
 
-    /// The version that follows a text in one of its files. None: the file does not have that text. `Some(None)`: no
-    /// number follows on its line.
+    /// Returns the version that follows a text in a file. `None` if the file does not have that text, `Some(None)` if
+    /// no number follows on its line.
     pub(crate) fn number_after(&self, file: &str, text: &str) -> Option<Option<String>> {
         let bytes = read(&self.dir.join(file), MAX_SOURCE_BYTES)?;
         let source = String::from_utf8_lossy(&bytes);
@@ -79,7 +79,7 @@ fn installed(list: &Value) -> Vec<Package> {
     let package = |item: &Value| {
         let name = item.get("name")?.as_str()?.to_owned();
         let version = item.get("version").and_then(Value::as_str).map(|version| version.trim_start_matches('v'));
-        // Shown in a terminal and written into a file.
+        // Versions are printed to terminals and written into files.
         let is_plain = |version: &&str| {
             version.len() <= MAX_VERSION_LEN
                 && version.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+_/".contains(&b))
@@ -95,7 +95,7 @@ fn required(list: &Value) -> Vec<Package> {
     names.map(|name| Package { name: name.clone(), version: None }).collect()
 }
 
-/// The first bytes of a regular file. `O_NONBLOCK`: opening a pipe that has this name must not wait for a writer.
+/// Reads the first bytes of a regular file. `O_NONBLOCK`: opening a pipe of this name must not wait for a writer.
 fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);

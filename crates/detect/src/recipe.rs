@@ -1,53 +1,54 @@
-//! The recipes: PHP of the server's own (`php/recipes`) that boots a known application once for many requests. Everything that
-//! is known of one outside of its PHP stands here: what the settings ask of it, which requests it is for, and how it is run.
+//! Recipes: PHP code of the server (`php/recipes`) that boots a known application once for many requests. Everything
+//! about a recipe apart from its PHP is here: its settings, the requests that it serves, and its way of running.
 
 /// A recipe.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// The value of the setting `app`, and the name of its pool and of its PHP file.
+    /// Value of the setting `app`, and name of its pool and its PHP file.
     pub name: &'static str,
-    /// The script that it goes ahead of, from the document root. All others stay in classic mode.
+    /// The script that it replaces, relative to the document root. All other scripts stay in classic mode.
     pub script: &'static str,
-    /// The package of Composer's without which it cannot boot the application.
+    /// The Composer package that it requires to boot the application.
     pub package: Option<&'static str>,
-    /// It is for worker mode, too, and not for snapshot mode alone.
+    /// `true` if it works in worker mode too, not only in snapshot mode.
     pub in_worker_mode: bool,
-    /// It takes the snapshot itself, and then each request runs the script as classic mode does. Without it the script, or the
-    /// recipe in its place, asks for request after request.
+    /// `true` if the recipe takes the snapshot itself, and then each request runs the script as in classic mode.
+    /// Otherwise the script, or the recipe instead of it, has a request loop.
     pub takes_snapshot: bool,
-    /// The boot may depend on the requested host, such as a configuration that is chosen by it.
+    /// `true` if the boot may depend on the requested host, for example if the host selects the configuration.
     pub for_one_host: bool,
-    /// Visitors whose requests run on the boot.
+    /// Visitors whose requests may run on the booted application.
     pub visitors: Visitors,
-    /// The files whose change makes the booted application an old one.
+    /// Files whose changes make the booted application obsolete.
     pub watched: Watched,
-    /// Processor time of a page in classic mode, in parts of that on the boot: docs/internals/tested-applications.md.
+    /// Processor time of a page in classic mode, relative to the booted application:
+    /// docs/internals/tested-applications.md.
     pub gain: &'static str,
 }
 
-/// Visitors whose requests a booted application runs.
+/// Visitors whose requests may run on a booted application.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Visitors {
-    /// The boot has not looked at who asks.
+    /// The boot does not depend on the visitor.
     All,
-    /// The boot continues after the point at which the application has identified the visitor: it is for anonymous
-    /// visitors, and never for a request that has credentials in a header.
+    /// The boot includes the application's identification of the visitor. It is valid for anonymous visitors only, and
+    /// never for a request with credentials in a header.
     Strangers {
         /// Allowed methods.
         methods: &'static [&'static str],
-        /// Cookies of known visitors: parts of their names.
+        /// Parts of the names of cookies that identify known visitors.
         known_by: &'static [&'static str],
-        /// Parts of addresses of previews.
+        /// Parts of the URLs of previews.
         previews: &'static [&'static str],
     },
 }
 
-/// Files whose changes count at once in classic mode, and so in the booted application.
+/// Files whose changes take effect immediately in classic mode, and must do so in the booted application.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// All code of the project of Composer's whose document root it is.
+    /// All code of the Composer project whose document root is served.
     Project,
-    /// These patterns, from the document root.
+    /// These patterns, relative to the document root.
     InRoot(&'static [&'static str]),
 }
 
@@ -70,7 +71,7 @@ pub(crate) const SYMFONY: Recipe = Recipe {
 
 pub(crate) const LARAVEL: Recipe = Recipe { name: "laravel", package: None, gain: "2 to 6", ..SYMFONY };
 
-/// It lies in its document root, with its uploads. Files that each request checks itself are not watched.
+/// WordPress and its uploads lie in the document root. Files that each request checks itself are not watched.
 pub(crate) const WORDPRESS: Recipe = Recipe {
     name: "wordpress",
     script: FRONT,
@@ -80,7 +81,7 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
     for_one_host: true,
     visitors: Visitors::Strangers {
         methods: &["GET", "HEAD"],
-        // Logged in, recovery mode.
+        // Cookies of logged-in users and of recovery mode.
         known_by: &["wordpress_"],
         previews: &["customize_"],
     },
@@ -93,13 +94,13 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
 };
 
 impl Recipe {
-    /// The recipe of this name.
+    /// Returns the recipe with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         RECIPES.iter().find(|recipe| recipe.name == name)
     }
 
-    /// The names of all of them, for people.
+    /// Names of all recipes, for people.
     #[must_use]
     pub fn names() -> String {
         RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>().join(", ")
@@ -107,7 +108,7 @@ impl Recipe {
 }
 
 impl Visitors {
-    /// `true` if they include the sender of a request with this method, address and these CGI variables.
+    /// `true` if the visitors include the sender of a request with this method, address and these CGI variables.
     pub fn include<'a>(
         &self,
         method: &[u8],

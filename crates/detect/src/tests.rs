@@ -1,4 +1,4 @@
-//! Projects as Composer and applications lay them out, reduced to the files that tell them.
+//! Projects in the layout of Composer and of applications, reduced to the files that identify them.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -37,7 +37,7 @@ fn the_document_root_of_a_project_tells_it_as_well() {
     let found = look(&dir.path().join("public")).unwrap();
     assert_eq!((&*found.title(), &found.project), ("Symfony 7.1.5", &dir.path().to_path_buf()));
     assert_eq!(found.root, dir.path().join("public"));
-    // Another directory of the project is not what its users are to see.
+    // Other directories of the project must not be exposed to visitors.
     assert!(look(&dir.path().join("tests")).is_none());
 }
 
@@ -61,7 +61,7 @@ fn a_project_whose_packages_are_not_installed_yet_is_told_without_its_version() 
     assert_eq!((&*found.title(), found.evidence), ("Slim", "composer.json"));
 }
 
-/// Every package of Composer's that tells an application, in the layout that it has.
+/// Every Composer package that identifies an application, in its usual layout.
 #[test]
 fn what_composer_installs_is_told_with_its_document_root() {
     for (package, root, name, app) in [
@@ -87,7 +87,7 @@ fn what_composer_installs_is_told_with_its_document_root() {
         ("psr/http-server-middleware", "web", "psr-15", None),
     ] {
         let index = format!("{root}/index.php");
-        // Frameworks have interfaces of PSR-15, too.
+        // Frameworks depend on PSR-15 interfaces too.
         let packages = [("psr/http-server-handler", "1.0.2"), (package, "v1.2.3")];
         let packages = if package.starts_with("psr/") { &packages[1..] } else { &packages[..] };
         let dir = project(&[("composer.lock", &lock(packages)), (&index, "")]);
@@ -97,7 +97,8 @@ fn what_composer_installs_is_told_with_its_document_root() {
     }
 }
 
-/// Laravel is the same with and without Octane, and Symfony with and without Runtime; the packages make the difference.
+/// Laravel is detected with and without Octane, and Symfony with and without Runtime: these packages do not
+/// change the kind of application.
 #[test]
 fn what_a_project_may_lack_does_not_change_what_it_is() {
     for (packages, name) in [
@@ -111,7 +112,7 @@ fn what_a_project_may_lack_does_not_change_what_it_is() {
     }
 }
 
-/// An interface alone must not expose a project whose pages are in its top directory.
+/// A PSR interface alone must not expose a project whose pages are in its top directory.
 #[test]
 fn a_library_with_a_page_of_its_own_is_no_application() {
     let dir = project(&[("composer.json", r#"{"require": {"psr/http-server-handler": "^1"}}"#), ("index.php", "")]);
@@ -142,7 +143,7 @@ fn an_application_without_composer_is_told_by_its_constants() {
         let dir = project(&[(file, text), ("index.php", "")]);
         assert_eq!(look(dir.path()).map(|found| found.title()).unwrap_or_default(), title, "{file}");
     }
-    // Its fourth version keeps its pages apart.
+    // Version 4 has a separate document root.
     let dir = project(&[("system/CodeIgniter.php", "const CI_VERSION = '4.4.3';"), ("public/index.php", "")]);
     assert_eq!(
         look(dir.path()).map(|found| (found.title(), found.root)),

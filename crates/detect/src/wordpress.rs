@@ -1,23 +1,24 @@
-//! Parts of a request that WordPress's wp-config.php looks at. Debian's reads another file for each host.
+//! Properties of WordPress's wp-config.php that depend on the request. Debian's reads a separate file for each host.
 
 use std::fs;
 use std::path::Path;
 
 const CONFIGURATIONS: &str = "/etc/wordpress";
 
-/// The one host that WordPress in this document root is configured for, if it is Debian's and there is one file only.
+/// Returns the only host that WordPress in this document root is configured for, if it is Debian's and has a single
+/// host file.
 #[must_use]
 pub fn only_host(root: &Path) -> Option<String> {
     only_host_in(root, Path::new(CONFIGURATIONS))
 }
 
-/// `true` if the configuration takes a request for one by HTTPS when a proxy's header says so.
+/// `true` if the configuration treats a request as HTTPS when a proxy's header says so.
 #[must_use]
 pub fn believes_proxies(root: &Path) -> bool {
     let is_in = |dir: &Path| {
         fs::read_to_string(dir.join("wp-config.php")).is_ok_and(|text| text.contains("HTTP_X_FORWARDED_PROTO"))
     };
-    // WordPress looks for it above its directory, too.
+    // WordPress also looks in the parent directory.
     root.ancestors().take(2).any(is_in)
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn only_host_in(root: &Path, configurations: &Path) -> Option<String>
         Some(name.strip_prefix("config-")?.strip_suffix(".php")?.to_owned())
     });
     let mut names: Vec<_> = names.take(2).collect();
-    // That of all other hosts says none.
+    // The file for all other hosts (`default`) names no host.
     names.pop().filter(|name| names.is_empty() && name != "default" && name.bytes().all(is_of_host))
 }
 

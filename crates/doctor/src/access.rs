@@ -1,4 +1,4 @@
-//! Access control lists (acl(5)): give named users access to a file of the doctor and close it to all others, whatever
+//! Access control lists (acl(5)): grant named users access to a file of the doctor and deny it to all others, whatever
 //! their groups.
 
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The extended attribute with the list, the version of its format, and the kinds of its entries (linux/posix_acl.h).
+/// Extended attribute of the list; below, the version of its format and its kinds of entries (linux/posix_acl.h).
 const ATTRIBUTE: &str = "system.posix_acl_access";
 const VERSION: u32 = 2;
 const OWNER: u16 = 0x01;
@@ -15,7 +15,7 @@ const USER: u16 = 0x02;
 const GROUP: u16 = 0x04;
 const MASK: u16 = 0x10;
 const OTHERS: u16 = 0x20;
-/// The user of entries that name none.
+/// User ID in entries for no particular user.
 const NO_USER: u32 = u32::MAX;
 
 /// Permission to enter a directory.
@@ -23,7 +23,8 @@ pub(crate) const ENTER: u16 = 1;
 /// Permission to read and write a file.
 pub(crate) const READ_AND_WRITE: u16 = 6;
 
-/// Closes a file or directory to all but its owner, who gets read, write and `may`, and these users, who get `may`.
+/// Denies access to a file or directory except to its owner, who gets read, write and `may`, and these users, who get
+/// `may`.
 pub(crate) fn only_for(path: &Path, users: &[u32], may: u16) -> Result<()> {
     let owners = 6 | may;
     fs::set_permissions(path, Permissions::from_mode(u32::from(owners) << 6))?;

@@ -1,5 +1,5 @@
-//! The comparison with another server: the one that serves the application now is asked for pages, and so is Howdah, started
-//! on a free port with the settings that are to take its place. Nothing but GET requests is sent.
+//! Comparison with another server: requests pages from the server that serves the application now, and from Howdah,
+//! started on a free port with the settings that will replace it. Sends only GET requests.
 
 use crate::client::{Client, Request, Response};
 use crate::compare::{Expected, NOT_COMPARED, Words};
@@ -13,26 +13,26 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Requests of the other server for a page: what differs between them varies anyway.
+/// Number of requests per page to the other server: values that differ between them vary anyway.
 const SAMPLES: usize = 2;
-/// Maximum length of a shown value.
+/// Maximum length of a displayed value.
 const SHOWN: usize = 80;
 
 /// The address of the other server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// As it was named.
+    /// Address as given by the user.
     pub address: String,
-    /// Its host, with the port if that is not 80.
+    /// Host of the address, with the port unless that is 80.
     host: String,
     place: SocketAddr,
 }
 
 impl Origin {
-    /// Parses `http://HOST[:PORT]`, and looks the host up.
+    /// Parses `http://HOST[:PORT]` and resolves the host.
     ///
     /// # Errors
-    /// It is no such address.
+    /// The address has another form, or the host cannot be resolved.
     pub fn parse(address: &str) -> Result<Self> {
         let Some(rest) = address.strip_prefix("http://") else {
             bail!("{address}: expected http://HOST[:PORT]; behind TLS, name the address that the proxy speaks to");
@@ -55,7 +55,7 @@ pub struct Comparison {
     pub application: String,
     /// The other server.
     pub address: String,
-    /// Pages that both were asked for.
+    /// Number of pages requested from both servers.
     pub pages: usize,
     /// Pages for which the other server had no response.
     pub unanswered: Vec<String>,
@@ -69,14 +69,14 @@ pub struct DifferentPage {
     pub differences: Vec<PageDifference>,
 }
 
-/// A part of a response that differs.
+/// A differing part of a response.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PageDifference {
-    /// `status`, `body`, or the name of a field.
+    /// `status`, `body`, or the name of a header field.
     pub part: String,
     pub there: String,
     pub here: String,
-    /// Its usual cause.
+    /// Usual cause of such a difference.
     pub hint: String,
 }
 
@@ -88,7 +88,7 @@ pub fn compare(options: &Options, origin: &Origin) -> Result<Comparison> {
     interrupted::watch()?;
     let client = Client::new()?;
     let run = Run::new(options, &client)?;
-    // The name that links in pages have: both must be asked for the same.
+    // Host in the links of pages: both servers must be requested with the same one.
     let host = match run.host.as_str() {
         "localhost" => origin.host.clone(),
         named => named.to_owned(),
@@ -138,7 +138,7 @@ fn request(page: &Page, host: &str) -> Request {
     Request { method: page.method.clone(), path: page.path.clone(), headers, body: String::new() }
 }
 
-/// Differences of a response to those of the other server.
+/// Finds the differences between a response and those of the other server.
 fn differences(there: &[Response], here: &Response) -> Vec<PageDifference> {
     let Some(first) = there.first() else { return Vec::new() };
     if here.status == 0 {
@@ -152,7 +152,7 @@ fn differences(there: &[Response], here: &Response) -> Vec<PageDifference> {
     found.extend(different_fields(there, here));
     let body = |response: &Response| Words::of(response.status, &[], &response.body, None);
     let expected = Expected::of(there.iter().map(body).collect());
-    // With another status it is another page.
+    // With another status, the bodies are different pages.
     if found.iter().all(|difference| difference.part != "status")
         && let Some(other) = expected.difference(&body(here))
     {
@@ -164,7 +164,7 @@ fn differences(there: &[Response], here: &Response) -> Vec<PageDifference> {
 fn different_fields(there: &[Response], here: &Response) -> Vec<PageDifference> {
     let fields = |response: &Response, name: &str| -> Vec<(String, String)> {
         let own = response.headers.iter().filter(|(own, _)| own == name);
-        // Media types are the same in any case.
+        // Media types are case-insensitive.
         let value = |value: &String| if name == "content-type" { value.to_ascii_lowercase() } else { value.clone() };
         own.map(|(name, text)| (name.clone(), value(text))).collect()
     };
@@ -174,7 +174,7 @@ fn different_fields(there: &[Response], here: &Response) -> Vec<PageDifference> 
     let differs = |name: &String| {
         let words = |response: &Response| Words::of(0, &fields(response, name), b"", None);
         let expected = Expected::of(there.iter().map(words).collect());
-        // A field that comes and goes says nothing.
+        // A header field that is not in every response is not compared.
         let is_steady = there.iter().all(|response| fields(response, name).len() == fields(&there[0], name).len());
         (is_steady && expected.difference(&words(here)).is_some()).then(|| {
             let shown = |response: &Response| {
@@ -191,7 +191,7 @@ fn difference(part: &str, there: String, here: String) -> PageDifference {
     PageDifference { part: part.to_owned(), hint: hint(part, &there, &here).to_owned(), there, here }
 }
 
-/// Usual causes, by what differs.
+/// Returns the usual cause of a difference.
 fn hint(part: &str, there: &str, here: &str) -> &'static str {
     match (part, there, here) {
         ("status", "404", "200") => "a file or a front controller that the web server did not serve",
@@ -219,7 +219,7 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
     }
 }
 
-/// The report in lines. Equal differences are listed once, with the number of pages.
+/// Formats the report. Equal differences are listed once, with the number of pages.
 #[must_use]
 pub fn text(comparison: &Comparison) -> String {
     let Comparison { application, address, pages, unanswered, different } = comparison;
@@ -237,7 +237,7 @@ pub fn text(comparison: &Comparison) -> String {
             }
         }
     }
-    // Statuses before all else, then the most frequent differences.
+    // Different statuses first, then the most frequent differences.
     groups.sort_by_key(|(difference, paths)| (difference.part != "status", usize::MAX - paths.len()));
     for (difference, paths) in groups {
         let more = match paths.len() {

@@ -1,6 +1,6 @@
-//! Each page on its own in a process that has served nothing but one other page (whose first request boots what boots late):
-//! what it leaves there, and whether the second visitor gets what classic mode says. Whatever is found here is this page's
-//! own doing.
+//! Tests each page alone, in a process that has served only one other page before, whose first request triggers late
+//! initialization. Checks the state that the page leaves, and whether the second visitor gets the response of classic
+//! mode. All findings here are caused by the page itself.
 
 use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};
@@ -12,33 +12,33 @@ use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of further visits, which distinguish growth from a cache that is filled once.
+/// Number of further visits, to distinguish growth from a cache that is filled once.
 const REPEATS: usize = 6;
 
-/// Growth below this is not told, in bytes for each request.
+/// Minimum growth that is reported, in bytes per request.
 const MIN_GROWTH: u64 = 48;
 
-/// The visitors of the page, after the other page: the second visitor comes between two visits of the first one.
+/// Visitors of the page, in order, after the other page: the second visitor comes between two visits of the first.
 const VISIT_ORDER: [usize; 3] = [0, 1, 0];
 
-/// Values that changed in this request, by kind and name.
+/// State that changed in a request, by kind and name.
 type Left = BTreeMap<(String, String), Change>;
 
 /// A page's effects in one mode.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The other page first, then as in `VISIT_ORDER`.
+    /// Responses: the other page's first, then in `VISIT_ORDER`.
     words: Vec<Words>,
-    /// State left by each of `VISIT_ORDER`'s visits.
+    /// State left by each visit in `VISIT_ORDER`.
     left: Vec<Left>,
-    /// Memory in use before each further visit.
+    /// Memory in use before each further visit, in bytes.
     memory: Vec<u64>,
-    /// A visit was served by another process than the one before.
+    /// `true` if another process served a visit than the one before.
     restarted: bool,
     cut: bool,
 }
 
-/// The classic side, which is asked before and after.
+/// Runs the visits in classic mode.
 pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> Vec<Words> {
     let mut visitors = Visitor::several(2);
     let mut words = vec![classic.visit(&mut visitors[0], other, Look::Full).1];
@@ -46,7 +46,7 @@ pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> 
     words
 }
 
-/// The same visits in another mode, and the state that they leave.
+/// Runs the same visits in another mode, and records the state that they leave.
 fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     subject.begin_anew(other);
     subject.records()?;
@@ -60,7 +60,7 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     }
     ids.push(subject.look(page));
     let mut later = Vec::new();
-    // Memory of a request is freed with it if the process returns to its boot.
+    // In snapshot mode, a restore frees the memory of a request.
     if subject.mode != Mode::Snapshot {
         later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, Look::Memory).0));
         later.push(subject.look(page));
@@ -75,12 +75,12 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     Ok(seen)
 }
 
-/// State left by a request: changes found by the next one, or, in a process that returns to its boot, differences from
-/// the state that the request itself found.
+/// State that a request left: the changes that the next request found. In a mode that restores the boot state, only
+/// those that the request itself did not find.
 fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
     let (Some(own), Some(next)) = (own, next) else { return Left::new() };
     let is_new = |change: &&Change| next.after.is_some() || !own.changes.contains(change);
-    // A process that has begun anew has nothing of the request.
+    // A new process has no state of the request.
     if next.after.is_none() && own.after.is_some() {
         return Left::new();
     }
@@ -88,7 +88,7 @@ fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
     places(&changes).into_iter().map(|change| (change.key(), change)).collect()
 }
 
-/// Tries a page in a mode. `samples` are what classic mode has said; what it says now is added.
+/// Tests a page in a mode. `samples` are classic mode's responses so far; new ones are added.
 pub(crate) fn examine(
     classic: &mut Subject<'_>,
     subject: &mut Subject<'_>,
@@ -100,7 +100,7 @@ pub(crate) fn examine(
     samples.push(expected(classic, other, page));
     let mut differences = differences(samples, &here.words);
     if differences.iter().any(Option::is_some) {
-        // Once more: what was a chance is not there again.
+        // Repeat the test: a random difference will not occur again.
         here = seen(subject, other, page)?;
         samples.push(expected(classic, other, page));
         differences = self::differences(samples, &here.words);
@@ -165,7 +165,7 @@ fn of_responses(
         .collect())
 }
 
-/// Classic mode gives each visitor a token; here two have the same.
+/// Reports a token that two visitors share although classic mode gives each their own.
 fn shared_token(mode: Mode, page: &Page, samples: &[Vec<Words>], here: &[Words]) -> Option<Finding> {
     let expected = |at: usize| Expected::of(samples.iter().map(|sample| sample[at].clone()).collect());
     let found = expected(1).shared(&here[1], &expected(2), &here[2])?;
@@ -186,7 +186,7 @@ fn note(mode: Mode, page: &Page, kind: &str, name: &str, what: &str) -> Finding 
 }
 
 fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
-    // The first further visits may still fill something.
+    // The first further visits may still fill caches.
     let steps: Vec<u64> = here.memory.windows(2).skip(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     let least = steps.iter().min().copied().filter(|least| *least >= MIN_GROWTH && steps.len() > 2)?;
     let mean = steps.iter().sum::<u64>() / steps.len() as u64;
@@ -194,7 +194,7 @@ fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
     Some(Finding { severity: Severity::Leak, ..note(mode, page, "memory", "memory", &what) })
 }
 
-/// Judges what stays.
+/// Classifies the state that the page leaves.
 fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let Some((first, later)) = here.left.split_first() else { return Ok(findings) };
@@ -222,19 +222,19 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -
     Ok(findings)
 }
 
-/// Effect of later visits on a value.
+/// Changes of a value by later visits.
 struct Repeated {
-    /// One of them changed it.
+    /// `true` if a later visit changed the value.
     again: bool,
     always_grows: bool,
-    /// The application's own code has it. Libraries keep the last request until the next one replaces it; that code was
-    /// written for it.
+    /// `true` if the application's own code holds the value. Libraries often keep the last request until the next one
+    /// replaces it; the application's code is not expected to.
     is_own: bool,
-    /// A recipe's kernel makes all pages.
+    /// `true` if a recipe's kernel serves all pages.
     one_kernel: bool,
 }
 
-/// None: it was set once, and that may be meant.
+/// Classifies a change. `None` if the value was set once, which may be intended.
 fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static str)> {
     let again = repeated.again;
     if change.is_value() {
@@ -259,15 +259,15 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
             (Severity::Note, "is set once")
         });
     }
-    // Whatever starts a session is the kernel's, which has said once how: no page finds it otherwise.
+    // The kernel starts sessions, and does so once for all pages, so this does not depend on the page.
     if repeated.one_kernel && !again && change.name.starts_with("session") {
         return Some((Severity::Note, "is set once"));
     }
     Some((Severity::Leak, "stays changed"))
 }
 
-/// A value that was set once is a cache if it is the same for every first visitor; else the first visitor's data is
-/// shared by all.
+/// Classifies values that were set once. A value is a cache if it is the same for every first visitor; otherwise all
+/// visitors share the first visitor's data.
 fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Change>) -> Result<Vec<Finding>> {
     let mut by = |who: usize| {
         subject.begin_anew(other);
@@ -281,15 +281,15 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
         anyhow::Ok(changes.unwrap_or_default())
     };
     let (one, same, other) = (by(1)?, by(1)?, by(2)?);
-    // All inner changes count, not only the reported ones.
+    // Compare all changes within the value, not only the reported ones.
     let inside = |changes: &[Change], place: &Change| {
         let within = changes.iter().filter(|change| change.lies_in(place));
         within.map(|change| (change.name.clone(), change.after.clone())).collect::<BTreeSet<_>>()
     };
     let judge = |change: &Change| {
         let (one, same, other) = (inside(&one, change), inside(&same, change), inside(&other, change));
-        // A library's object may hold the last request until the next one replaces it, within a service that was built
-        // for the first visitor.
+        // A library's object may hold the last request until the next one replaces it, inside a service that was
+        // created for the first visitor.
         let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
         let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
         match depends {

@@ -8,10 +8,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// Maximum time of a response: the server's own deadline comes first.
+/// Maximum time for a response. The server's own deadline is shorter.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A request as it is sent.
+/// A request to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// A response. Without one, the status is 0 and the body has the reason.
+/// A response. If there was none, the status is 0 and the body is the reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -39,7 +39,7 @@ impl Response {
     }
 }
 
-/// Sends requests; everything waits for their responses.
+/// Sends requests and blocks until their responses arrive.
 #[derive(Debug)]
 pub(crate) struct Client {
     runtime: tokio::runtime::Runtime,
@@ -51,17 +51,17 @@ impl Client {
         Ok(Self { runtime: runtime.context("cannot make a runtime for connections")? })
     }
 
-    /// One request.
+    /// Sends one request to a local port.
     pub(crate) fn send(&self, port: u16, request: &Request) -> Response {
         self.send_to(local(port), request)
     }
 
-    /// One request to any server.
+    /// Sends one request to any server.
     pub(crate) fn send_to(&self, server: SocketAddr, request: &Request) -> Response {
         self.runtime.block_on(response_to(server, request))
     }
 
-    /// Several at once.
+    /// Sends several requests at the same time.
     pub(crate) fn send_all(&self, port: u16, requests: &[Request]) -> Vec<Response> {
         self.runtime.block_on(async {
             let running: Vec<_> = requests

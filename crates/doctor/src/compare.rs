@@ -1,10 +1,10 @@
-//! Parts of a response that vary anyway. Classic mode is asked twice for the same page: what differs between these two
-//! (times, nonces, tokens, numbers that count) says nothing about a mode, and what is the same must be the same in
-//! every mode.
+//! Compares responses, ignoring parts that vary anyway. Classic mode is requested twice: parts that differ between the
+//! two responses (times, nonces, tokens, counters) are not compared, and all other parts must be the same in every
+//! mode.
 
 use std::fmt;
 
-/// Fields that are the server's or follow from the body.
+/// Header fields that the server sets or that depend on the body.
 pub(crate) const NOT_COMPARED: &[&str] = &[
     "date",
     "content-length",
@@ -17,17 +17,17 @@ pub(crate) const NOT_COMPARED: &[&str] = &[
     "age",
 ];
 
-/// Lifetimes of cookies are compared to so many seconds: who makes a cookie looks at the clock twice, and now and then a
-/// second passes in between.
+/// Tolerance for lifetimes of cookies, in seconds: code that sets a cookie reads the clock twice, and a second may pass
+/// in between.
 const LIFETIME: u64 = 60;
 
-/// The shortest text that is taken for drawn by lot: a token, a session's identity.
+/// Minimum length of a text that counts as random, such as a token or a session ID.
 const TOKEN: usize = 12;
 
-/// Maximum length of a shown difference.
+/// Maximum length of a displayed difference.
 const MAX_SHOWN_LEN: usize = 60;
 
-/// A difference to classic mode.
+/// A difference from classic mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// `status`, `header`, `body` or `token`.
@@ -37,7 +37,7 @@ pub struct Difference {
 }
 
 impl fmt::Display for Difference {
-    /// For logs: a token may be a session's.
+    /// Text for logs. Tokens are hidden, because they may be a session's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |text: &str| {
             let hide = |word: String| if looks_drawn(&word) { "[a token]".to_owned() } else { word };
@@ -47,7 +47,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A response in words, such that two can be compared.
+/// A response split into words for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
     status: u16,
@@ -56,8 +56,8 @@ pub struct Words {
 }
 
 impl Words {
-    /// The names of fields are in lower case. `port` is that of the server, where the servers that are compared have each their
-    /// own: addresses in pages may have it.
+    /// Splits a response. Names in `fields` are lower case. `port` is the server's, if the compared servers have
+    /// different ports: pages may contain addresses with it.
     #[must_use]
     pub fn of(status: u16, fields: &[(String, String)], body: &[u8], port: Option<u16>) -> Self {
         let mut headers: Vec<String> = fields
@@ -78,7 +78,7 @@ impl Words {
     }
 }
 
-/// A cookie with its lifetime rounded, so that a moment makes no difference.
+/// A cookie with its lifetime rounded, so that small differences in time do not count.
 fn cookie(value: &str) -> String {
     let name = |attribute: &str| attribute.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
     let lifetime = |attribute: &str| match attribute.split_once('=') {
@@ -95,7 +95,7 @@ fn cookie(value: &str) -> String {
     told.collect::<Vec<_>>().join(";")
 }
 
-/// Letters and digits that stand together are a word, everything else stands for itself.
+/// Splits a text: adjacent letters and digits form a word, every other character is its own word.
 fn words(text: &str, port: Option<u16>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut in_word = false;
@@ -113,8 +113,8 @@ fn words(text: &str, port: Option<u16>) -> Vec<String> {
     joined(words)
 }
 
-/// Characters of base64 besides letters and digits, and of JSON before a slash. A token with one of them is one word
-/// all the same, or pages would have more words at one time than at another.
+/// Characters of base64 besides letters and digits, and the backslash that JSON puts before a slash. A token with these
+/// characters counts as one word; otherwise the number of words would change with the token.
 const OF_BASE64: &[&str] = &["+", "/", "=", "-", "\\"];
 
 fn joined(words: Vec<String>) -> Vec<String> {
@@ -136,7 +136,7 @@ fn joined(words: Vec<String>) -> Vec<String> {
     all
 }
 
-/// The common parts of several responses of classic mode to the same request.
+/// Common parts of several responses of classic mode to the same request.
 #[derive(Debug, Clone)]
 pub struct Expected {
     samples: Vec<Words>,
@@ -148,7 +148,7 @@ impl Expected {
         Self { samples }
     }
 
-    /// The difference of this response from classic mode's, if there is one.
+    /// Returns the first difference of this response from classic mode's, if any.
     #[must_use]
     pub fn difference(&self, other: &Words) -> Option<Difference> {
         let first = self.samples.first()?;
@@ -159,7 +159,7 @@ impl Expected {
                 here: format!("{}{}", other.status, beginning(&other.body)),
             });
         }
-        // Fields follow from that: what kind of page it would have been is then the smallest difference.
+        // Before fields, because they follow from the body: an empty response is the more useful finding.
         if other.body.is_empty() && self.samples.iter().all(|sample| !sample.body.is_empty()) {
             let (classic, here) = ("a page".to_owned(), "nothing at all".to_owned());
             return Some(Difference { what: "body".to_owned(), classic, here });
@@ -171,7 +171,7 @@ impl Expected {
         part("header", |words| &words.headers).or_else(|| part("body", |words| &words.body))
     }
 
-    /// A token that two visitors share here although classic mode gives each their own.
+    /// Returns a token that two visitors share although classic mode gives each their own.
     #[must_use]
     pub fn shared(&self, mine: &Words, others: &Self, other: &Words) -> Option<Difference> {
         let part = |of: fn(&Words) -> &Vec<String>| {
@@ -199,7 +199,7 @@ impl Expected {
     }
 }
 
-/// Long, and not what people write in one.
+/// `true` for long texts that mix cases, or letters and digits, unlike words in human text.
 fn is_mixed(text: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| text.bytes().any(|byte| kind(&byte));
     let cases = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
@@ -212,7 +212,7 @@ fn looks_drawn(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// The first place at which a list of words is not what all samples agree on.
+/// Returns the first position where `other` differs from all samples, although these agree.
 fn difference(samples: &[&[String]], other: &[String]) -> Option<(String, String)> {
     let first = *samples.first()?;
     if samples.contains(&other) {
@@ -231,8 +231,8 @@ fn difference(samples: &[&[String]], other: &[String]) -> Option<(String, String
     difference_of_lines(samples, other)
 }
 
-/// Where not even the number of words is the same: each line that all samples have must be there, and nothing may be there
-/// whose like no sample has.
+/// Compares line by line, for samples with different numbers of words. Each line that all samples have must be there. A
+/// line without a match in any sample is a difference.
 fn difference_of_lines(samples: &[&[String]], other: &[String]) -> Option<(String, String)> {
     let lines = |list: &[String]| list.concat().lines().map(without_digits).collect::<Vec<_>>();
     let samples: Vec<Vec<String>> = samples.iter().map(|sample| lines(sample)).collect();
@@ -242,7 +242,7 @@ fn difference_of_lines(samples: &[&[String]], other: &[String]) -> Option<(Strin
     if let Some(line) = missing {
         return Some((cut(line), "(missing)".to_owned()));
     }
-    // A line that differs from one sample to the next may differ here too.
+    // If lines vary between samples, additional lines may too.
     let varied = samples.iter().any(|sample| sample.iter().any(|line| !samples.iter().all(|s| s.contains(line))));
     let added = other.iter().find(|line| !samples.iter().any(|sample| sample.contains(line)));
     added.filter(|_| !varied).map(|line| ("(nothing)".to_owned(), cut(line)))
@@ -260,7 +260,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The text before a word on its line.
+/// Text before a word, on the same line.
 fn before(list: &[String], at: usize) -> String {
     let text = list[at.saturating_sub(24)..at].concat();
     let text = text.rsplit('\n').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Costs of pages in a mode, in a server without the probe: time until the response, processor time and memory of PHP.
+//! Costs of pages in a mode, in a server without the probe: response time, and PHP's processor time and memory.
 
 use crate::pages::Page;
 use crate::subject::{Look, Subject};
@@ -6,22 +6,22 @@ use crate::visitor::Visitor;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Requests before those that count, and those.
+/// Number of warm-up requests, and of measured requests.
 const WARM: usize = 2;
 const COUNTED: usize = 5;
 
 /// The cost of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// Milliseconds until the whole response was there, the median.
+    /// Median time until the complete response, in milliseconds.
     pub ms: f64,
-    /// Milliseconds of processor time in PHP, the mean.
+    /// Mean processor time of PHP, in milliseconds.
     pub cpu_ms: f64,
-    /// Private memory of the worker, after these requests.
+    /// Private memory of the worker after these requests, in bytes.
     pub memory: u64,
 }
 
-/// Measures each page in each mode: by turns, so that other load on the machine affects all of them equally.
+/// Measures each page in each mode. Modes take turns, so that other load on the machine affects all of them equally.
 pub(crate) fn measure(subjects: &mut [Subject<'_>], pages: &[Page]) -> Vec<Vec<Cost>> {
     let mut costs = vec![Vec::new(); subjects.len()];
     let mut visitors: Vec<Visitor> = subjects.iter().map(|_| Visitor::new(1)).collect();

@@ -1,4 +1,4 @@
-//! Findings: state that a route leaves behind, its effect on others, and how certain it is.
+//! Findings: state that a route leaves behind, its effect on other routes, and its severity.
 
 use crate::compare::Difference;
 use crate::mode::Mode;
@@ -8,47 +8,47 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Another request can see it, or the process grows by it.
+    /// Other requests can see the state, or the process grows.
     Leak,
-    /// It stays, but no visitor was seen to be harmed: a cache, or a value that is set again before it is read.
+    /// The state stays, but no harm was observed: a cache, or a value that is set again before it is read.
     Note,
 }
 
-/// Something that a route does in a mode and would not do in classic mode.
+/// A side effect of a route in a mode that it does not have in classic mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub mode: Mode,
-    /// The route that is to blame, `GET /cart`.
+    /// The route that causes it: `GET /cart`.
     pub route: String,
     pub severity: Severity,
     /// `static`, `ini`, `response`, `memory` and so on.
     pub kind: String,
-    /// The changed state: `App\Cart::$items`, `date.timezone`.
+    /// Name of the changed state: `App\Cart::$items`, `date.timezone`.
     pub name: String,
-    /// The file of the class or function.
+    /// File that defines the class or function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// One sentence.
+    /// Description, one sentence.
     pub what: String,
-    /// The route whose response shows it, where that is not the one that is to blame.
+    /// The route whose response shows the effect, if that is not the causing route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_on: Option<String>,
 }
 
 impl Finding {
-    /// Identity of a finding across runs.
+    /// Fields that identify a finding across runs.
     #[must_use]
     pub fn same(&self) -> (Mode, &str, &str, &str, Option<&str>) {
         (self.mode, &self.route, &self.kind, &self.name, self.seen_on.as_deref())
     }
 
-    /// `true` if it makes the mode unsafe for its route.
+    /// `true` if the finding makes the mode unsafe for its route.
     #[must_use]
     pub fn is_leak(&self) -> bool {
         self.severity == Severity::Leak
     }
 
-    /// A response that is not that of classic mode.
+    /// A finding about a response that differs from classic mode's.
     pub(crate) fn response(mode: Mode, route: &str, kind: &str, found: &Difference, why: &str) -> Self {
         Self {
             mode,

@@ -1,4 +1,4 @@
-//! Signals that end the run: the servers have to be ended, and the copy of the application removed.
+//! Signals that end the run: the doctor must stop its servers and remove the copy of the application.
 
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on signals that end a program end the run at its next step.
+/// Handles termination signals from now on: the run ends at its next step.
 pub(crate) fn watch() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -25,7 +25,7 @@ pub(crate) fn watch() -> Result<()> {
 }
 
 /// # Errors
-/// If a signal has come.
+/// A signal has arrived.
 pub(crate) fn check() -> Result<()> {
     if INTERRUPTED.load(Ordering::Relaxed) {
         bail!("interrupted");

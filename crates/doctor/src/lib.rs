@@ -1,4 +1,4 @@
-//! `howdah doctor`: which mode is safe for which route of an application.
+//! `howdah doctor`: finds the modes that are safe for each route of an application.
 //!
 //! ```text
 //! run ── place, settings, server   the application, started in every mode with its settings
@@ -10,8 +10,8 @@
 //! against                          the application compared with the server that it is to leave
 //! ```
 //!
-//! It knows no other crate of the project: servers are processes of the `howdah` program, whose settings it is given as
-//! text. `compare` says whether two responses differ; the server that compares a share of its requests uses it too.
+//! This crate does not depend on others of the project. Its servers are processes of the `howdah` program, and it gets
+//! their settings as text. The server uses `compare` too, to compare a share of its responses.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -14,10 +14,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All that are compared with classic mode.
+    /// Modes that are compared with classic mode.
     pub const TRIED: [Self; 3] = [Self::Worker, Self::Snapshot, Self::Async];
 
-    /// As in `howdah.toml`.
+    /// Name in `howdah.toml`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Mode {
         }
     }
 
-    /// The mode of this name, if it is one that is tried.
+    /// Returns the mode with this name, if the doctor tests it.
     #[must_use]
     pub fn tried(name: &str) -> Option<Self> {
         Self::TRIED.into_iter().find(|mode| mode.name() == name)

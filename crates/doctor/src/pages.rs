@@ -1,4 +1,4 @@
-//! The pages that are asked for: found by following links, or named in a list or in an access log.
+//! Pages to request: found by following links, or listed in a file or an access log.
 
 use crate::client::Response;
 use anyhow::{Context, Result, bail};
@@ -6,13 +6,13 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Paths whose digits are the only difference are one kind of page; so many of a kind are asked for.
+/// Maximum number of pages per kind. Paths that differ only in digits are of the same kind.
 const PAGES_PER_KIND: usize = 3;
 
-/// Links that are not followed: they end something.
+/// Parts of links that are not followed, because they end or delete something.
 const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
 
-/// So many paths a server learns at most.
+/// Maximum number of paths that a server learns for its warm-up.
 const LEARNT: usize = 16;
 
 /// Files that the server sends without PHP.
@@ -21,7 +21,7 @@ const FILES: &[&str] = &[
     "pdf", "zip", "gz", "mp4", "webm", "mp3",
 ];
 
-/// A page: what is asked for.
+/// A page to request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Page {
     pub(crate) method: String,
@@ -43,14 +43,14 @@ impl Page {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// The common part of similar pages.
+    /// Returns the common form of similar pages, without digits and the query's values.
     fn kind(&self) -> String {
         let path: String =
             self.path.split('=').next().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
         format!("{} {path}", self.method)
     }
 
-    /// Where it is: pages of one place are mostly made by one piece of code, as articles or languages are.
+    /// Section of the site: pages of one section are mostly made by the same code, such as articles or languages.
     fn place(&self) -> String {
         let (path, query) = self.path.split_once('?').map_or((&*self.path, None), |(path, query)| (path, Some(query)));
         let query = query.map(|query| query.split('=').next().unwrap_or_default());
@@ -62,20 +62,20 @@ impl Page {
     }
 }
 
-/// The GET requests of a list or an access log, those for files and those that failed among them.
+/// Reads the GET requests of a list or access log, including those for files and failed ones.
 pub(crate) fn logged(file: &Path, most: usize) -> Result<Vec<Page>> {
     read(file, most, Kept::All, |page| page.method == "GET")
 }
 
-/// The pages of a list or an access log, each once, the most frequent first.
+/// Reads the pages of a list or access log, without duplicates, the most frequent first.
 pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Page>> {
     read(file, most, Kept::Good, |page| may_write || page.only_reads())
 }
 
-/// The lines of an access log that count.
+/// Selects lines of an access log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// Those with a good response, and not for files: the others say little about the application.
+    /// Only successful requests that are not for files: others depend little on the application.
     Good,
     All,
 }
@@ -99,14 +99,14 @@ fn read(file: &Path, most: usize, kept: Kept, wanted: impl Fn(&Page) -> bool) ->
     Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
 }
 
-/// The paths that a server would learn for its warm-up, were these pages its traffic: one of each kind, in order.
+/// Returns the paths that a server with this traffic would learn for its warm-up: one of each kind, in order.
 pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
     let mut kinds = BTreeSet::new();
     let gets = pages.iter().filter(|page| page.method == "GET" && kinds.insert(page.kind()));
     gets.take(LEARNT).map(|page| page.path.clone()).collect()
 }
 
-/// A line: `/path`, `https://host/path`, `POST /path body`, or one of an access log in whatever common format.
+/// Parses a line: `/path`, `https://host/path`, `POST /path body`, or a common access log format.
 fn line_of(line: &str, logged: &Regex, kept: Kept) -> Option<Page> {
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -138,7 +138,7 @@ fn line_of(line: &str, logged: &Regex, kept: Kept) -> Option<Page> {
     Some(Page::get(&local(first)?))
 }
 
-/// The path of an address, whatever its host.
+/// Path of a URL, for any host.
 fn local(address: &str) -> Option<String> {
     let path = match address.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
@@ -153,8 +153,8 @@ fn is_file(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| FILES.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
-/// Follows links from the front page, up to `most` pages, by turns from all known places: in document order one would
-/// see a front page in all of its languages, and no article. `ask` fetches a page of the application in classic mode.
+/// Follows links from the front page, up to `most` pages, taking sections in turn: in document order, the pages could
+/// all be translations of the front page. `ask` fetches a page of the application in classic mode.
 pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Response) -> Result<Vec<Page>> {
     let links = Links::new(host)?;
     let (mut pages, mut seen, mut kinds) = (Vec::new(), BTreeSet::new(), BTreeMap::<String, usize>::new());
@@ -175,7 +175,7 @@ pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Res
                 left.push(next);
             }
         }
-        // Of a page that is not there nothing is to be learnt.
+        // A page that does not exist is not worth testing.
         if response.status != 404 || pages.is_empty() {
             pages.push(page);
         }
@@ -207,7 +207,7 @@ impl Links {
             .collect()
     }
 
-    /// The path of a link, if it stays here.
+    /// Path of a link, if it leads to the same application.
     fn path(&self, page: &Page, link: &str) -> Option<String> {
         let link = link.split('#').next().filter(|link| !link.is_empty())?;
         let rest = link.strip_prefix("https:").or(link.strip_prefix("http:")).unwrap_or(link);
@@ -231,7 +231,7 @@ impl Links {
     }
 }
 
-/// The path with `.` and `..` followed.
+/// Resolves `.` and `..` in a path.
 fn without_dots(path: &str) -> String {
     let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     let mut parts: Vec<&str> = Vec::new();

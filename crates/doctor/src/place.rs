@@ -1,4 +1,5 @@
-//! The doctor's own directory, and the copy of an application that writes into its own: one with a database of SQLite.
+//! The doctor's directory, and the copy of an application that writes to its own directory because of a SQLite
+//! database.
 
 use crate::access;
 use anyhow::{Context, Result, bail};
@@ -10,11 +11,11 @@ use std::process::Command;
 /// First bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Larger applications are not copied.
+/// Maximum size of an application to copy, in bytes.
 const MAX_COPY_BYTES: u64 = 4 << 30;
 
-/// The directories in a server's own with the doctor's PHP files, and for what these files write. A sandbox reaches nothing else
-/// of it.
+/// Directories within a server's directory: the doctor's PHP files, and the files that these write. Sandboxed workers
+/// can access nothing else there.
 pub(crate) const PHP: &str = "php";
 pub(crate) const REPORTS: &str = "report";
 
@@ -25,22 +26,22 @@ struct Content {
     bytes: u64,
 }
 
-/// A directory for settings, probes and logs, which goes with this value, and where the application lies.
+/// A directory for settings, probes and logs, removed on drop, and the location of the application.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     project: PathBuf,
-    /// The users of the servers and their PHP, other than the doctor's own.
+    /// Users of the servers and their PHP, other than the doctor's user.
     users: Vec<u32>,
     copy: Option<PathBuf>,
     databases: Vec<PathBuf>,
 }
 
 impl Place {
-    /// A place for this application: a copy is made if it has a SQLite database.
+    /// Creates the directory for this application, with a copy of the application if it has a SQLite database.
     ///
-    /// The application may hold secrets that only a directory around it protects, so only the doctor's user and these
-    /// users can enter.
+    /// Only the doctor's user and these users can enter the directory: the application may hold secrets that only its
+    /// parent directory protects.
     pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
         access::only_for(dir.path(), users, access::ENTER)?;
@@ -58,7 +59,7 @@ impl Place {
                 bail!("{} has a database of SQLite, and is too large to be copied", project.display());
             }
             let copy = place.dir.path().join("application");
-            // Another program does it, since it keeps owners, links and times, and shares blocks where it can.
+            // `cp` preserves owners, links and times, and shares blocks where the file system can.
             let done = Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(project).arg(&copy).status();
             if !done.is_ok_and(|status| status.success()) {
                 bail!("cannot copy {} to {}", project.display(), copy.display());
@@ -68,7 +69,7 @@ impl Place {
         Ok(place)
     }
 
-    /// A directory in this one for a server.
+    /// Creates a server's directory in this one.
     pub(crate) fn room(&self, name: &str) -> Result<PathBuf> {
         let room = self.dir.path().join(name);
         fs::create_dir_all(room.join(PHP))?;
@@ -76,7 +77,7 @@ impl Place {
         Ok(room)
     }
 
-    /// An empty file in a server's directory for the probe to write to.
+    /// Creates an empty file in a server's directory, for the probe to write to.
     pub(crate) fn report(&self, room: &Path) -> Result<PathBuf> {
         let report = room.join(REPORTS).join("report.jsonl");
         fs::File::create(&report)?;
@@ -84,12 +85,12 @@ impl Place {
         Ok(report)
     }
 
-    /// Where the servers find the application.
+    /// Location of the application for the servers.
     pub(crate) fn application(&self) -> &Path {
         self.copy.as_deref().unwrap_or(&self.project)
     }
 
-    /// The path of something in the application, where the servers find it.
+    /// Translates a path in the application to its location for the servers.
     pub(crate) fn moved(&self, text: &str) -> String {
         match (&self.copy, text.find(&*self.project.to_string_lossy())) {
             (Some(copy), Some(_)) => text.replace(&*self.project.to_string_lossy(), &copy.to_string_lossy()),
@@ -97,7 +98,7 @@ impl Place {
         }
     }
 
-    /// The way back: a path as the application's owner knows it.
+    /// Translates a path back to the original application.
     pub(crate) fn original(&self, text: &str) -> String {
         match &self.copy {
             Some(copy) => text.replace(&*copy.to_string_lossy(), &self.project.to_string_lossy()),
@@ -105,12 +106,12 @@ impl Place {
         }
     }
 
-    /// `true` if the servers run on a copy.
+    /// `true` if the servers use a copy of the application.
     pub(crate) const fn is_copied(&self) -> bool {
         self.copy.is_some()
     }
 
-    /// Puts the databases back into the state that they have in the application.
+    /// Restores the databases from the application.
     pub(crate) fn restore_databases(&self) -> Result<()> {
         let Some(copy) = &self.copy else { return Ok(()) };
         for database in &self.databases {
@@ -126,7 +127,7 @@ impl Place {
     }
 }
 
-/// Looks for databases, and how much there is in all.
+/// Finds databases, and adds up the size of all files.
 fn look(dir: &Path, content: &mut Content, depth: usize) -> Result<()> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot look into {}", dir.display()))?;
     for entry in entries.flatten() {

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of pages of one mode that are requested again after their suspects.
+/// Maximum number of differing pages per mode whose causes are searched.
 const MAX_VICTIMS: usize = 20;
 
 /// Options of a run.
@@ -29,25 +29,25 @@ pub struct Options {
     pub program: PathBuf,
     /// The application's name.
     pub application: String,
-    /// The settings of the application, all of them, as TOML.
+    /// Complete settings of the application, as TOML.
     pub settings: String,
-    /// Its directory, with all that it writes to.
+    /// Directory of the application, including everything that it writes to.
     pub project: PathBuf,
-    /// Users other than the doctor's own that the server and its pools become.
+    /// Users, other than the doctor's, that the server and its pools switch to.
     pub users: Vec<u32>,
-    /// A list of pages or an access log; none to follow links.
+    /// A list of pages or an access log; without one, links are followed.
     pub list: Option<PathBuf>,
-    /// At most so many pages.
+    /// Maximum number of pages.
     pub pages: usize,
     pub visitors: usize,
     pub modes: Vec<Mode>,
-    /// A list may have requests that write.
+    /// `true` if requests of the list may write.
     pub writes: bool,
-    /// Where the loop goes that an application without a worker script was tried with.
+    /// Destination for the worker loop that an application without a worker script was tested with.
     pub write_loop: Option<PathBuf>,
-    /// A report to compare with.
+    /// An earlier report to compare with.
     pub last: Option<Report>,
-    /// Takes lines that say how far it is.
+    /// Receives progress messages.
     pub progress: fn(&str),
 }
 
@@ -61,10 +61,10 @@ pub(crate) struct Run<'a> {
     pub(crate) host: String,
 }
 
-/// Tries an application.
+/// Tests an application.
 ///
 /// # Errors
-/// The reason why the application cannot be tried at all.
+/// The application cannot be tested at all.
 pub fn run(options: &Options) -> Result<Report> {
     if options.visitors < 2 {
         bail!("leaks are what one visitor sees of another: at least two are needed");
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         self.start_with(mode, name, probed, &[])
     }
 
-    /// `learnt` is what a pool that a recipe boots would have learnt to warm up with.
+    /// `learnt`: warm-up paths that a recipe's pool would have learnt.
     fn start_with(&self, mode: Mode, name: &str, probed: bool, learnt: &[String]) -> Result<Subject<'a>> {
         self.place.restore_databases()?;
         let room = self.place.room(name)?;
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
         Ok(pages)
     }
 
-    /// The script or boot file of a mode, for people.
+    /// Name of the script or boot file of a mode, for people.
     fn script(&self, mode: Mode) -> String {
         let own = self.settings.script().or(self.settings.boot().filter(|_| mode == Mode::Snapshot));
         match (self.settings.boots(mode), own) {
@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `samples` are what classic mode has said to each page so far.
+    /// `samples` are classic mode's responses to each page so far.
     fn try_mode(
         &self,
         mode: Mode,
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
             .collect();
         let differing = plan.differing(&[before, after], &here);
         let victims = differing.iter().filter(|(page, _)| !of_themselves.contains(pages[**page].name().as_str()));
-        // Equal differences have one cause: a setting that every page shows.
+        // Equal differences have one cause, such as a setting that every page shows.
         let mut alike: Vec<(usize, &Differing, usize)> = Vec::new();
         for (page, seen) in victims {
             match alike.iter_mut().find(|(_, other, _)| other.difference == seen.difference) {
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
         Ok(findings)
     }
 
-    /// Measures pages in classic mode, and in the other modes that run.
+    /// Measures pages in classic mode, and in the other modes that work.
     fn costs(&self, pages: &[Page], modes: &mut [ModeReport]) -> Result<Vec<Cost>> {
         interrupted::check()?;
         (self.options.progress)("what each mode costs");
@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
         Ok(classic)
     }
 
-    /// Each thing once, the worst first, with the paths that the application's owner knows.
+    /// Removes duplicates, sorts the worst first, and translates paths to the original application.
     fn without_doubles(&self, findings: Vec<Finding>) -> Vec<Finding> {
         let mut kept: Vec<Finding> = Vec::new();
         for mut finding in findings {
@@ -353,7 +353,7 @@ fn is_response(found: &&Finding) -> bool {
     matches!(found.kind.as_str(), "response" | "differs" | "token")
 }
 
-/// Writes a file that the user has asked for.
+/// Writes a file that the user requested.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

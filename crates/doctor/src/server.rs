@@ -1,4 +1,4 @@
-//! A server that the doctor starts and ends: a process of the very program that it is itself.
+//! A server that the doctor starts and stops: another process of the doctor's program.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a server to listen, and to end.
+/// Maximum time for a server to start listening, and to end.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Between two looks whether it does.
+/// Interval of these checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(15);
 
-/// A running server. It ends with this value.
+/// A running server, stopped on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -31,7 +31,7 @@ pub(crate) struct Usage {
     pub(crate) memory: u64,
 }
 
-/// A port that is free at this moment.
+/// Returns a port that is free at the moment.
 pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     Ok(listener.local_addr()?.port())
@@ -44,7 +44,7 @@ impl Server {
         let log = room.join("server.log");
         let output = File::create(&log)?;
         let mut command = Command::new(program);
-        // The settings have been read already, those of the environment among them.
+        // The given settings already include those from the environment.
         std::env::vars_os()
             .filter(|(name, _)| name.to_string_lossy().starts_with("HOWDAH_") && name != "HOWDAH_TINY_RINGS")
             .for_each(|(name, _)| {
@@ -70,7 +70,7 @@ impl Server {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the server has ended with {status}:\n{}", self.last_words());
             }
-            // A client whose port the system chose to be the same one is connected to itself.
+            // The system may choose the server's port for the client, which is then connected to itself.
             let is_server = |client: TcpStream| client.local_addr().ok() != client.peer_addr().ok();
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok_and(is_server) {
                 return Ok(());
@@ -84,13 +84,14 @@ impl Server {
         self.port
     }
 
-    /// Why its workers do not boot, or the last lines of its log that tell of something wrong, or the last ones.
+    /// Returns the reason why workers do not boot, else the last warnings and errors in the server's log, else its last
+    /// lines.
     pub(crate) fn last_words(&self) -> String {
         let text = fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
         last_words(&text)
     }
 
-    /// Ends the workers, without a word, where a script cannot be asked to end. The server starts others.
+    /// Kills the workers, for scripts that cannot be asked to end. The server starts new ones.
     pub(crate) fn end_workers(&self) {
         for pid in self.workers() {
             let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
@@ -117,13 +118,13 @@ impl Server {
         usage
     }
 
-    /// Processes below the server that have no children: workers, not the zygotes that they are forked from.
+    /// Returns the server's descendants without children: workers, not the zygotes that fork them.
     fn workers(&self) -> Vec<u32> {
         let mut processes: Vec<(u32, u32)> = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            // The name may hold anything; what follows it is numbers.
+            // The name may contain any character; the fields after it are numbers.
             let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
             let mut fields = rest.split(' ');
             let is_dead = matches!(fields.next(), Some("Z" | "X"));
@@ -139,13 +140,13 @@ impl Server {
             at += 1;
         }
         below.remove(0);
-        // The server's own children are zygotes; a worker is deeper.
+        // Children of the server are zygotes; workers are descendants of these.
         let is_child = |pid: &u32| processes.iter().any(|(other, parent)| other == pid && *parent == self.child.id());
         below.into_iter().filter(|pid| !is_child(pid)).filter(|pid| !processes.iter().any(|(_, p)| p == pid)).collect()
     }
 }
 
-/// The pool's message about a worker that ended while it booted; the reason follows on the line.
+/// The pool's message about a worker that ended during its boot; the reason follows on the same line.
 const DOES_NOT_BOOT: &str = "ended before it was ready: ";
 const NEXT_ATTEMPT: &str = "; next attempt in ";
 
@@ -153,7 +154,7 @@ fn last_words(log: &str) -> String {
     let why = log.lines().rev().find_map(|line| {
         let (_, why) = line.split_once(DOES_NOT_BOOT)?;
         let (why, _) = why.rsplit_once(NEXT_ATTEMPT).unwrap_or((why, ""));
-        // In a field of the line it is quoted.
+        // The reason is quoted if it is a field of the line.
         Some(why.strip_suffix('"').unwrap_or(why))
     });
     if let Some(why) = why {

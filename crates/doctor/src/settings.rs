@@ -1,4 +1,4 @@
-//! The settings of the doctor's servers: the application's own, except what concerns addresses, limits and the mode.
+//! Settings of the doctor's servers: the application's own, except for addresses, limits and the mode.
 
 use crate::mode::Mode;
 use crate::place::{PHP, Place, REPORTS};
@@ -12,7 +12,7 @@ const LOOP: &str = include_str!("../php/loop.php");
 const PREPEND: &str = include_str!("../php/prepend.php");
 const PROBE: &str = include_str!("../php/probe.php");
 
-/// Recipes that ask for request after request, as `howdah-php` has them.
+/// Recipes with a request loop, as in `howdah-php`.
 const RECIPES: [(&str, &str); 2] = [
     ("laravel", include_str!("../../../php/recipes/laravel.php")),
     ("symfony", include_str!("../../../php/recipes/symfony.php")),
@@ -21,31 +21,31 @@ const RECIPES: [(&str, &str); 2] = [
 /// The script that recipes boot.
 const FRONT: &str = "index.php";
 
-/// The workers' script, if the application has its own script or boot file, or none.
+/// Source of the workers' script or boot file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Boot {
-    /// Its own.
+    /// The application's own.
     Own,
     /// The recipe of this name.
     Recipe(&'static str),
-    /// The doctor's.
+    /// Created by the doctor.
     Made,
 }
 
-/// One server's part.
+/// Parameters of one server.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) mode: Mode,
     pub(crate) port: u16,
-    /// Its directory.
+    /// Directory of the server.
     pub(crate) room: &'a Path,
-    /// The probe runs in it.
+    /// `true` if the probe runs in the server.
     pub(crate) probed: bool,
-    /// Additional paths for the warm-up of a recipe's pool.
+    /// Additional warm-up paths of a recipe's pool.
     pub(crate) learnt: &'a [String],
 }
 
-/// The settings of an application, all of them, as `howdah check` prints them.
+/// Complete settings of an application, as `howdah check` prints them.
 #[derive(Debug)]
 pub(crate) struct Settings {
     given: Table,
@@ -73,7 +73,7 @@ impl Settings {
         Path::new(self.text("root"))
     }
 
-    /// The mode that the application runs in now.
+    /// The application's current mode.
     pub(crate) fn mode(&self) -> &str {
         self.text("mode")
     }
@@ -88,10 +88,10 @@ impl Settings {
         Some(self.text("boot")).filter(|boot| !boot.is_empty())
     }
 
-    /// The script of workers in this mode.
+    /// Source of the workers' script in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
-        // The server boots it in these modes, as no script is set.
+        // With no script set, the server boots the recipe in these modes.
         let said =
             if matches!(self.text("mode"), "snapshot" | "worker") { self.text("app") } else { Default::default() };
         let recipe = RECIPES.iter().find(|(name, _)| *name == said);
@@ -102,7 +102,7 @@ impl Settings {
         }
     }
 
-    /// Writes `howdah.toml` for a server, and what it runs, and returns its path.
+    /// Writes a server's `howdah.toml` and the scripts that it runs; returns the path of the `howdah.toml`.
     pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
         let mut table = self.given.clone();
         let quiet = "
@@ -126,7 +126,7 @@ impl Settings {
         each_text(&mut value, &|text| place.moved(text));
         let path = wanted.room.join("howdah.toml");
         let text = toml::to_string(&value)?;
-        // The server that reads it runs as this process's user. There are secrets in it: `php.env`.
+        // The file may contain secrets (`php.env`), and the server reads it as this process's user.
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
@@ -134,7 +134,7 @@ impl Settings {
         Ok(path)
     }
 
-    /// The default pool runs in the mode; another pool too if it has a script for it, else in classic mode.
+    /// Sets the mode of the default pool. Other pools get the mode too if they have a script for it, else classic mode.
     fn choose_mode(&self, table: &mut Table, wanted: &Wanted<'_>, place: &Place) -> Result<()> {
         if let Some(Value::Table(pools)) = table.get_mut("pool") {
             pools
@@ -176,11 +176,11 @@ impl Settings {
         Ok(())
     }
 
-    /// The recipe as a worker script, so that the server has no pool in classic mode that would step in.
+    /// Writes the recipe as a worker script, so that the server has no classic pool to fall back to.
     fn write_recipe(&self, table: &mut Table, name: &str, room: &Path, place: &Place) -> Result<()> {
         let recipe = RECIPES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
         let front = quoted(&place.moved(&self.root().join(FRONT).to_string_lossy()));
-        // Of the same name as the front controller, which is what requests see of it.
+        // Requests see this name, so it is the front controller's.
         let dir = room.join("recipe");
         std::fs::create_dir_all(&dir)?;
         std::fs::write(dir.join("recipe.php"), recipe)?;
@@ -201,7 +201,7 @@ impl Settings {
         files.into_iter().find(|file| file.is_file()).unwrap_or_default()
     }
 
-    /// The loop for an application without a worker script.
+    /// Worker loop for an application without a worker script.
     pub(crate) fn loop_script(&self, place: &Place) -> String {
         let here = |text: &str| quoted(&place.moved(text));
         LOOP.replace("__ROOT__", &here(&self.root().to_string_lossy()))
@@ -210,12 +210,12 @@ impl Settings {
     }
 }
 
-/// Inside a string of PHP.
+/// Escapes a text for a PHP string in single quotes.
 fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "\\'")
 }
 
-/// A boot file that has the probe look at what it leaves.
+/// A boot file after which the probe records the state that it leaves.
 fn looking_back(boot: &str) -> String {
     let rest = boot.trim_start_matches("<?php");
     format!("<?php\n\nrequire __DIR__ . '/prepend.php';{rest}\nHowdah\\Doctor\\Probe::booted();\n")
@@ -228,7 +228,7 @@ fn write_boot(table: &mut Table, key: &str, text: &str, room: &Path) -> Result<(
     Ok(())
 }
 
-/// A boot file for an application that has none: its classes can be found, nothing else.
+/// A boot file for an application without one: it only loads the autoloader.
 fn boot_file(autoloader: &Path, place: &Place) -> String {
     let text = quoted(&place.moved(&autoloader.to_string_lossy()));
     if text.is_empty() { "<?php\n".to_owned() } else { format!("<?php\n\nrequire '{text}';\n") }
@@ -248,7 +248,7 @@ fn another_pool(pool: &mut Table, mode: Mode) {
     pool.insert("watch".to_owned(), Value::Array(Vec::new()));
 }
 
-/// The probe runs before each script, and stands between the script's loop and the server.
+/// Adds the probe, which runs before each script and between a script's loop and the server.
 fn probe(table: &mut Table, room: &Path) -> Result<()> {
     let ini = table.entry("php").or_insert_with(|| Table::new().into()).as_table_mut();
     let ini = ini.and_then(|php| php.entry("ini").or_insert_with(|| Table::new().into()).as_table_mut());
@@ -270,7 +270,7 @@ fn probe(table: &mut Table, room: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts one table over another.
+/// Merges one table into another; values of `over` win.
 fn merge(table: &mut Table, over: Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {
@@ -280,7 +280,7 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
-/// Lets sandboxed workers read the doctor's PHP files and write the probe's report. A pool without such lists gets
+/// Lets sandboxed workers read the doctor's PHP files and write the probe's report. A pool without these lists inherits
 /// those of all pools.
 fn open_sandboxes(value: &mut Value, room: &Path) {
     let children: Vec<&mut Value> = match value {

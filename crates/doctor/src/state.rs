@@ -1,13 +1,13 @@
-//! The probe's records: the state that a request found, as far as it differs from that of the request before.
+//! The probe's records: changes of PHP's state since the request before.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One look.
+/// A record of the probe.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: String,
-    /// The request before, as far as this process remembers it.
+    /// The previous request in this process; none in a new process.
     pub(crate) after: Option<String>,
     pub(crate) memory: u64,
     #[serde(default)]
@@ -16,14 +16,14 @@ pub(crate) struct Record {
     pub(crate) cut: bool,
 }
 
-/// Something that is not as it was.
+/// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(crate) struct Change {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// The property that holds it, `App\Cart->items`.
+    /// The property that holds the value: `App\Cart->items`.
     #[serde(default)]
     pub(crate) owner: Option<String>,
     #[serde(default)]
@@ -31,11 +31,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// `true` for values of the application's code, which may be meant to stay.
+    /// `true` for values of application code, which may be kept on purpose.
     pub(crate) fn is_value(&self) -> bool {
         match self.kind.as_str() {
             "static" | "function" | "loop" | "object" => true,
-            // A variable of the worker script that holds another object than before.
+            // A variable of the worker script that holds another object now.
             "global" => {
                 self.before.as_deref().is_some_and(is_object)
                     || self.after.as_deref().is_some_and(is_object) && self.before.is_some()
@@ -44,7 +44,7 @@ impl Change {
         }
     }
 
-    /// `true` if it may well happen once, when code is loaded.
+    /// `true` if loading code may cause the change, once.
     pub(crate) fn comes_with_code(&self) -> bool {
         let is_new = self.before.is_none();
         match self.kind.as_str() {
@@ -59,7 +59,7 @@ impl Change {
         }
     }
 
-    /// Where it lies, without the way that led there.
+    /// Location of the value, without the path of references to it.
     fn place(&self) -> String {
         if let Some(owner) = &self.owner {
             return owner.clone();
@@ -72,14 +72,14 @@ impl Change {
         self.name[..end].to_owned()
     }
 
-    /// `true` if it is within the reported place.
+    /// `true` if the change lies within the reported location.
     pub(crate) fn lies_in(&self, place: &Self) -> bool {
         let rest = self.name.strip_prefix(&place.name).filter(|_| self.kind == place.kind);
         self.owner.as_ref() == Some(&place.name)
             || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '{', '-']))
     }
 
-    /// Its value before and after, as far as they say anything.
+    /// The value before and after, for display.
     pub(crate) fn values(&self) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
         format!("{} → {}", shown(&self.before), shown(&self.after))
@@ -89,7 +89,7 @@ impl Change {
         (self.kind.clone(), self.name.clone())
     }
 
-    /// An array with more in it than before.
+    /// `true` for an array that has more elements than before.
     pub(crate) fn grows(&self) -> bool {
         let count = |value: &Option<String>| {
             let text = value.as_deref()?;
@@ -99,13 +99,13 @@ impl Change {
     }
 }
 
-/// `true` if a value is shown by its class.
+/// `true` if the probe shows the value by its class.
 fn is_object(value: &str) -> bool {
     let is_plain = value.starts_with(['"', '-']) || value.starts_with(|first: char| first.is_ascii_digit());
     !is_plain && !value.starts_with("array(") && !matches!(value, "NULL" | "true" | "false")
 }
 
-/// Reports each changed place once: changes inside a changed value are left out.
+/// Reports each changed location once; leaves out changes inside a changed value.
 pub(crate) fn places(changes: &[Change]) -> Vec<Change> {
     let names: BTreeSet<(&str, &str)> =
         changes.iter().map(|change| (change.kind.as_str(), change.name.as_str())).collect();
@@ -117,7 +117,7 @@ pub(crate) fn places(changes: &[Change]) -> Vec<Change> {
         if is_inside || change.kind == "code" {
             continue;
         }
-        // Wherever it was found: it is a property of that object's class.
+        // A property of an object belongs to the object's class, wherever the object was found.
         let kind = if change.owner.is_some() { "object".to_owned() } else { change.kind.clone() };
         let told = Change { kind, name: change.place(), ..change.clone() };
         found.entry(told.key()).or_insert(told);

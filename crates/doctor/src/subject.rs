@@ -1,4 +1,4 @@
-//! An application in one mode: a server, and what is known of what it was asked.
+//! An application in one mode: a server and its previous requests.
 
 use crate::client::{Client, Request, Response};
 use crate::compare::Words;
@@ -12,28 +12,28 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The probe's view of a request.
+/// Data that the probe records for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// At everything.
+    /// The complete state.
     Full,
-    /// At the memory in use.
+    /// Only the memory in use.
     Memory,
 }
 
-/// A running application.
+/// An application running in one mode.
 #[derive(Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) mode: Mode,
     pub(crate) server: Server,
     client: &'a Client,
     host: String,
-    /// Where the application lies.
+    /// Directory of the application.
     project: PathBuf,
     report: PathBuf,
-    /// A recipe has booted one kernel that makes all pages.
+    /// `true` if a recipe's kernel serves all pages.
     pub(crate) one_kernel: bool,
-    /// Read part of the report.
+    /// Number of bytes of the report that have been read.
     read: u64,
     requests: u64,
 }
@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// `true` if a file is the application's, not a library's or generated.
+    /// `true` for files of the application, other than libraries and generated files.
     pub(crate) fn is_own(&self, file: Option<&str>) -> bool {
         let inside = file.and_then(|file| Path::new(file).strip_prefix(&self.project).ok());
         let is_other = |name: &std::ffi::OsStr| name == "vendor" || name == "cache";
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
         Words::of(response.status, &response.headers, &response.body, Some(self.server.port()))
     }
 
-    /// A visit, with the number by which the probe knows it.
+    /// Requests a page; returns the request's id in the probe's records, and the response.
     pub(crate) fn visit(&mut self, visitor: &mut Visitor, page: &Page, look: Look) -> (u64, Words) {
         let (id, response) = self.response(visitor, page, look);
         (id, self.words(&response))
@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
         (id, response)
     }
 
-    /// Visits of several at once.
+    /// Sends several requests at the same time.
     pub(crate) fn visit_at_once(&mut self, visits: Vec<(&mut Visitor, &Page)>) -> Vec<Words> {
         let requests: Vec<Request> = visits
             .iter()
@@ -103,14 +103,14 @@ impl<'a> Subject<'a> {
         responses.iter().map(|response| self.words(response)).collect()
     }
 
-    /// Has the probe look at what the last request has left. Returns the number of the look.
+    /// Makes the probe record the state that the last request left. Returns the id of the record.
     pub(crate) fn look(&mut self, page: &Page) -> u64 {
         let (id, tag) = self.tag("look");
         self.client.send(self.server.port(), &Visitor::new(0).request(page, &self.host, &tag));
         id
     }
 
-    /// A process without earlier requests, where one serves several.
+    /// Starts a new process in modes whose processes serve several requests.
     pub(crate) fn begin_anew(&mut self, page: &Page) {
         match self.mode {
             Mode::Classic | Mode::Snapshot => {}
@@ -121,12 +121,12 @@ impl<'a> Subject<'a> {
                     self.server.end_workers();
                 }
             }
-            // A script's loop does not end there while the server runs.
+            // In async mode, a script's loop does not end while the server runs.
             Mode::Async => self.server.end_workers(),
         }
     }
 
-    /// The probe's records since the last call.
+    /// Reads the probe's records since the last call.
     pub(crate) fn records(&mut self) -> Result<Vec<Record>> {
         let mut file = File::open(&self.report).with_context(|| format!("cannot read {}", self.report.display()))?;
         file.seek(SeekFrom::Start(self.read))?;

@@ -1,6 +1,6 @@
-//! All pages in one process, by several visitors in turn: which ones show state of another page, and which page left
-//! it? Pages that differ are requested again after each suspect alone, so that a page which only shows another's leak
-//! is not blamed.
+//! Runs all pages in one process, by several visitors in turn, and finds pages that show state of another page, and the
+//! page that left it. Each differing page is requested again after each suspect alone, so that a page which only shows
+//! another's leak is not blamed.
 
 use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};
@@ -12,24 +12,24 @@ use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of requests for every page, each by another visitor.
+/// Number of requests for each page, each by another visitor.
 const ROUNDS: usize = 2;
 
-/// Maximum number of causes that are looked for.
+/// Maximum number of causes to find.
 const CAUSES: usize = 3;
 
-/// Maximum number of pages that are known to leave state and are tried one by one.
+/// Maximum number of pages with known leaks that are tested one by one.
 const MAX_SUSPECTS: usize = 16;
 
 /// A page that differs.
 #[derive(Debug)]
 pub(crate) struct Differing {
     pub(crate) difference: Difference,
-    /// The pages that had been asked for.
+    /// The pages that were requested before.
     before: Vec<usize>,
 }
 
-/// A request and its visitor.
+/// Requests in order, each with its visitor.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pages: &'a [Page],
@@ -43,7 +43,8 @@ impl<'a> Plan<'a> {
         Self { pages, visitors, steps: steps.collect() }
     }
 
-    /// The words shown by each step. In async mode as many requests run at once as there are visitors.
+    /// Runs the plan and returns the response to each step. In async mode, as many requests run at once as there are
+    /// visitors.
     pub(crate) fn run(&self, subject: &mut Subject<'_>) -> Vec<Words> {
         subject.begin_anew(&self.pages[0]);
         let mut visitors = Visitor::several(self.visitors);
@@ -55,7 +56,7 @@ impl<'a> Plan<'a> {
             subject.look(&self.pages[0]);
             return words;
         }
-        // Steps that follow each other are by different visitors, except where a round ends.
+        // Consecutive steps have different visitors, except at the end of a round.
         let mut at = 0;
         while at < self.steps.len() {
             let mut busy = BTreeSet::new();
@@ -71,7 +72,7 @@ impl<'a> Plan<'a> {
         words
     }
 
-    /// The pages that differ from classic mode, each with the first difference and the pages that were asked for before it.
+    /// Returns the pages that differ from classic mode, with their first difference and the pages requested before.
     pub(crate) fn differing(&self, classic: &[Vec<Words>], here: &[Words]) -> BTreeMap<usize, Differing> {
         let mut found = BTreeMap::new();
         for (at, &(_, page)) in self.steps.iter().enumerate() {
@@ -89,11 +90,11 @@ impl<'a> Plan<'a> {
         found
     }
 
-    /// Values that one page has set and another one sets again: a request in between sees the wrong one.
+    /// Finds values that one page sets and another overwrites: a request in between sees the wrong value.
     pub(crate) fn overwritten(&self, subject: &mut Subject<'_>) -> Result<Vec<Finding>> {
         let mut found: BTreeMap<(String, String, String), Finding> = BTreeMap::new();
         let records = subject.records()?;
-        // The first look is that of the first step.
+        // The first record belongs to the first step.
         let first_id =
             records.iter().filter(|record| record.after.is_none()).filter_map(|record| record.id.parse().ok());
         let first_id: u64 = first_id.max().unwrap_or(u64::MAX);
@@ -129,7 +130,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Looks for the pages that make `victim` differ.
+/// Finds the pages that make `victim` differ.
 pub(crate) fn causes(
     classic: &mut Subject<'_>,
     subject: &mut Subject<'_>,
@@ -144,14 +145,14 @@ pub(crate) fn causes(
     let mut trial = |list: &[usize]| trial(classic, subject, pages, list, victim);
     for _ in 0..CAUSES {
         if trial(&suspects).is_none() {
-            // One of them may have ended the process, and with it what others had left.
+            // A suspect may have ended the process, and with it removed the state of the others.
             suspects.retain(|suspect| known.contains(pages[*suspect].name().as_str()));
             suspects.truncate(MAX_SUSPECTS);
             let causes = suspects.iter().filter_map(|cause| Some((*cause, trial(&[*cause])?, "")));
             findings.extend(causes);
             break;
         }
-        // The shortest beginning of the list behind which it differs ends with a cause.
+        // Binary search: the shortest prefix of the list that makes the victim differ ends with a cause.
         let (mut without, mut with) = (0, suspects.len());
         while with - without > 1 {
             let middle = usize::midpoint(without, with);
@@ -180,14 +181,14 @@ pub(crate) fn causes(
         }
     };
     if findings.is_empty() {
-        // Seen once, and not again: it is reported without blame.
+        // The difference occurred once and not again: report it as a note on the page itself.
         let once = Finding::response(mode, &route, "response", seen, "differed once, and not when it was tried again");
         return vec![Finding { severity: Severity::Note, ..once }];
     }
     findings.into_iter().map(told).collect()
 }
 
-/// `true` if the victim differs when a visitor requests it after another's request.
+/// Returns the victim's difference when one visitor requests it after another has requested the pages in `before`.
 fn trial(
     classic: &mut Subject<'_>,
     subject: &mut Subject<'_>,
@@ -203,7 +204,7 @@ fn trial(
         }
         subject.visit(&mut two, &pages[victim], Look::Memory).1
     };
-    // Classic mode before and after, so that what the clock does is seen.
+    // Classic mode before and after, so that time-dependent parts are detected.
     let first = run(classic);
     let here = run(subject);
     let last = run(classic);

@@ -1,4 +1,4 @@
-//! The whole of what a run has found, and what follows from it: which mode is safe for which route, and the settings that say so.
+//! The results of a run and the conclusions: the safe mode for each route, and the settings for that.
 
 use crate::cost::Cost;
 use crate::findings::Finding;
@@ -7,85 +7,85 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Speed relative to classic mode from which another mode is worth it.
+/// Minimum speed relative to classic mode for another mode to be recommended.
 const MIN_GAIN: f64 = 1.3;
 
-/// The worker script that the doctor has tried if the application has none.
+/// Name of the worker script that the doctor tests if the application has none.
 pub(crate) const LOOP: &str = "howdah-loop.php";
 
-/// Results of a run. This is also the form of the JSON.
+/// Results of a run. Defines the JSON format too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Of this form.
+    /// Version of this format.
     pub version: u32,
     pub application: String,
     /// The document root.
     pub root: String,
     pub visitors: usize,
-    /// The requests, `GET /cart`.
+    /// The tested requests: `GET /cart`.
     pub routes: Vec<String>,
     pub classic: Vec<Cost>,
     pub modes: Vec<ModeReport>,
     pub advice: Advice,
     /// Notes for the reader.
     pub remarks: Vec<String>,
-    /// Leaks that another run did not have, where it was compared with one.
+    /// Leaks that the earlier report does not have, if there was one to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_leaks: Option<Vec<Finding>>,
 }
 
-/// One mode.
+/// Results for one mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModeReport {
     pub mode: Mode,
-    /// The workers' script or boot file.
+    /// The script or boot file of the workers.
     pub script: String,
-    /// The recipe that has booted the application in their place.
+    /// The recipe that booted the application instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// Why it does not run at all.
+    /// Reason why the mode does not work at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fails: Option<String>,
-    /// For each route, in the order of `Report::routes`.
+    /// `true` for each safe route, in the order of `Report::routes`.
     pub safe: Vec<bool>,
     pub costs: Vec<Cost>,
     pub findings: Vec<Finding>,
 }
 
 impl ModeReport {
-    /// Number of routes that it is safe for.
+    /// Number of routes that are safe in this mode.
     #[must_use]
     pub fn safe_routes(&self) -> usize {
         self.safe.iter().filter(|safe| **safe).count()
     }
 
-    /// Findings that make it unsafe for a route.
+    /// Findings that make the mode unsafe for a route.
     pub fn leaks(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.is_leak())
     }
 }
 
-/// Advice.
+/// The recommended settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     pub mode: Mode,
     /// Routes that stay in classic mode.
     pub classic_routes: Vec<String>,
-    /// The part of `howdah.toml`.
+    /// Settings to add to `howdah.toml`.
     pub settings: String,
-    /// Total speed of the pages relative to classic mode.
+    /// Speed of all pages together, relative to classic mode.
     pub faster: f64,
 }
 
-/// A route is safe in a mode if it leaves nothing there; what it only shows is not its fault.
+/// A route is safe in a mode if it causes no leak there; showing another route's leak does not count.
 pub(crate) fn safe(routes: &[String], findings: &[Finding]) -> Vec<bool> {
     let unsafe_routes: BTreeSet<&str> =
         findings.iter().filter(|finding| finding.is_leak()).map(|finding| finding.route.as_str()).collect();
     routes.iter().map(|route| !unsafe_routes.contains(route.as_str())).collect()
 }
 
-/// The fastest of the modes that are safe for most pages, where every path that is not safe in it stays in classic mode. One
-/// that is safe for less than half of the pages is none: what it leaks is its rule.
+/// Chooses the fastest of the modes that are safe for the most pages; unsafe paths stay in classic mode. A mode that is
+/// unsafe for more than half of the pages is not recommended.
 pub(crate) fn advice(routes: &[String], classic: &[Cost], modes: &[ModeReport], worker_script: Option<&str>) -> Advice {
     let alone: f64 = classic.iter().map(|cost| cost.ms).sum();
     let mut best: Option<(&ModeReport, Vec<String>, f64)> = None;
@@ -111,7 +111,7 @@ pub(crate) fn advice(routes: &[String], classic: &[Cost], modes: &[ModeReport], 
     Advice { mode: mode.mode, classic_routes, settings, faster: alone / total.max(f64::MIN_POSITIVE) }
 }
 
-/// The path of a route without method and query: that is what the server's routes tell apart.
+/// Path of a route, without method and query: the server's routes are paths.
 fn path(route: &str) -> &str {
     let path = route.split_once(' ').map_or(route, |(_, path)| path);
     path.split('?').next().unwrap_or(path)
@@ -138,7 +138,7 @@ fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<
     text
 }
 
-/// Leaks of this run that the other one did not have.
+/// Leaks of this run that the earlier one does not have.
 pub(crate) fn new_leaks(now: &Report, last: &Report) -> Vec<Finding> {
     let all = |report: &Report| report.modes.iter().flat_map(ModeReport::leaks).cloned().collect::<Vec<_>>();
     let before = all(last);

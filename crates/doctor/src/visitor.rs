@@ -1,10 +1,10 @@
-//! Visitors: each has its cookies and a name that an application can see.
+//! Visitors: each has its own cookies and a name that the application can see.
 
 use crate::client::{Request, Response};
 use crate::pages::Page;
 use std::collections::BTreeMap;
 
-/// Somebody who asks for pages.
+/// A simulated visitor.
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
     number: usize,
@@ -12,17 +12,17 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The visitor of this number, who has not been there before.
+    /// A new visitor with this number, without cookies.
     pub(crate) const fn new(number: usize) -> Self {
         Self { number, cookies: BTreeMap::new() }
     }
 
-    /// So many of them.
+    /// Creates this many visitors.
     pub(crate) fn several(count: usize) -> Vec<Self> {
         (1..=count).map(Self::new).collect()
     }
 
-    /// A request of this visitor for a page. `tag` is for the probe.
+    /// Builds a request of this visitor for a page. `tag` is for the probe.
     pub(crate) fn request(&self, page: &Page, host: &str, tag: &str) -> Request {
         let mut headers = vec![
             ("Host".to_owned(), host.to_owned()),
@@ -42,7 +42,7 @@ impl Visitor {
         Request { method: page.method.clone(), path: page.path.clone(), headers, body: page.body.clone() }
     }
 
-    /// Takes the cookies that a response brings.
+    /// Stores the cookies of a response.
     pub(crate) fn take(&mut self, response: &Response) {
         for (_, cookie) in response.headers.iter().filter(|(name, _)| name == "set-cookie") {
             let mut parts = cookie.split(';');

@@ -1,5 +1,5 @@
-//! `howdah check`: the settings as they count, and whether a server could start with them: its logs, its addresses, the PHP
-//! of each pool. Nothing is changed, no log or socket is made, and a server that runs is not disturbed.
+//! `howdah check`: prints the effective settings, and checks whether a server could start with them: logs, addresses,
+//! the PHP of each pool. It creates no log or socket, and does not disturb a running server.
 
 use crate::commands::sandbox;
 use crate::control::client;
@@ -43,7 +43,8 @@ impl Found {
     }
 }
 
-/// The flags of `serve`. A file instead of the document root is the configuration, as for the commands of other servers.
+/// Flags of `serve`. A file given instead of the document root is the configuration, as in the commands of other
+/// servers.
 pub(crate) fn flags(mut flags: ServeFlags) -> ServeFlags {
     let root = flags.values.get("root").and_then(|roots| roots.first()).map(PathBuf::from);
     if root.is_some_and(|root| root.is_file()) && flags.config.is_none() {
@@ -52,7 +53,7 @@ pub(crate) fn flags(mut flags: ServeFlags) -> ServeFlags {
     flags
 }
 
-/// `wrong` are the mistakes in the settings themselves. The rest is checked anyway, so that everything is reported at
+/// `wrong` are the mistakes in the settings themselves. The other checks run anyway, so that everything is reported at
 /// once.
 pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     let settings = &loaded.settings;
@@ -72,7 +73,7 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
             found.warnings.extend(checked.warnings);
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
         }
-        // Programs that do not run at all need not be tried.
+        // Programs that do not run need no further test.
         Err(errors) => found.errors.extend(errors),
     }
     found.errors.extend(logs(settings, account.as_ref()));
@@ -83,14 +84,14 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     found.errors.retain(|error| said.insert(error.clone()));
     found.warnings.iter().for_each(|warning| complain(format_args!("howdah: warning: {warning}")));
     for (at, error) in found.errors.iter().enumerate() {
-        // Those of settings begin with their place.
+        // Mistakes in settings begin with their location.
         let prefix = if at < wrong.len() { "" } else { "howdah: " };
         complain(format_args!("{prefix}{}", error.strip_prefix("howdah: ").unwrap_or(error)));
     }
     if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Logs that could not be written.
+/// Returns the logs that cannot be written.
 fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     let mut files: Vec<(String, &Path)> = Vec::new();
     let mut services: Vec<(String, &LogService)> = Vec::new();
@@ -113,7 +114,7 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     }
     files.sort_by_key(|(_, path)| *path);
     files.dedup_by_key(|(_, path)| *path);
-    // As root the server opens its logs before it becomes somebody else.
+    // As root, the server opens its logs before it switches users.
     let who = if account.is_some() { "" } else { " (checked as the user that runs this command)" };
     let trouble = |path: &Path| {
         if path.is_dir() {
@@ -136,9 +137,9 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     of_files.chain(of_services).collect()
 }
 
-/// Addresses that could not be listened on. Addresses of a running server with these settings are ignored. Without one,
-/// an address may be used by the server that this one is to replace, and directories in `/run` are made when a service
-/// starts: these are warnings. Sockets that systemd keeps for the server are the server's.
+/// Checks that the settings' addresses can be bound. Addresses of a running server with these settings are skipped, and
+/// sockets that systemd keeps for the server are the server's. If no server runs, a used address (the server to be
+/// replaced may have it) and a missing directory in `/run` (created when the service starts) are only warnings.
 fn addresses(settings: &Settings, found: &mut Found) {
     let http3 = settings.listen.iter().filter_map(|addr| match addr {
         ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),
@@ -162,7 +163,7 @@ fn addresses(settings: &Settings, found: &mut Found) {
         let Err(trouble) = tried else { continue };
         match (trouble, &running) {
             (Trouble::InUse, Running::On(own)) if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
-            // Which it has is not known.
+            // The running server did not report its addresses, so this may be one of them.
             (Trouble::InUse, Running::Silent) => {}
             (Trouble::InUse, Running::On(_)) => {
                 found.errors.push(format!(
@@ -179,12 +180,12 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
                 list.push(format!("{name}: cannot listen on {addr}: {missing}"));
             }
-            // The service may have more permissions than this command.
+            // The service may have more permissions than this command's user.
             (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
             (Trouble::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
         }
     }
-    // A running server may use it for HTTP/3, or not yet: that cannot be distinguished.
+    // Only without a running server: with one, the port may or may not be its HTTP/3 endpoint.
     for udp in http3.filter(|_| matches!(running, Running::No)) {
         if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM)
             && !kept.has(&ListenAddr::Https(udp))
@@ -194,12 +195,12 @@ fn addresses(settings: &Settings, found: &mut Found) {
     }
 }
 
-/// The socket of an address, whatever is spoken there.
+/// The socket of an address, without its protocol.
 fn place(addr: &str) -> &str {
     addr.strip_prefix("https://").or_else(|| addr.strip_prefix("fastcgi:")).unwrap_or(addr)
 }
 
-/// Why an address cannot be listened on.
+/// Reasons why an address cannot be bound.
 enum Trouble {
     InUse,
     NoDirectory(NoDirectory),
@@ -211,7 +212,8 @@ enum Trouble {
 fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
     let family = if addr.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let bound = socket_with(family, kind, SocketFlags::CLOEXEC, None).and_then(|socket| {
-        // Connections of before that are still being closed do not count; among UDP sockets it would mean to share.
+        // For TCP, ignore old connections that are still closing. For UDP the option would allow two sockets to share
+        // the address.
         sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
         bind(&socket, &addr)
     });
@@ -234,18 +236,18 @@ fn try_unix(path: &Path) -> Result<(), Trouble> {
         Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
             Err(Trouble::Other("the file there is no socket; it is left alone".to_owned()))
         }
-        // The file of a crashed server is replaced; a running one is in use.
+        // The server replaces the file of a crashed server; a file with a listener is in use.
         Ok(_) if UnixStream::connect(path).is_ok() => Err(Trouble::InUse),
         _ => Ok(()),
     }
 }
 
-/// A server where that of these settings would be.
+/// Server found at the admin address of these settings.
 enum Running {
     No,
-    /// It listens on these.
+    /// Running on these addresses.
     On(Vec<String>),
-    /// It does not say on which.
+    /// Running, but it does not report its addresses.
     Silent,
 }
 

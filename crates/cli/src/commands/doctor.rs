@@ -1,4 +1,5 @@
-//! `howdah doctor`: reads the application's settings and has the doctor try it; the doctor starts this program again.
+//! `howdah doctor`: reads the application's settings and runs the doctor on it; the doctor starts this program as its
+//! servers.
 
 use crate::output::{self, complain};
 use anyhow::{Context, Result, bail};
@@ -11,13 +12,13 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit status if the application has leaks that it did not have before.
+/// Exit status if the application has leaks that the earlier report does not have.
 const WORSE: u8 = 1;
 
-/// The name of standard output for a report.
+/// File name that stands for standard output.
 const STDOUT: &str = "-";
 
-/// Exit status if nothing could be tried.
+/// Exit status if nothing could be tested.
 const NOT_TRIED: u8 = 2;
 
 pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
@@ -31,9 +32,9 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     }
 }
 
-/// Returns `true` if nothing is wrong that was not wrong before.
+/// Returns `true` if there are no new problems.
 fn examined(flags: &DoctorFlags) -> Result<bool> {
-    // They are meant from here, not from the application's directory.
+    // Paths are relative to the current directory, not to the application's.
     let from_here = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     let is_stdout = flags.json.as_deref() == Some(Path::new(STDOUT));
     let (list, html) = (from_here(&flags.list)?, from_here(&flags.html)?);
@@ -53,7 +54,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     if let Some(site) = site(flags, &loaded)? {
         loaded.settings = loaded.settings.of_one_site(&site);
     }
-    // The settings may lie elsewhere; what is copied with its databases is what is served.
+    // The settings may be in another directory; the directory to copy with its databases is the served one.
     let root = &loaded.settings.root;
     let project = if root.starts_with(&project) { project } else { root.clone() };
     let modes: Vec<Mode> = flags.modes.iter().filter_map(|name| Mode::tried(name)).collect();
@@ -85,7 +86,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     Ok(report.new_leaks.is_none_or(|new| new.is_empty()))
 }
 
-/// Prints a report as text, or as JSON to standard output or a file.
+/// Prints a report as text, or writes it as JSON to standard output or a file.
 fn print(report: &impl Serialize, text: &str, json: Option<&Path>) -> Result<()> {
     let is_stdout = json == Some(Path::new(STDOUT));
     let as_json = serde_json::to_string_pretty(report)?;
@@ -96,7 +97,7 @@ fn print(report: &impl Serialize, text: &str, json: Option<&Path>) -> Result<()>
     }
 }
 
-/// The users that the doctor's servers and their PHP become; only root can make them.
+/// Users of the doctor's servers and their PHP; only root can switch to them.
 fn users(settings: &Settings) -> Vec<u32> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
@@ -120,7 +121,7 @@ fn last(path: &Path) -> Result<Report> {
     serde_json::from_slice(&text).with_context(|| format!("{} is no report of the doctor", path.display()))
 }
 
-/// The settings of `howdah serve` in the application's directory.
+/// Settings of `howdah serve` for the application's directory.
 fn load(flags: &DoctorFlags, config: Option<PathBuf>) -> Result<Loaded> {
     let mut serve = ServeFlags { config, ..ServeFlags::default() };
     if let Some(php) = &flags.php {
@@ -131,7 +132,7 @@ fn load(flags: &DoctorFlags, config: Option<PathBuf>) -> Result<Loaded> {
     }
     let loaded = howdah_config::load(&serve);
     if loaded.is_err() && flags.write_loop.is_some() {
-        // They may name the script that is about to be made.
+        // The settings may name the script that the doctor is about to create.
         serve.set("mode", "classic");
         serve.set("script", "");
         if let Ok(loaded) = howdah_config::load(&serve) {
@@ -141,7 +142,7 @@ fn load(flags: &DoctorFlags, config: Option<PathBuf>) -> Result<Loaded> {
     loaded.map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 
-/// The site that is meant, if there are sites: the one that is named, or the only one.
+/// Returns the site to test, if the settings have sites: the named one, or the only one.
 fn site(flags: &DoctorFlags, loaded: &Loaded) -> Result<Option<SiteSettings>> {
     let sites = &loaded.settings.sites;
     let names = || sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ");

@@ -11,11 +11,11 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Prints it as text or JSON.
+/// Prints the explanation as text or JSON.
 pub(crate) fn run(loaded: &Loaded, question: &Question, as_json: bool) -> Result<ExitCode> {
     let settings = Arc::new(loaded.settings.clone());
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
-    // Logs stay closed: nothing is served.
+    // Nothing is served, so no log is opened.
     let sites =
         Sites::new(settings, Metrics::new(), &AccessLogs::default(), budgets).map_err(|error| anyhow!(error))?;
     let found = explain(&sites, question).map_err(|error| anyhow!(error))?;

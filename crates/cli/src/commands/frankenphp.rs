@@ -1,21 +1,21 @@
-//! Support for Laravel Octane: it starts a program named `frankenphp` with `run -c Caddyfile`, with its settings in the
-//! environment, and asks `frankenphp build-info` for a version. A link of that name to `howdah` is enough.
+//! Support for Laravel Octane, which runs `frankenphp run -c Caddyfile` with its settings in the environment, and reads
+//! a version from `frankenphp build-info`. A link named `frankenphp` to `howdah` is enough.
 //!
-//! The Caddyfile is not read: Octane's adds nothing to the environment. The endpoints that Octane and FrankenPHP's
-//! users request are in `admin`.
+//! The Caddyfile is not read, because Octane's adds nothing to the environment. The endpoints that Octane and users of
+//! FrankenPHP request are in `admin`.
 
 use howdah_config::cli::ServeFlags;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The version of FrankenPHP whose contract worker mode follows; Octane compares it with the oldest it works with.
+/// The FrankenPHP version whose behavior worker mode follows. Octane compares it with its minimum version.
 const CONTRACT: &str = "v1.12.7";
 
-/// The command of such a program.
+/// A command for `frankenphp`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Print a text and end.
+    /// Print this text and exit.
     Print(String),
     /// Serve with these settings.
     Serve(ServeFlags),
@@ -24,7 +24,7 @@ pub(crate) enum Asked {
 /// Parses the command line, if the program's name is `frankenphp`.
 ///
 /// # Errors
-/// The mistake, and the remedy.
+/// A mistake in the command line or environment, with its remedy.
 pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Asked, String>> {
     let (program, rest) = arguments.split_first()?;
     if Path::new(program).file_name() != Some(OsStr::new("frankenphp")) {
@@ -45,7 +45,7 @@ pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Opt
     })
 }
 
-/// Octane's environment as settings.
+/// Translates Octane's environment to settings.
 fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
     let get = |name: &str| env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
     let needed = |name: &str| {
@@ -64,7 +64,7 @@ fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
     if let Some(port) = get("CADDY_SERVER_ADMIN_PORT") {
         flags.set("admin", &format!("{}:{port}", get("CADDY_SERVER_ADMIN_HOST").unwrap_or("localhost")));
     }
-    // A number in Octane 2.3, a line of its Caddyfile later.
+    // Octane 2.3 sends a number, later versions a line for the Caddyfile.
     let line = get("CADDY_SERVER_WORKER_DIRECTIVE").and_then(|text| text.strip_prefix("num"));
     if let Some(number) = line.or_else(|| get("CADDY_SERVER_WORKER_COUNT")) {
         flags.set("workers", number.trim());
@@ -79,7 +79,7 @@ fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
     Ok(flags)
 }
 
-/// `http://127.0.0.1:8000` or `http://:8000` without its scheme.
+/// Removes the scheme of `http://127.0.0.1:8000` or `http://:8000`.
 fn listen_address(site: &str) -> Result<String, String> {
     match site.split_once("://") {
         Some(("http", address)) => Ok(address.trim_end_matches('/').to_owned()),

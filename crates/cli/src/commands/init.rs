@@ -1,5 +1,5 @@
-//! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from, or what a
-//! pool's file of PHP-FPM says.
+//! `howdah init`: writes a `howdah.toml` to start from, for the application that `serve` detects in a directory or for
+//! another server's configuration.
 
 use super::import;
 use crate::output;
@@ -12,10 +12,10 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 const NAME: &str = "howdah.toml";
-/// Schema that the package installs. Editors look for it in the first line of a file.
+/// Schema installed by the package. The first line of the file points editors to it.
 const SCHEMA: &str = "/usr/share/howdah/howdah.schema.json";
 
-/// Writes the page into the project. A file that is there stays as it is.
+/// Writes `howdah.toml` into the project. An existing file is not changed.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let (project, page) = found_with_schema(dir)?;
     let path = project.join(NAME);
@@ -31,7 +31,7 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
     output::print(format!("wrote {path}; `howdah check` shows what it means, `howdah serve` serves it\n"))
 }
 
-/// The page for the application in a directory.
+/// Returns the `howdah.toml` for the application in a directory.
 pub(crate) fn page(dir: &Path) -> Result<String> {
     found_with_schema(dir).map(|(_, page)| page)
 }
@@ -42,7 +42,7 @@ fn found_with_schema(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     Ok((project, line + &page))
 }
 
-/// The directory of the project, and the page for it.
+/// Returns the project's directory and its `howdah.toml`.
 fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
     if dir.is_file() {
@@ -99,7 +99,7 @@ fn of_plain(root: &str) -> String {
     page
 }
 
-/// The common rest of all files.
+/// The last part, which all files share.
 fn rest() -> String {
     let listen = "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
          # acme.names for certificates.\n\
@@ -107,7 +107,7 @@ fn rest() -> String {
     [listen, user()].concat()
 }
 
-/// `serve` as root needs a user, unless the environment has settled it. Debian has this one in every installation.
+/// `serve` as root requires a user, unless the environment sets one. Every Debian installation has this user.
 fn user() -> &'static str {
     let settled = |name| std::env::var_os(name).is_some_and(|value| value != "false");
     if !rustix::process::geteuid().is_root()
@@ -129,7 +129,7 @@ fn classic(faster: &str) -> String {
     format!("\n# A new PHP for each request: nothing stays from one to the next.\n{faster}mode = \"classic\"\n")
 }
 
-/// Text for one with a recipe.
+/// Text for an application with a recipe.
 const BOOTED: &str = "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\
      # index.php, and index.php whenever the boot fails, run in classic mode; the log says why. Classic mode for\n\
      # all: mode = \"classic\".\n\

@@ -1,4 +1,4 @@
-//! The commands, one file each, and the choice among them.
+//! The commands, one file each, and their selection.
 
 mod check;
 mod dev;
@@ -29,10 +29,10 @@ use howdah_site::explain::Question;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-/// Exit status for wrong settings, as for a wrong command line.
+/// Exit status for invalid settings, the same as for an invalid command line.
 const WRONG_SETTINGS: u8 = 2;
 
-/// The command that the program was started with: by its name and its arguments. An error has been printed.
+/// Returns the command that the program's name and arguments select. An error has already been printed.
 pub(crate) fn asked() -> Result<Command, ExitCode> {
     let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
@@ -47,7 +47,7 @@ pub(crate) fn asked() -> Result<Command, ExitCode> {
     }
 }
 
-/// Runs this program as `howdah-fpm`, if that is its name. `passed` are as for `run`.
+/// Runs this program as `howdah-fpm`, if it has that name. `passed`: see `run`.
 pub(crate) fn run_as_fpm(passed: &mut Vec<(OwnedFd, String)>) -> Option<Result<ExitCode>> {
     let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
     Some(match fpm::asked(&arguments)? {
@@ -56,7 +56,7 @@ pub(crate) fn run_as_fpm(passed: &mut Vec<(OwnedFd, String)>) -> Option<Result<E
     })
 }
 
-/// Runs it. `passed` are the sockets that the service manager gave to this process.
+/// Runs the command. `passed` are the sockets from the service manager.
 pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
     match command {
         Command::Serve(flags) => serve::run(flags, passed),
@@ -107,7 +107,7 @@ pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<Ex
     }
 }
 
-/// Runs a command that asks a running server.
+/// Runs a command that sends requests to a running server.
 fn at_server(flags: &ControlFlags, run: impl FnOnce(&AdminAddress) -> Result<ExitCode>) -> Result<ExitCode> {
     match howdah_config::find_admin(flags) {
         Ok(admin) => run(&admin),
@@ -115,18 +115,18 @@ fn at_server(flags: &ControlFlags, run: impl FnOnce(&AdminAddress) -> Result<Exi
     }
 }
 
-/// Prints it; there is nothing else to do.
+/// Prints a text as a command's only output.
 fn print(text: impl AsRef<str>) -> Result<ExitCode> {
     output::print(text).map(|()| ExitCode::SUCCESS)
 }
 
-/// Prints an error of the settings or the command line.
+/// Prints errors of the settings or the command line.
 fn wrong(errors: impl std::fmt::Display) -> ExitCode {
     complain(errors);
     ExitCode::from(WRONG_SETTINGS)
 }
 
-/// The settings of a command that starts nothing, with what is wrong with them.
+/// Settings for a command that starts no server, and the mistakes in them.
 fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
     let around = Surroundings::of_process();
     let installed = howdah_config::installed_settings(flags, &around);
@@ -134,7 +134,7 @@ fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
     howdah_config::load_as_far_as_possible(&ServeFlags { config, ..flags.clone() }, &around).map_err(wrong)
 }
 
-/// The settings to explain a request with, whatever user would run the server.
+/// Settings for `explain`. The user that would run the server does not matter.
 fn explained(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
     let (loaded, mut errors) = look_at(flags)?;
     errors.retain(|error| error.setting != "user");

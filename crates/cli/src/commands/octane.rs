@@ -1,8 +1,9 @@
-//! `howdah init --octane`: the link by which Laravel Octane starts this server instead of FrankenPHP (`frankenphp`).
+//! `howdah init --octane`: creates the link through which Laravel Octane starts this server instead of FrankenPHP
+//! (`frankenphp`).
 //!
-//! Octane looks for a program `frankenphp` in PATH, then in the project, and downloads one into the project where there
-//! is none. So the link is made in the project, an existing program is moved away only on request, and a program that
-//! comes first in PATH is reported.
+//! Octane looks for a program `frankenphp` in PATH, then in the project, and otherwise downloads one into the project.
+//! So the link is created in the project. An existing program is renamed only on request, and a program that Octane
+//! would find first in PATH is reported.
 
 use crate::output::{self, complain};
 use crate::server::own_program;
@@ -14,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const NAME: &str = "frankenphp";
-/// New name of an existing program.
+/// New name of the existing program.
 const BACKUP_NAME: &str = "frankenphp.before-howdah";
 
-/// Makes the link in a project.
+/// Creates the link in a project.
 pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     let project = directory.canonicalize().with_context(|| format!("cannot look into {}", directory.display()))?;
     if !project.join("artisan").is_file() {
@@ -68,11 +69,11 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file of that name.
+/// The existing file with the link's name.
 enum There {
-    /// Nothing, or a link to nothing.
+    /// No file, or a dangling link.
     Nothing,
-    /// This program.
+    /// A link to this program.
     Ours,
     Other,
 }
@@ -86,7 +87,7 @@ fn there(path: &Path, program: &Path) -> Result<There> {
     }
 }
 
-/// Puts the link there at once, over a link to nothing too.
+/// Creates the link atomically, replacing a dangling link.
 fn put(program: &Path, link: &Path) -> Result<()> {
     let new = link.with_extension(format!("new-{}", std::process::id()));
     let made = std::os::unix::fs::symlink(program, &new).and_then(|()| fs::rename(&new, link));
@@ -96,7 +97,7 @@ fn put(program: &Path, link: &Path) -> Result<()> {
     made.with_context(|| format!("cannot make the link {}", link.display()))
 }
 
-/// The program of that name that Octane would find in PATH, if it is not this one.
+/// Returns the `frankenphp` that Octane would find in PATH, unless it is this program.
 fn first_in_path(program: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let runs = |file: &PathBuf| file.metadata().is_ok_and(|of| of.is_file() && of.permissions().mode() & 0o111 != 0);

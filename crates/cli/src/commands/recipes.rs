@@ -1,9 +1,9 @@
-//! `howdah init --list`: the applications that are known.
+//! `howdah init --list`: lists the known applications.
 
 use howdah_detect::CATALOG;
 use std::fmt::Write;
 
-/// Every known application: its name, its rules, and where its document root is looked for.
+/// Every known application: its name, its preset, and the candidates for its document root.
 pub(crate) fn list() -> String {
     let cells = |cells: [&str; 5]| cells.map(str::to_owned);
     let mut rows = vec![cells(["NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT"])];
@@ -21,7 +21,7 @@ pub(crate) fn list() -> String {
     out
 }
 
-/// Lines whose cells stand below each other, each column as wide as its longest cell.
+/// Formats rows as aligned columns, each as wide as its longest cell.
 fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let longest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(longest);

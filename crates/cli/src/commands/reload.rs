@@ -1,4 +1,4 @@
-//! `howdah reload`: has the running server read its settings and code again.
+//! `howdah reload`: makes the running server reload its settings and code.
 
 use crate::control::client::order_within;
 use anyhow::Result;
@@ -6,10 +6,10 @@ use howdah_config::{AdminAddress, ReloadFlags};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest wait: each pool's PHP boots anew, one after the other.
+/// Maximum wait: PHP boots again in each pool, one after the other.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Changes go to standard output, the reason why nothing changes to standard error.
+/// Prints changes to standard output, or the reason for a failed reload to standard error.
 pub(crate) fn run(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCode> {
     order_within(admin, &format!("/reload?{}", flags.to_query()), RESPONSE_TIMEOUT)
 }

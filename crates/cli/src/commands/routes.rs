@@ -1,4 +1,5 @@
-//! `howdah routes`: the routes that run in classic mode because they failed elsewhere, or were slower.
+//! `howdah routes`: lists the routes that were demoted to classic mode because they failed or were slower in their
+//! pool.
 
 use crate::commands::status::text::compared_with;
 use crate::control::client::{order, server_status};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Prints them, or gives one back to its pool.
+/// Prints the demoted routes, or returns one to its pool.
 pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) -> Result<ExitCode> {
     if let Some(path) = restore {
         return order(admin, &format!("/routes/restore?{PATH}{}", parameter::encoded(path.as_bytes())));
@@ -33,7 +34,7 @@ pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pools that are compared.
+/// Pools with a comparison.
 fn compared(status: &Value) -> impl Iterator<Item = &Value> {
     status["pools"].as_array().into_iter().flatten().filter(|pool| pool["compared_with"].is_string())
 }

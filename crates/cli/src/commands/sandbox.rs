@@ -1,4 +1,5 @@
-//! `howdah status --sandbox`: settings for the needs that pools have learnt; and the lines of `howdah check` about sandboxes.
+//! `howdah status --sandbox`: prints sandbox settings from what pools have learnt. Also the lines of `howdah check`
+//! about sandboxes.
 
 use crate::control::client::server_status;
 use crate::output;
@@ -16,7 +17,7 @@ pub(crate) fn run(admin: &AdminAddress) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For each pool what its `howdah-php` says, as comments: the rest of `howdah check` is a `howdah.toml`.
+/// Sandbox report of each pool's `howdah-php`, as comments, because the rest of `howdah check` is a `howdah.toml`.
 pub(crate) fn reports(settings: &Settings) -> String {
     let mut out = String::new();
     for pool in &settings.pools {
@@ -34,7 +35,7 @@ pub(crate) fn reports(settings: &Settings) -> String {
     out
 }
 
-/// Sections of `howdah.toml` that give each pool which learns what it has needed, from the server's status.
+/// Sections of `howdah.toml` with the permissions that each learning pool has needed, from the server's status.
 fn learnt(status: &Value) -> String {
     let mut out = String::new();
     for pool in status["pools"].as_array().into_iter().flatten().filter(|pool| pool["sandbox"] == "learn") {
@@ -49,13 +50,13 @@ fn learnt(status: &Value) -> String {
         for key in ["read", "write", "write_code", "execute", "connect", "bind", "allow"] {
             let mut values: Vec<&Value> =
                 needs.iter().filter(|need| need["kind"] == key).map(|need| &need["what"]).collect();
-            // A directory stands for what is below it.
+            // A directory includes everything below it.
             if matches!(key, "write" | "write_code" | "read") {
                 let all = values.clone();
                 values.retain(|value| !all.iter().any(|other| is_below(value, other)));
             }
             if !values.is_empty() {
-                // JSON's texts and numbers are TOML's.
+                // Texts and numbers in JSON are valid TOML.
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 let _ = writeln!(out, "{key} = [{}]", values.join(", "));
             }

@@ -21,8 +21,8 @@ pub(crate) fn run(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> Result<E
     )
 }
 
-/// Serves with the settings that this reads, replacing a running server if that started this one; it is notified of
-/// failures. `wrong` reports mistakes in the settings.
+/// Serves with the settings that `reread` returns. If a running server started this process, replaces it and reports
+/// failures to it. `wrong` reports mistakes in the settings.
 pub(crate) fn run_with(
     reread: Reread,
     passed: Vec<(OwnedFd, String)>,

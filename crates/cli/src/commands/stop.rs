@@ -1,4 +1,4 @@
-//! `howdah stop`: ends the running server.
+//! `howdah stop`: stops the running server.
 
 use crate::control::client::{RESPONSE_TIMEOUT, connect, order};
 use crate::output;
@@ -7,9 +7,9 @@ use howdah_config::AdminAddress;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-/// Returns when the server has ended, so that another one can be started next.
+/// Returns when the server has ended, so that another one can start immediately.
 pub(crate) fn run(admin: &AdminAddress) -> Result<ExitCode> {
-    // The server closes the connections of its admin endpoint last.
+    // The server's end closes this connection: connections to the admin endpoint close last.
     let mut until_the_end = connect(&admin.addr, RESPONSE_TIMEOUT)?;
     let code = order(admin, "/stop")?;
     if code == ExitCode::SUCCESS {

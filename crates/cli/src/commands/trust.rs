@@ -1,4 +1,4 @@
-//! `howdah trust`: makes this machine believe the local CA, or not any more, and says what it does.
+//! `howdah trust`: adds the local CA to this machine's trusted authorities, or removes it, and prints each step.
 
 use crate::commands::dev;
 use crate::output;
@@ -8,10 +8,10 @@ use howdah_tls::local_ca;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Where the CA's certificate is in a state directory.
+/// Path of the CA's certificate in a state directory.
 const CERTIFICATE: &str = "local-ca/ca.pem";
 
-/// Where systems look for further authorities, and what makes them look.
+/// Directories of additional authorities by system, with the file name and the command that applies them.
 const SYSTEMS: &[(&str, &str, &[&str])] = &[
     // Debian, Ubuntu, Alpine.
     ("/usr/local/share/ca-certificates", "howdah-local-ca.crt", &["update-ca-certificates"]),
@@ -30,9 +30,9 @@ pub(crate) fn run(settings: &AcmeSettings, prints: bool, uninstalls: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// The CA's certificate, and where it lies. None is made here: it would take the place of the right one in the system's list.
+/// Returns the CA's certificate and its path. Does not create one: it would replace the right CA in the system's list.
 fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
-    // Root may read what belongs to the server's user, and must not make anything there in its own name.
+    // Root may read the files of the server's user, but must not create files there as root.
     let path = settings.state.join(CERTIFICATE);
     let pem = match std::fs::read_to_string(&path) {
         Ok(pem) => pem,
@@ -50,7 +50,7 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
-    // The server's user could have put any CA there, and root is about to trust it.
+    // The server's user could have put any CA here, and root is about to trust it.
     local_ca::check_private_only(&pem).with_context(|| format!("{} is not what it should be", path.display()))?;
     Ok((path, pem))
 }

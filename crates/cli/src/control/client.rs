@@ -1,4 +1,4 @@
-//! The commands' end: one request to the admin endpoint of a running server.
+//! The client side of the admin endpoint: sends one request to a running server.
 
 use crate::control::outcome::{ORDER, Outcome};
 use crate::output;
@@ -12,15 +12,15 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest wait for a response, where an order does not say another.
+/// Default maximum wait for a response.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The time that a server has to respond to another one that wants its addresses.
+/// Maximum wait of a starting server for the response of a server that already runs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// Connects to the endpoint. Reading from it fails after `patience`.
+/// Connects to the endpoint. Reads from the connection fail after `patience`.
 pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
     let unreachable = |error: std::io::Error| match error.kind() {
         ErrorKind::PermissionDenied => anyhow!(
@@ -45,12 +45,12 @@ pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn S
     })
 }
 
-/// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
+/// Sends a request; returns status and body. Blocks until the response arrives.
 pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
     ask_within(admin, method, path, RESPONSE_TIMEOUT)
 }
 
-/// Requests with a time limit for the response.
+/// Sends a request with a time limit for the response.
 pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let token =
         admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patienc
     Ok((status, body.to_owned()))
 }
 
-/// The server's status.
+/// Requests the server's status.
 pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
     let (code, body) = ask(admin, "GET", "/status")?;
     if code != 200 {
@@ -76,7 +76,7 @@ pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
     Ok(body)
 }
 
-/// The server's status, parsed.
+/// Requests the server's status, parsed.
 pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
     read_status(&status_text(admin)?)
 }
@@ -85,14 +85,14 @@ pub(crate) fn read_status(text: &str) -> Result<Value> {
     serde_json::from_str(text).context("the server's response is no JSON")
 }
 
-/// The process of a server that these settings lead to, if one runs.
+/// Process ID of the server at the admin address of these settings, if one runs.
 pub(crate) fn process_of(settings: &Settings) -> Option<u64> {
     let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
     let (code, body) = ask_within(&admin, "GET", "/status", CONNECT_TIMEOUT).ok()?;
     read_status(&body).ok().filter(|_| code == 200)?["pid"].as_u64()
 }
 
-/// An order to the server.
+/// Sends an order to the server.
 pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
     order_within(admin, path, RESPONSE_TIMEOUT)
 }

@@ -1,4 +1,4 @@
-//! Both ends of the admin endpoint's language: what commands ask of a running server, and what it says.
+//! The protocol of the admin endpoint between commands and a running server.
 
 pub(crate) mod client;
 pub(crate) mod outcome;

@@ -6,17 +6,17 @@ use hyper::header::HeaderName;
 use hyper::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 
-/// A field that every order carries.
+/// Header field that every order must carry.
 pub(crate) const ORDER: HeaderName = HeaderName::from_static("x-howdah");
 
-/// The response to orders and of errors.
+/// Response to an order, or an error response.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
-    /// True if it was done.
+    /// `true` if the order succeeded.
     pub(crate) ok: bool,
     /// The failure, or the result.
     pub(crate) message: String,
-    /// Of a reload: what changes, a line for each.
+    /// Changes of a reload, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) changes: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! The parameter of an order in a query of the admin endpoint: any bytes, percent-encoded.
+//! Percent-encoded parameter of an order in the query of the admin endpoint; it may contain any bytes.
 
 use std::fmt::Write;
 
 /// The parameter of the order to restore routes.
 pub(crate) const PATH: &str = "path=";
 
-/// As it may stand in a query.
+/// Encodes bytes for a query.
 pub(crate) fn encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -18,7 +18,7 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes it; `None` if it is invalid, unlike lenient decoders: this is an order.
+/// Decodes a parameter. Stricter than usual decoders, because orders depend on it: `None` if the encoding is invalid.
 pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

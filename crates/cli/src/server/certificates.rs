@@ -21,25 +21,25 @@ use tokio::task::AbortHandle;
 pub(crate) struct Certificates {
     store: Arc<Store>,
     report: Arc<Report>,
-    /// The broker in which servers share them.
+    /// Broker through which servers share certificates.
     broker: Option<Broker>,
-    /// Replaced by a reload.
+    /// Replaced by each reload.
     sources: Mutex<Sources>,
 }
 
-/// Where certificates come from.
+/// Sources of certificates.
 #[derive(Default)]
 struct Sources {
     manager: Option<Manager>,
-    /// The names of the local CA, and the task that renews their certificate.
+    /// Names of the local CA's certificate, and the task that renews it.
     private: Vec<String>,
     renewing: Option<AbortHandle>,
-    /// The name whose certificate is for clients that send none.
+    /// The name whose certificate is used for clients that send no name.
     default: Option<String>,
 }
 
-/// Problems with the state directory, as far as they can be found without creating it. `account` is the server's future
-/// user.
+/// Returns a problem with the state directory, as far as one can be found without creating the directory. `account` is
+/// the server's future user.
 pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<String> {
     if !acme.is_used() {
         return None;
@@ -50,7 +50,7 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
     match std::fs::metadata(state) {
         Ok(meta) if !meta.is_dir() => Some(format!("{} is not a directory", state.display())),
         Ok(meta) if meta.uid() != user => {
-            // Root hands over what is its own.
+            // At its start as root, the server gives root's directory to its user.
             let is_handed_over = own == 0 && meta.uid() == 0 && meta.mode() & 0o022 == 0;
             let whose = format!(
                 "{} belongs to {}, and the server runs as {}: set `acme.state` to a separate directory, or `user`",
@@ -70,14 +70,14 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
     }
 }
 
-/// Gives the state directory to the server's future user, while it has the right to.
+/// Gives the state directory to the server's future user. Called while the server has the right to.
 pub(crate) fn prepare(acme: &AcmeSettings, account: Option<&Account>) -> Result<()> {
     let Some(account) = account.filter(|_| acme.is_used()) else { return Ok(()) };
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&acme.state);
     let context = || format!("cannot make the state directory {}", acme.state.display());
     made.with_context(context)?;
-    // Files that root has created there, perhaps by `howdah trust`; the server could not enter it. Files of other users
-    // stay theirs.
+    // Files in it that root created, perhaps by `howdah trust`, would be unreadable for the server. Files of other
+    // users keep their owner.
     let meta = std::fs::symlink_metadata(&acme.state).with_context(context)?;
     if meta.uid() == 0 && meta.mode() & 0o022 == 0 {
         hand_over(&acme.state, account).with_context(context)?;
@@ -94,22 +94,22 @@ fn hand_over(path: &Path, account: &Account) -> std::io::Result<()> {
     std::os::unix::fs::lchown(path, Some(account.uid), Some(account.gid))
 }
 
-/// Starts what keeps certificates fresh. Nothing is waited for.
+/// Starts the tasks that renew certificates; waits for none.
 pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>, broker: Option<Broker>) -> Result<Certificates> {
     let certificates = Certificates { store, report: Arc::default(), broker, sources: Mutex::default() };
     certificates.follow(settings)?;
     Ok(certificates)
 }
 
-/// The names that public authorities vouch for, and the others. The settings were checked.
+/// Splits the names into those for public authorities and those for the local CA. The settings were checked.
 fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
     let names = settings.names.iter().filter_map(|name| host_name::normalize(name).ok());
     names.partition(|name| names::reach(name) == Reach::Public)
 }
 
-/// Maximum number of new names on demand in a minute.
+/// Maximum number of new names on demand per minute.
 const ON_DEMAND_LIMIT: u32 = 10;
-/// The pause after a first failure.
+/// Delay after a first failure.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
 
 fn options(settings: &AcmeSettings, broker: Option<Broker>) -> acme::Options {
@@ -136,10 +136,10 @@ fn options(settings: &AcmeSettings, broker: Option<Broker>) -> acme::Options {
 }
 
 impl Certificates {
-    /// Keeps the certificates of these names fresh from now on, and no others. Once the manager runs, it keeps its other
-    /// settings. Within a runtime.
+    /// Renews the certificates of these names from now on, and no others. Once the certificate manager runs, its other
+    /// settings stay as they are. Called within a runtime.
     ///
-    /// # Errors
+    /// The state directory is unusable.
     /// The state directory cannot be used.
     pub(crate) fn follow(&self, settings: &AcmeSettings) -> Result<()> {
         let unusable = "cannot use the state directory (`acme.state`)";
@@ -179,14 +179,14 @@ impl Certificates {
         Ok(())
     }
 
-    /// Challenge responses for plain ports.
+    /// Challenge responses for listeners without TLS.
     pub(crate) fn challenges(&self) -> Option<Arc<dyn howdah_site::challenges::Challenges>> {
         let sources = self.sources.lock();
         let manager = sources.manager.as_ref()?;
         Some(Arc::new(Tokens(manager.challenges())))
     }
 
-    /// For handshakes with names that there is no certificate for.
+    /// Obtains certificates on demand, for handshakes with names that have none.
     pub(crate) fn demand(&self) -> Option<Demand> {
         self.sources.lock().manager.as_ref().map(Manager::demand)
     }
@@ -205,7 +205,7 @@ impl howdah_site::challenges::Challenges for Tokens {
     }
 }
 
-/// The report as metrics.
+/// Certificate metrics from the report.
 pub(crate) fn numbers(report: &Report) -> CertificateNumbers {
     let expiry = |name: NameReport| (name.name, name.until.unwrap_or(0));
     CertificateNumbers {

@@ -1,4 +1,4 @@
-//! Checks before settings are used: by `howdah check`, and by a reload before it changes anything.
+//! Checks of settings before they are used: by `howdah check`, and by a reload before it changes anything.
 
 use crate::server::certificates;
 use crate::server::identity;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Checked {
     /// TLS configuration; `None` without an address that uses it.
     pub(crate) tls: Option<Tls>,
-    /// The PHP of each pool, as comments.
+    /// PHP of each pool, as comments.
     pub(crate) hosts: String,
     /// Problems that do not prevent serving.
     pub(crate) warnings: Vec<String>,
@@ -22,10 +22,10 @@ pub(crate) struct Checked {
 /// Depth of the checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Depth<'a> {
-    /// Also whether PHP's programs run.
+    /// Also checks that the PHP programs run.
     WithPhp,
-    /// Not that, as they are going to be started in any case. The certificates that were loaded before stand in for those
-    /// that the server may not read any more.
+    /// Does not start PHP, because the caller will. These certificates replace those that the server may no longer
+    /// read.
     Over(Option<&'a Files>),
 }
 

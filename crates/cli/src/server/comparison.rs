@@ -1,8 +1,8 @@
-//! Compares a share of the responses of a pool that keeps state between requests with classic mode, and runs routes
-//! there that differ, are slower, or kill workers (`howdah_pool::Demotions` decides).
+//! Compares a share of the responses of a pool that keeps state between requests with classic mode. Routes that differ,
+//! are slower, or kill workers are demoted to classic mode (`howdah_pool::Demotions` decides).
 //!
-//! The client's response is only copied as it goes out. The rest delays no one: one comparison at a time, in the
-//! background, on workers that are idle; where there are none for a while, it is left out.
+//! The client's response is only copied as it is sent. The comparison delays no request: it runs in the background, one
+//! at a time, on idle workers, and is skipped if there are none for a while.
 
 use howdah_doctor::compare::{Expected, Words};
 use howdah_observe::PoolMetrics;
@@ -15,22 +15,23 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// The longest body that is compared.
+/// Maximum size of a compared body, in bytes.
 const MAX_BODY: usize = 256 << 10;
-/// Maximum time of a response to its client, to be compared.
+/// Maximum time in which a response must be sent to its client to be compared.
 const SENT_WITHIN: Duration = Duration::from_secs(10);
-/// Maximum wait for an idle worker, and the interval of checks.
+/// Maximum wait for an idle worker, and the polling interval.
 const IDLE_WITHIN: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum time for a response of classic mode.
+/// Maximum time for classic mode to respond.
 const RESPONDS_WITHIN: Duration = Duration::from_secs(30);
-/// Between classic mode's two responses: so whatever shows seconds differs in them.
+/// Minimum time between the two classic responses, so that everything that shows seconds differs between them.
 const MIN_GAP: Duration = Duration::from_millis(1100);
-/// Number of additional classic responses when one of two differs.
+/// Number of additional classic responses if the first two do not explain a difference.
 const FURTHER: usize = 3;
-/// Tolerated extra time of a worker compared with classic mode: this, and a tenth.
+/// Tolerated extra time of a worker compared with classic mode: this, plus a tenth of classic mode's time.
 const TOLERATED: Duration = Duration::from_micros(50);
-/// Fields that browsers send of themselves, and proxies for them. Any other may be what lets a client in, such as an API key.
+/// Fields that browsers, and proxies on their behalf, send by default. Any other field may authorize a client, such as
+/// an API key.
 const IMPERSONAL_VARIABLES: &[&[u8]] = &[
     b"HTTP_ACCEPT",
     b"HTTP_ACCEPT_CHARSET",
@@ -62,7 +63,7 @@ const IMPERSONAL_VARIABLES: &[&[u8]] = &[
     b"HTTP_X_REAL_IP",
     b"HTTP_X_REQUEST_ID",
 ];
-/// Prefixes of further variables that identify no one.
+/// Prefixes of further variables that do not identify a client.
 const IMPERSONAL_PREFIXES: &[&[u8]] = &[b"HTTP_SEC_", b"HTTP_X_FORWARDED_"];
 
 /// The comparison of a pool with its classic pool.
@@ -72,27 +73,27 @@ pub(crate) struct Comparison {
     classic: Arc<Pool>,
     demotions: Arc<Demotions>,
     metrics: Arc<PoolMetrics>,
-    /// A request whose lot, of 32 bits, is below this is compared.
+    /// A request is compared if its random 32-bit lot is below this value.
     share: u64,
     lots: AtomicU64,
-    /// One comparison at a time.
+    /// Permits one comparison at a time.
     turn: Arc<Semaphore>,
     runtime: Handle,
 }
 
-/// A request whose response is to be compared.
+/// Data to repeat a request whose response is compared.
 struct Wanted {
     head: EncodedRequest,
     id: RequestId,
     _turn: OwnedSemaphorePermit,
 }
 
-/// A whole response.
+/// A complete response.
 struct Seen {
     status: u16,
     fields: Vec<(String, String)>,
     body: BodyCopy,
-    /// Time that it has kept its worker, if requested.
+    /// Time that the request occupied its worker, if measured.
     busy: Duration,
 }
 
@@ -101,18 +102,18 @@ impl Seen {
         Words::of(self.status, &self.fields, self.body.bytes(), None)
     }
 
-    /// Classic mode has not done what it does for visitors, so nothing can be said.
+    /// `true` if classic mode failed or limited the request: there is nothing to compare with.
     const fn is_failure(&self) -> bool {
         self.status >= 500 || self.status == 429
     }
 }
 
-/// Why nothing was compared, as the metric calls it.
+/// Reasons for skipping a comparison, as labels of the metric.
 const SKIPPED: &str = "skipped";
 const INCONCLUSIVE: &str = "inconclusive";
 
 impl Comparison {
-    /// On the main thread's runtime, which does the work.
+    /// Called on the main thread's runtime, which runs the comparisons.
     pub(crate) fn new(booted: &Arc<Pool>, classic: &Arc<Pool>, metrics: Arc<PoolMetrics>, one_in: u32) -> Arc<Self> {
         let salt = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         Arc::new(Self {
@@ -152,13 +153,13 @@ impl Comparison {
     }
 
     fn draws(&self) -> bool {
-        // Steps of an odd number reach every value; what is mixed of them knows no rhythm that requests may have.
+        // An odd step reaches every value, and mixing prevents a rhythm that could coincide with one of the requests.
         let step = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         let mixed = (step ^ (step >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed >> 32) < self.share
     }
 
-    /// Data to repeat a request; `None` if it must not be repeated, or another one is being compared.
+    /// Returns the data to repeat a request; `None` if it must not be repeated, or another comparison is running.
     fn wanted(&self, request: &Request) -> Option<Wanted> {
         let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
         let may_be_repeated = || howdah_pool::may_be_asked_again(request.target()) && !is_private();
@@ -174,7 +175,7 @@ impl Comparison {
         let copy = response.body.copy(MAX_BODY);
         let this = self.clone();
         drop(self.runtime.spawn(async move {
-            // A long or slow response is none for a comparison.
+            // Long and slow responses are not compared.
             let Ok(Ok(body)) = tokio::time::timeout(SENT_WITHIN, copy).await else { return };
             match this.compare(&wanted, Seen { status, fields, body, busy: Duration::ZERO }).await {
                 Ok(verdict) => {
@@ -186,7 +187,7 @@ impl Comparison {
         }));
     }
 
-    /// Compares a response with classic mode's; the error is the reason why that is impossible.
+    /// Compares a response with classic mode's; the error is the reason why no comparison was possible.
     async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Verdict, &'static str> {
         let first = self.ask_classic(wanted).await?;
         tokio::time::sleep(MIN_GAP).await;
@@ -200,7 +201,8 @@ impl Comparison {
             (Expected::of(samples.clone()).difference(&here), here, samples)
         })
         .await?;
-        // Some pages are drawn from a few: it has to be none of classic mode's.
+        // Some pages choose from a few variants: only a response that matches none of classic mode's counts as
+        // different.
         for _ in 0..FURTHER {
             if found.is_none() {
                 break;
@@ -219,7 +221,7 @@ impl Comparison {
             return Ok(Verdict::Differs(found.to_string()));
         }
         let again = self.ask(&self.booted, wanted).await;
-        // Values that classic mode renews for each request must not be equal for two visitors here.
+        // Values that classic mode renews for each request must not be the same for two visitors of this pool.
         let busy = again.as_ref().ok().map(|seen| seen.busy);
         if samples[0] != samples[1] && status < 400 {
             let again = again?;
@@ -231,7 +233,7 @@ impl Comparison {
                 return Ok(Verdict::Differs(shared.to_string()));
             }
         }
-        // A pool that is too busy to be timed has responded as it should all the same.
+        // If the pool is too busy to be timed, its response is still known to be equal.
         let (Some(once), Ok(twice)) = (busy, self.ask(&self.booted, wanted).await) else { return Ok(Verdict::Same) };
         Ok(pace(once.min(twice.busy), classic))
     }
@@ -241,7 +243,7 @@ impl Comparison {
         if seen.is_failure() { Err(INCONCLUSIVE) } else { Ok(seen) }
     }
 
-    /// The response of a pool, asked when it has nothing else to do.
+    /// Repeats the request in a pool once a worker is idle.
     async fn ask(&self, pool: &Pool, wanted: &Wanted) -> Result<Seen, &'static str> {
         let until = Instant::now() + IDLE_WITHIN;
         while !pool.is_idle() {
@@ -260,7 +262,7 @@ impl Comparison {
                 drop(chunk.map_err(|_| INCONCLUSIVE)?);
             }
             let body = copy.await.map_err(|_| INCONCLUSIVE)?;
-            // It comes when the worker is done, which may be after the response; a worker that dies says nothing.
+            // The time arrives when the worker is done, which may be after the response; a worker that dies sends none.
             let busy = busy.await.map_err(|_| INCONCLUSIVE)?;
             Ok(Seen { status, fields, body, busy })
         };
@@ -275,12 +277,12 @@ fn is_somebodys(name: &[u8]) -> bool {
     matches!(name, b"AUTH_TYPE" | b"REMOTE_USER") || (name.starts_with(b"HTTP_") && !is_usual())
 }
 
-/// A response that says what a visitor gets; also one that fails here and perhaps not in classic mode.
+/// `true` for responses that depend on the application. 500 is included, because classic mode may succeed.
 const fn is_comparable(status: u16) -> bool {
     matches!(status, 200..400 | 500)
 }
 
-/// The request again, without its visitor.
+/// Builds the request again, without the data of its visitor.
 fn repeated(wanted: &Wanted) -> Request {
     Request {
         limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), queue: Some(IDLE_WITHIN) },
@@ -288,7 +290,7 @@ fn repeated(wanted: &Wanted) -> Request {
     }
 }
 
-/// Judges the time of an equal response, by the shortest that each pool's worker was kept.
+/// Judges the time of an equal response. Both are the shortest times measured.
 fn pace(booted: Duration, classic: Duration) -> Verdict {
     if booted <= classic + classic / 10 + TOLERATED {
         return Verdict::Same;
@@ -303,7 +305,7 @@ fn fields_of(response: &Response) -> Vec<(String, String)> {
     response.headers.iter().map(field).collect()
 }
 
-/// Long texts are compared on a thread that no request waits for.
+/// Runs the comparison of long texts on a blocking thread, so that no request waits for it.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, &'static str> {
     tokio::task::spawn_blocking(work).await.map_err(|_| INCONCLUSIVE)
 }

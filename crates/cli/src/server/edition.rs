@@ -1,5 +1,5 @@
-//! An edition: everything that serves requests and was made by one reading of the settings. A reload makes the next one
-//! and swaps it in with one store; each request runs to its end on the edition on which it began.
+//! An edition: everything made from one reading of the settings that serves requests. A reload makes the next one and
+//! swaps it in with one atomic store. Each request runs to its end on the edition on which it began.
 
 use crate::server::pools::Pools;
 use crate::server::ways::{self, InUse, Ways};
@@ -26,15 +26,15 @@ pub(crate) struct Edition {
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
     pub(crate) access_logs: AccessLogs,
-    /// One for each I/O thread, which has its own connections to other servers.
+    /// One service per I/O thread, because each thread has its own connections to other servers.
     services: Vec<Arc<Service<Ways>>>,
     in_use: InUse,
 }
 
-/// Ready with nothing when no request is served by an edition any more.
+/// Closes when an edition no longer serves any request.
 pub(crate) type Unused = mpsc::Receiver<Infallible>;
 
-/// The parts of an edition besides its pools.
+/// The parts of an edition other than its pools.
 pub(crate) struct Front {
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
@@ -42,10 +42,10 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Builds them from these settings; unchanged parts of `before` are reused.
+    /// Builds the parts from these settings; unchanged parts of `before` are reused.
     ///
     /// # Errors
-    /// The mistake, with the setting.
+    /// An invalid setting, with its name.
     pub(crate) fn new(
         settings: &Arc<Settings>,
         metrics: &Arc<Metrics>,
@@ -60,7 +60,7 @@ impl Front {
 }
 
 impl Edition {
-    /// An edition for so many I/O threads.
+    /// Creates an edition for this number of I/O threads.
     pub(crate) fn new(settings: Arc<Settings>, front: Front, pools: Arc<Pools>, threads: usize) -> (Arc<Self>, Unused) {
         let Front { sites, proxies, access_logs } = front;
         let (in_use, unused) = mpsc::channel(1);
@@ -73,14 +73,14 @@ impl Edition {
         (Arc::new(edition), unused)
     }
 
-    /// Responder to requests that the server makes itself, on no I/O thread.
+    /// Service for requests that the server makes itself, outside I/O threads.
     pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
         let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
         Service::new(self.sites.clone(), Arc::new(ways))
     }
 }
 
-/// Makes requests for events by the edition that is current then. It belongs to editions, so it does not keep them.
+/// Makes event requests on the edition that is current at that time. Holds a weak reference, because editions own it.
 #[derive(Debug)]
 pub(crate) struct OfEvents(Weak<ArcSwap<Edition>>);
 
@@ -103,7 +103,7 @@ impl MakesRequests for OfEvents {
     }
 }
 
-/// Responds to the requests of one I/O thread by the edition that is current when a request arrives.
+/// Handles the requests of one I/O thread on the edition that is current when a request arrives.
 pub(crate) struct OnThread {
     current: Arc<ArcSwap<Edition>>,
     number: usize,

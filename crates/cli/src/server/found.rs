@@ -1,9 +1,9 @@
-//! The application that was found in the directory to serve: the lines about it at the start and in `howdah check`.
+//! The application detected in the served directory: the lines about it in the log at start and in `howdah check`.
 
 use howdah_config::{AppChoice, Loaded, Mode, Origin, SiteSettings};
 use howdah_detect::{Application, Recipe};
 
-/// Says in two lines what was found in the directory and what is done with it, and what could be.
+/// Logs two lines: the detected application, and the mode in which it runs with its faster alternative.
 pub(crate) fn tell(loaded: &Loaded) {
     let (what, how) = if let Some(found) = &loaded.found {
         let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
@@ -19,7 +19,7 @@ pub(crate) fn tell(loaded: &Loaded) {
     tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
 }
 
-/// Comments of `howdah check` about applications in sites' roots that a recipe would boot.
+/// Comments of `howdah check` about applications in sites' roots that a recipe could boot.
 pub(crate) fn of_sites(loaded: &Loaded) -> String {
     let settings = &loaded.settings;
     let line = |site: &SiteSettings| {
@@ -46,7 +46,7 @@ pub(crate) fn of_sites(loaded: &Loaded) -> String {
 
 const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/modes.md";
 
-/// Message for a directory without a known application. `None`: settings decide, or there is no index.php.
+/// Message for a directory without a known application; `None` if the settings decide or there is no index.php.
 fn plain(loaded: &Loaded) -> Option<String> {
     let settings = &loaded.settings;
     let is_free = loaded.file.is_none() && settings.app == AppChoice::Auto;
@@ -63,7 +63,7 @@ fn mode(loaded: &Loaded) -> Mode {
     loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode)
 }
 
-/// The mode, and a faster alternative.
+/// The mode in which the application runs, and a faster alternative.
 fn how(loaded: &Loaded, found: &Application) -> String {
     if let Some(booted) = &loaded.settings.booted {
         let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);

@@ -1,5 +1,5 @@
-//! The status page of a pool as PHP-FPM 8.2 writes it: the same fields in the same order, in its five formats, so that
-//! dashboards and exporters made for it work. What has no counterpart: a waiting request stands for a waiting connection.
+//! The status page of a pool in the format of PHP-FPM 8.2: the same fields in the same order, in its five formats, so
+//! that existing dashboards and exporters work. Waiting requests are reported as waiting connections.
 
 use howdah_observe::log_time;
 use howdah_pool::{PoolStatus, RequestReport, WorkerStatus};
@@ -18,13 +18,13 @@ enum Field {
     Number(u64),
     /// Seconds since the epoch.
     Time(u64),
-    /// A share in percent.
+    /// A percentage.
     Percent(f64),
 }
 
 type Fields = Vec<(&'static str, Field)>;
 
-/// The page for a pool, as the query asks for it.
+/// Renders the page for a pool in the format that the query selects.
 pub(crate) fn page(pool: &PoolStatus, query: &[u8]) -> Page {
     let query = String::from_utf8_lossy(query);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -49,7 +49,7 @@ pub(crate) fn page(pool: &PoolStatus, query: &[u8]) -> Page {
     Page { media_type, body }
 }
 
-/// The same for scripts: what PHP-FPM's `fpm_get_status()` returns, as JSON.
+/// The status for scripts: the result of PHP-FPM's `fpm_get_status()`, as JSON.
 pub(crate) fn report(pool: &PoolStatus) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let object = |fields: &Fields| {
@@ -69,7 +69,7 @@ pub(crate) fn report(pool: &PoolStatus) -> String {
     format!("{{{},\"procs\":[{workers}]}}", object(&pool_fields(pool, now)))
 }
 
-/// Workers that are idle, and that run requests.
+/// Returns the number of idle workers and of busy ones.
 fn processes(pool: &PoolStatus) -> (u64, u64) {
     let busy = pool.workers.iter().filter(|worker| worker.busy).count() as u64;
     (pool.workers.len() as u64 - busy, busy)
@@ -95,7 +95,7 @@ fn pool_fields(pool: &PoolStatus, now: u64) -> Fields {
     ]
 }
 
-/// Requests that the slow log counts; without one, those that ran for longer than they may.
+/// Number of requests in the slow log; without a slow log, of requests that exceeded their deadline.
 fn slow_requests(pool: &PoolStatus) -> u64 {
     pool.slow_requests.unwrap_or_else(|| pool.faults.get("deadline").copied().unwrap_or(0))
 }
@@ -126,7 +126,7 @@ fn worker_fields(worker: &WorkerStatus, now: u64) -> Fields {
 }
 
 impl Field {
-    /// For people: times as dates.
+    /// Text for people, with times as dates.
     fn shown(&self) -> String {
         match self {
             Self::Time(seconds) => log_time(SystemTime::UNIX_EPOCH + Duration::from_secs(*seconds)),
@@ -144,7 +144,7 @@ impl Field {
 
     fn json(&self) -> String {
         match self {
-            // PHP's way of writing it.
+            // PHP's `json_encode` escapes slashes.
             Self::Text(text) => serde_json::Value::from(text.as_str()).to_string().replace('/', "\\/"),
             other => other.raw(),
         }
@@ -214,7 +214,7 @@ fn html(pool: &Fields, processes: Option<&[Fields]>) -> String {
     }
     out.push_str("</table>\n");
     if let Some(processes) = processes {
-        // The names are there even if no process is.
+        // The header row is there even without processes.
         let names = worker_fields(&NO_WORKER, 0);
         let names: String = names.iter().map(|(name, _)| format!("<th>{name}</th>")).collect();
         let _ = writeln!(out, "<table border=\"1\">\n<tr>{names}</tr>");
@@ -228,7 +228,7 @@ fn html(pool: &Fields, processes: Option<&[Fields]>) -> String {
     out + "</body></html>"
 }
 
-/// For the names of its fields.
+/// Source of the field names.
 const NO_WORKER: WorkerStatus = WorkerStatus::NONE;
 
 fn openmetrics(pool: &PoolStatus, now: u64) -> String {

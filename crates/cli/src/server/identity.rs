@@ -1,4 +1,4 @@
-//! The server's user: its work as root at the start, and the switch to that user.
+//! The server's user: the work that needs root at the start, and the switch to that user.
 
 use crate::server::socket_files::file_of;
 use anyhow::{Context, Result, bail};
@@ -14,19 +14,19 @@ use rustix::thread::CapabilitySet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// `true` if the process was root at the first call, which is before the switch.
+/// `true` if the process was root at the first call, which must precede the switch.
 pub(crate) fn started_as_root() -> bool {
     static ROOT: LazyLock<bool> = LazyLock::new(|| geteuid().is_root());
     *ROOT
 }
 
-/// The user that the server switches to; `None`: it keeps its user.
+/// The account that the server switches to; `None` if it keeps its user.
 pub(crate) fn account(settings: &Settings) -> Result<Option<Account>, String> {
     let account = if geteuid().is_root() { settings.account()? } else { None };
     Ok(account.filter(|account| account.uid != 0))
 }
 
-/// A comment for `howdah check`: which pools' scripts run as the server's user, and what they can do to it.
+/// Comments for `howdah check`: the pools whose scripts run as the server's user, and the risks of that.
 pub(crate) fn report(settings: &Settings) -> String {
     let own = geteuid().as_raw();
     let uid = |account: Result<Option<Account>, String>| account.ok().flatten().map_or(own, |account| account.uid);
@@ -51,7 +51,7 @@ pub(crate) fn report(settings: &Settings) -> String {
     )
 }
 
-/// Log files are opened before the server becomes somebody else, and reopened after.
+/// Log files are opened before the server switches users, and reopened after.
 pub(crate) fn announce_logs(account: Option<&Account>) {
     if let Some(account) = account {
         log_file::will_belong_to(LogOwner { uid: account.uid, gid: account.gid, groups: account.groups.clone() });
@@ -68,7 +68,7 @@ pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) ->
     })
 }
 
-/// Permissions of the socket at an address, where a pool of PHP-FPM has its own.
+/// Permissions of the socket at an address: those of its PHP-FPM pool, if it has one.
 pub(crate) fn access_at(settings: &Settings, addr: &ListenAddr, access: UnixAccess) -> UnixAccess {
     let own = settings.fpm.as_ref().zip(file_of(addr)).and_then(|(fpm, path)| fpm.sockets.get(path));
     let Some(own) = own else { return access };
@@ -81,16 +81,16 @@ pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
     Ok(UnixAccess { mode: if gid.is_some() { 0o660 } else { 0o600 }, uid: None, gid })
 }
 
-/// The last act as root: it settles what the launcher may do.
+/// Parameters of the last step as root, which fixes what the launcher may do.
 pub(crate) struct LastAct<'a> {
     pub(crate) configs: &'a [PoolConfig],
-    /// The server's own socket files.
+    /// Socket files that the server removes.
     pub(crate) own_files: Vec<PathBuf>,
     pub(crate) program: &'a RootProgram,
     pub(crate) takes_over: bool,
 }
 
-/// Leaves the launcher behind as root and becomes the account, for good. Without one nothing changes.
+/// Leaves the launcher running as root and switches to the account, permanently. Without an account nothing changes.
 pub(crate) fn give_up_root(
     settings: &Settings,
     account: Option<&Account>,
@@ -107,13 +107,13 @@ pub(crate) fn give_up_root(
         }
         None => None,
     };
-    // Changing the user has changed this too.
+    // Changing the user has reset this flag.
     let wanted = if settings.dumpable { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
     set_dumpable_behavior(wanted).context("cannot close the process to others")?;
     Ok(launcher)
 }
 
-/// Root in a container may be without root's rights.
+/// Root in a container may lack root's capabilities.
 fn has_rights() -> Result<()> {
     let have = rustix::thread::capabilities(None).context("cannot read this process's capabilities")?.effective;
     let needed = [
@@ -131,7 +131,7 @@ fn has_rights() -> Result<()> {
     Ok(())
 }
 
-/// The C library's functions change all threads: a log's may run already.
+/// Uses the C library's functions because they change all threads: a log's thread may be running already.
 fn change_to(account: &Account) -> Result<()> {
     let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
     let groups: Vec<Gid> = account.groups.iter().map(|group| Gid::from_raw(*group)).collect();
@@ -141,12 +141,12 @@ fn change_to(account: &Account) -> Result<()> {
     if setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).is_ok() || nix::unistd::geteuid() != uid {
         bail!("it had no lasting effect");
     }
-    // The server starts no program from here on; the launcher does. So no setuid program can give rights back.
+    // From here on only the launcher starts programs, so no setuid program can restore rights.
     rustix::thread::set_no_new_privs(true)?;
     Ok(())
 }
 
-/// Says in the log what an operator should know about users.
+/// Logs warnings about the users of the server and its pools.
 pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
     let own = geteuid().as_raw();
     let user_of = |config: &PoolConfig| config.privileges.user.as_ref().map_or(own, |user| user.uid);
@@ -168,7 +168,7 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
         );
     }
     let shared = with(own);
-    // Only root can give PHP another user.
+    // Only root can start PHP as another user.
     if own != 0 && started_as_root() && !shared.is_empty() {
         let remedy = match settings.server_user {
             ServerUser::Shared => "an account `howdah` gives the server another one",

@@ -1,29 +1,29 @@
-//! Addresses that systemd keeps open for the server while none runs: those of a socket unit, and those that it keeps
-//! from one process of the service to the next (`FDSTORE=1` in `service`). `howdah check` must not take them for
-//! another program's.
+//! Addresses that systemd keeps open for the server while it does not run: those of a socket unit, and sockets in the
+//! service's descriptor store (`FDSTORE=1` in `service`). `howdah check` must not report them as used by another
+//! program.
 //!
-//! systemd is asked, because the kernel shows the sockets of process 1 only to processes with more rights than the unit
-//! leaves.
+//! Asks systemd, because the kernel shows the sockets of process 1 only to processes with more rights than the unit
+//! has.
 
 use howdah_config::{ListenAddr, SocketPlace};
 use std::process::{Command, Stdio};
 
-/// Units whose sockets are the server's, where it is not known in which one it would run.
+/// Units whose sockets belong to the server if its own unit is unknown.
 const OWN_UNITS: &str = "howdah";
 
 /// Sockets that systemd keeps for the server.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Addresses of its socket units, as systemd writes them.
+    /// Addresses of the server's socket units, as systemd writes them.
     sockets: Vec<String>,
-    /// So many more of the service, which systemd does not name before version 254.
+    /// Number of sockets in the descriptor store; systemd does not name them before version 254.
     stored: usize,
 }
 
 impl Kept {
-    /// Sockets that systemd keeps now. None without systemd.
+    /// Returns the sockets that systemd keeps now; none without systemd.
     pub(crate) fn now() -> Self {
-        // Set for whatever a unit starts, `ExecStartPre=` too.
+        // systemd sets this for every process of a unit, including `ExecStartPre=`.
         let own = std::env::var_os("INVOCATION_ID").and_then(|_| std::fs::read_to_string("/proc/self/cgroup").ok());
         let own = own.as_deref().and_then(service_of);
         let sockets = show(&["--property=ActiveState,Triggers,Listen", "*.socket"]);
@@ -50,11 +50,11 @@ impl Kept {
         }
     }
 
-    /// `true` if this address, which is in use, is one of them. Each stored socket counts for one address.
+    /// `true` if this used address is one of the sockets. Each stored socket accounts for one address.
     pub(crate) fn has(&mut self, addr: &ListenAddr) -> bool {
         let (is_stored, text) = match addr.place() {
             SocketPlace::Tcp(tcp) => (self.stored > 0, tcp.to_string()),
-            // The service's own are bound anew.
+            // The server binds its own Unix sockets anew.
             SocketPlace::Unix(path) => (false, path.display().to_string()),
         };
         if self.sockets.contains(&text) {
@@ -65,9 +65,9 @@ impl Kept {
     }
 }
 
-/// The service in whose control group a process is.
+/// Returns the service whose control group a process is in.
 fn service_of(cgroups: &str) -> Option<&str> {
-    // Version 2 has one group, and systemd's own hierarchy of version 1 has the same.
+    // Version 2 has a single hierarchy; in version 1, systemd's own hierarchy has the same path.
     let own = cgroups.lines().find_map(|line| {
         line.strip_prefix("0::").or_else(|| line.split_once(":name=systemd:").map(|(_, group)| group))
     })?;

@@ -1,5 +1,4 @@
-//! Listening sockets at the server's start: bound, or taken over from the server that this one replaces, or from
-//! systemd.
+//! Listening sockets at the server's start: newly bound, or inherited from the predecessor or from systemd.
 
 use crate::server::admin;
 use crate::server::identity;
@@ -22,11 +21,11 @@ pub(crate) struct Listening {
     /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
     pub(crate) files: Files,
-    /// The numbers of the sockets that the old server gave and this one does not want.
+    /// Numbers of the predecessor's sockets that this server does not use.
     pub(crate) unused: Vec<usize>,
 }
 
-/// Inherited sockets: from the replaced server, or as `passed` with their names.
+/// Inherited sockets: from the predecessor, or `passed` by systemd with their names.
 ///
 /// # Errors
 /// Invalid sockets.
@@ -40,10 +39,10 @@ pub(crate) fn inherited(take_over: Option<&TakeOver>, passed: Vec<(OwnedFd, Stri
     Ok(sockets)
 }
 
-/// Listens on all addresses in the settings, with inherited sockets as far as they go.
+/// Listens on all addresses in the settings, on inherited sockets where there are any.
 ///
 /// # Errors
-/// Addresses that cannot be listened on.
+/// Addresses that cannot be bound.
 pub(crate) fn open(
     settings: &Settings,
     account: Option<&Account>,

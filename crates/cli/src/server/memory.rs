@@ -1,5 +1,5 @@
-//! Looks how short memory is while an edition serves, and tells its pools: their idle workers end first, before the kernel has
-//! to choose among processes.
+//! Watches memory pressure while an edition serves. When memory is short, the pools end idle workers, before the
+//! kernel's OOM killer has to choose a process.
 
 use crate::server::pools::Pools;
 use howdah_budget::MemoryPressure;
@@ -9,12 +9,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Interval of checks. The kernel updates its figure every two seconds.
+/// Interval of checks. The kernel updates the pressure average every two seconds.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Percentage of the time that processes wait for memory (Linux' PSI, over ten seconds) at which it is short.
+/// Percentage of time that processes wait for memory (Linux PSI, ten-second average) from which memory counts as short.
 const LIMIT: u32 = 10;
 
-/// Memory is short from a limit on, and until it is below half of that: otherwise it would be reported again and again.
+/// Memory counts as short from the limit on until pressure falls below half of it: the hysteresis prevents repeated
+/// reports.
 #[derive(Debug)]
 struct Watch {
     pressure: MemoryPressure,
@@ -38,7 +39,7 @@ impl Watch {
     }
 }
 
-/// Starts the task; it ends with what is returned.
+/// Starts the task, which ends when the returned set is dropped.
 pub(crate) fn start(pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let Some(pressure) = MemoryPressure::here() else {

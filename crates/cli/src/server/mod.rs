@@ -1,5 +1,5 @@
-//! The running server: its way from start to stop (`serve`), the edition that requests are served with and its reload, the
-//! upgrade to another process, pools, certificates, and the admin endpoint. Commands use it; it knows none of them.
+//! The running server: start to stop (`serve`), the edition that serves requests and its reload, the upgrade to another
+//! process, pools, certificates, and the admin endpoint. Commands use this module; it depends on none of them.
 
 mod admin;
 mod certificates;

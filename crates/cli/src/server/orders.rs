@@ -8,8 +8,8 @@ pub(crate) type Waiter = oneshot::Sender<Result<String, String>>;
 /// An order.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Stop; respond when everything has ended.
+    /// Stop; respond when the shutdown is complete.
     Stop(oneshot::Sender<()>),
-    /// Have another process take this one's place; respond with what came of it.
+    /// Replace this process with a new one; respond with the result.
     Upgrade(Waiter),
 }

@@ -1,21 +1,21 @@
-//! The server's own program, as an upgrade starts it anew: found by the name that it was called by, with the arguments that
-//! it was started with.
+//! The server's own program, which an upgrade starts again: found by the name it was called by, with its original
+//! arguments.
 
 use howdah_pool::process::root_program::RootProgram;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A variable that says to a server that its standard input leads to the one whose place it takes.
+/// Environment variable that marks a successor: its standard input is the connection to the predecessor.
 pub(crate) const TAKES_OVER: &str = "HOWDAH_TAKES_OVER";
 
-/// Variables of systemd about descriptors that only one process has.
+/// Variables of systemd about descriptors, valid for one process only.
 const PROCESS_VARIABLES: &[&str] = &["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID"];
 
-/// Returns the program of this process. To be called at the start, while relative names still mean the same files.
+/// Returns the program of this process. Must be called at the start, while relative paths still lead to the same files.
 ///
 /// # Errors
-/// The system does not say which program this is.
+/// The system does not report this process's program.
 pub(crate) fn of_this_process() -> io::Result<RootProgram> {
     let running = std::env::current_exe()?;
     let mut arguments = std::env::args_os();

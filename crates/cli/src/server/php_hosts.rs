@@ -1,20 +1,20 @@
-//! The part of `howdah check` about PHP's programs.
+//! The part of `howdah check` about PHP programs.
 
 use crate::server::pools;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use std::fmt::Write;
 
-/// The PHP of each pool, as comments: the rest of `howdah check` is a `howdah.toml`. Missing programs are errors of the
-/// settings.
+/// Describes the PHP of each pool, as comments, because the rest of `howdah check` is a `howdah.toml`. Missing programs
+/// are reported as errors of the settings.
 ///
 /// # Errors
-/// The programs that do not run, each with the reason.
+/// Programs that do not run, each with the reason.
 pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     let mut out = String::from("\n");
     let mut errors = Vec::new();
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
-        // A missing user is reported with the sandbox.
+        // The sandbox's check reports a missing user.
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
         match howdah_pool::php_host(&config) {
             Ok(version) => {
@@ -26,7 +26,7 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-/// Starts the PHP of each pool once; its messages are warnings. Missing programs are reported elsewhere.
+/// Starts each pool's PHP once; its messages become warnings. Missing programs are reported elsewhere.
 pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };

@@ -1,4 +1,4 @@
-//! From settings to running pools.
+//! Builds running pools from the settings.
 
 use crate::server::comparison::Comparison;
 use crate::server::fpm_status;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The pools in the order of the settings.
+/// All pools, in the order of the settings.
 #[derive(Debug)]
 pub(crate) struct Pools {
     pools: Vec<Arc<Pool>>,
-    /// By the same position, what compares a pool with one in classic mode.
+    /// The comparison of each pool with classic mode, at the pool's position.
     comparisons: Vec<Option<Arc<Comparison>>>,
-    /// The server takes no new connections and ends when those that it has are done.
+    /// `true` if the server accepts no new connections and ends when the open ones are done.
     draining: AtomicBool,
 }
 
-/// Where a request runs.
+/// The pool that runs a request.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) pool: &'a Pool,
@@ -48,7 +48,8 @@ pub(crate) struct Surroundings {
 }
 
 impl Pools {
-    /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
+    /// Starts every pool; they boot in the background. Called on the main thread's runtime: see
+    /// `howdah_pool::start_pool`.
     pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
         Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
             let slow_log = around.slow_logs.of_pool(settings, &config.settings.name, &around.metrics);
@@ -56,7 +57,7 @@ impl Pools {
         })
     }
 
-    /// Makes the pools that are to take the place of `before`; nothing starts before `boot`.
+    /// Creates the pools that will replace `before`; nothing starts until `boot`.
     pub(crate) fn prepare(
         configs: Vec<PoolConfig>,
         around: &Surroundings,
@@ -107,11 +108,11 @@ impl Pools {
         self.pools.iter().find(|pool| pool.name() == name)
     }
 
-    /// Boots pools that were prepared, one after the other. The error names the first that does not serve, and why.
+    /// Boots prepared pools, one after the other. The error names the first pool that does not serve, with the reason.
     pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
             match pool.reload().await {
-                // The pool behind it serves what it does not, and the log says why.
+                // The pool that this one goes ahead of serves its requests instead, and the log has the reason.
                 Err(_) if pool.config().yields() => {}
                 done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
             }
@@ -119,17 +120,17 @@ impl Pools {
         Ok(())
     }
 
-    /// From now on the server is not ready.
+    /// Marks the server as not ready.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Relaxed);
     }
 
-    /// Those that the server cannot do without: not one that goes ahead of another.
+    /// Pools that the server needs to be ready. A pool that goes ahead of another is not needed.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
         self.pools.iter().filter(|pool| !pool.config().yields())
     }
 
-    /// `Ok` if requests should be sent here; the error is the reason why not.
+    /// `Ok` if the server is ready for requests; the error is the reason why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
         if self.draining.load(Relaxed) {
             return Err("the server is stopping".to_owned());
@@ -138,7 +139,7 @@ impl Pools {
         if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
     }
 
-    /// Stops every pool; returns when no process of theirs is left.
+    /// Stops every pool; returns when none of their processes is left.
     pub(crate) async fn stop(&self, grace: Duration) {
         let mut stops = tokio::task::JoinSet::new();
         for pool in &self.pools {
@@ -150,16 +151,16 @@ impl Pools {
 }
 
 impl Pools {
-    /// The pool that runs a request now.
+    /// Position of the pool that runs the request now.
     fn position_of(&self, target: Target) -> usize {
         let serves = |ahead: &usize| self.pools.get(*ahead).is_some_and(|pool| pool.serves());
         target.ahead.filter(serves).unwrap_or(target.pool)
     }
 
-    /// The pool with its comparison.
+    /// Returns the pool with its comparison.
     ///
     /// # Errors
-    /// A fault: there is none.
+    /// A fault if there is no such pool.
     pub(crate) fn at(&self, target: Target) -> Result<Place<'_>, Fault> {
         let position = self.position_of(target);
         let Some(pool) = self.pools.get(position) else {
@@ -168,7 +169,7 @@ impl Pools {
         Ok(Place { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
     }
 
-    /// The page about the pool at this position.
+    /// Status page of the pool at this position.
     pub(crate) fn page(&self, pool: usize, query: &[u8]) -> Option<PoolPageText> {
         let pool = self.pools.get(pool)?;
         if query == b"ping" {
@@ -187,12 +188,12 @@ impl Pools {
         self.pools.iter().position(|pool| pool.name() == name)
     }
 
-    /// The largest form that the PHP of the pool with this position reads; none for any.
+    /// Maximum size of a form that PHP accepts in the pool at this position; `None` if unlimited.
     pub(crate) fn form_limit(&self, pool: usize) -> Option<u64> {
         self.pools.get(pool)?.form_limit()
     }
 
-    /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
+    /// Waits until the pool that would run a request has room for it, for a limited time. Returns the time waited.
     pub(crate) async fn room(&self, target: Target) -> Duration {
         match self.pools.get(self.position_of(target)) {
             Some(pool) => pool.room().await,
@@ -205,16 +206,16 @@ fn path_text(path: Option<&Path>) -> String {
     path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Settings of the pools.
+/// Configurations of the settings' pools.
 ///
 /// # Errors
-/// A user that does not exist (any more).
+/// A user that does not exist or no longer exists.
 pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolConfig>, String> {
     settings.pools.iter().map(|pool| pool_config(settings, pool, budgets)).collect()
 }
 
-/// Privileges of a pool's processes, and the variables that name their user. Only root can switch users; otherwise a
-/// named user was checked to be the current one.
+/// Privileges of a pool's processes, and the environment variables that name their user. Only root can switch users;
+/// for other users the check of the settings has ensured that a named user is the current one.
 fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
     let php = &pool.php;
     let root = identity::started_as_root();
@@ -241,13 +242,13 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         cgroup,
         umask: php.umask.map(|mode| mode.0),
         no_new_privs: php.no_new_privs,
-        // Learning reads the memory of workers.
+        // Learning mode reads the workers' memory.
         dumpable: settings.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
     };
     Ok((privileges, env))
 }
 
-/// `roots` are those of scripts, in addition to the pool's first.
+/// `roots` are the script roots in addition to the pool's first.
 fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
     let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
     let read = [&settings.read[..], &further].concat();
@@ -268,7 +269,7 @@ fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
     }
 }
 
-/// The settings that a worker's PHP and C see.
+/// Settings that PHP and the C code of a worker read.
 fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
     Ok(WorkerSpec {
         mode: pool.mode,
@@ -277,7 +278,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
         boot_host: CText::new(settings.booted_by(pool).and_then(|booted| booted.host.as_deref()).unwrap_or_default())?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
-        // The last value wins, so fixed ones come last.
+        // PHP uses the last value of a setting, so fixed values come last.
         ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
         admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
         software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
@@ -303,7 +304,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         settings: pool.clone(),
         state: Some(settings.acme.state.clone()),
         env,
-        // Those of all sites, so that their numbers are the same in every pool.
+        // Routes of all sites, so that their numbers are the same in every pool.
         routes: settings.shares(),
         response_memory: settings.http.response_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),

@@ -1,6 +1,6 @@
-//! PHP's programs, for a server that has given up root's rights. Its launcher starts those alone that were read from the
-//! settings with root's rights: by the server at its start, and at a reload by this program once more, which prints them and
-//! ends.
+//! PHP programs of a server that has given up root's rights. Its launcher starts only programs from settings that were
+//! read as root. The server reads them at its start; at a reload, the launcher runs this program again to read and
+//! print them.
 
 use crate::output;
 use crate::server::pools;
@@ -15,22 +15,22 @@ use parking_lot::Mutex;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Maximum time for the settings to be read once more.
+/// Maximum time to read the settings again.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The programs that the launcher may start.
 pub(crate) struct Settled(Mutex<Vec<Program>>);
 
 impl Settled {
-    /// Those that were settled at the start.
+    /// Programs known at the server's start.
     pub(crate) fn new(configs: &[PoolConfig]) -> Self {
         Self(Mutex::new(configs.iter().map(Program::of).collect()))
     }
 
-    /// Sees to it that the launcher may start the programs of these settings.
+    /// Makes the launcher allow the programs of these settings.
     ///
     /// # Errors
-    /// It may not.
+    /// The launcher does not allow them.
     pub(crate) async fn settle(&self, settings: &Settings, launcher: &Launcher) -> Result<(), String> {
         let programs = of(settings)?;
         let is_settled = |program: &Program| self.0.lock().contains(program);
@@ -60,7 +60,7 @@ fn of(settings: &Settings) -> Result<Vec<Program>, String> {
     Ok(configs.iter().map(Program::of).collect())
 }
 
-/// Prints the programs of the settings if the launcher has started this process for that.
+/// Prints the programs of the settings, if the launcher started this process for that purpose.
 pub(crate) fn print_for_launcher(read: impl Fn() -> Result<Loaded, String>) -> Option<ExitCode> {
     std::env::var_os(SETTLES)?;
     let programs = read().and_then(|loaded| of(&loaded.settings));
@@ -69,7 +69,7 @@ pub(crate) fn print_for_launcher(read: impl Fn() -> Result<Loaded, String>) -> O
     match printed {
         Ok(()) => Some(ExitCode::SUCCESS),
         Err(why) => {
-            // The launcher passes it on.
+            // The launcher forwards this message.
             let _ = output::print(format!("{why}\n"));
             Some(ExitCode::FAILURE)
         }

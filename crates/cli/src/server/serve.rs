@@ -1,7 +1,8 @@
-//! `howdah serve`: puts the parts together, waits for signals, takes them apart again.
+//! `howdah serve`: starts all parts of the server, handles signals and orders, and shuts the parts down.
 //!
-//! Order of the end, which loses no accepted request: stop accepting → connections finish → pools finish and end their
-//! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
+//! Shutdown order, which loses no accepted request: stop accepting → connections finish → pools finish and end their
+//! processes → I/O threads end → logs are flushed → the admin endpoint closes. A second stop signal ends everything
+//! immediately.
 
 use crate::control::client;
 use crate::server::admin;
@@ -48,13 +49,13 @@ use tokio::sync::{mpsc, oneshot};
 /// Interval at which the pools of a starting server are checked.
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Interval of notifications while the pools boot.
+/// Interval of notifications to the service manager while the pools boot.
 const STARTING_EACH: Duration = Duration::from_secs(10);
 
 /// Serves until stopped.
 ///
-/// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user,
-/// and only then does it start threads, read clients' data, or have PHP started.
+/// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user.
+/// Only after that does it start threads, read clients' data, or have PHP started.
 pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()> {
     let program = own_program::of_this_process().context("cannot find out which program this is")?;
     let Handed { take_over, passed } = sockets;
@@ -63,17 +64,17 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
     identity::announce_logs(account.as_ref());
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
-    // However this ends, the last lines say why.
+    // However the server ends, its last log lines must be written.
     let _flush = FlushAtEnd(log.clone());
     found::tell(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
-    // Keys may be root's alone.
+    // Private keys may be readable by root only.
     let store = Store::new();
     let tls = tls::prepare(loaded, store.clone(), None).map_err(|errors| anyhow!(errors.join("\n")))?;
     let warnings = tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
     warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
-    // Listening comes before PHP: a port in use is found before any process is started.
+    // Bind before starting PHP: a port in use is reported before any process starts.
     let opened = listening::open(&settings, account.as_ref(), tls.as_ref(), inherited);
     let mut listening = opened.map_err(|error| match client::process_of(&settings) {
         Some(pid) => error.context(format!(
@@ -116,15 +117,15 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     main.block_on(serve(settings, log, start))
 }
 
-/// Where a server's sockets come from, if it does not bind them itself.
+/// Listening sockets that the server does not bind itself.
 #[derive(Default)]
 pub(crate) struct Handed {
     pub(crate) take_over: Option<TakeOver>,
-    /// From the process that started it, with their names.
+    /// Sockets from the parent process, with their names.
     pub(crate) passed: Vec<(OwnedFd, String)>,
 }
 
-/// Resources opened and settled before the server gave up root's rights.
+/// Resources opened, and decisions made, before the server gave up root's rights.
 struct Start {
     reread: Reread,
     listening: Listening,
@@ -140,15 +141,15 @@ struct Start {
     taking_over: TakingOver,
 }
 
-/// Every connection, open file and spooled body is a descriptor, and the usual soft limit is 1024: takes what the hard
-/// limit allows (getrlimit(2)). A failure leaves the limit as it is.
+/// Raises the soft limit of descriptors to the hard limit (getrlimit(2)): the usual 1024 is too low, as every
+/// connection, open file and spooled body takes a descriptor. On failure the limit stays unchanged.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Has written the error log when it goes.
+/// Flushes the error log when dropped.
 struct FlushAtEnd(LogHandle);
 
 impl Drop for FlushAtEnd {
@@ -163,10 +164,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         begin(&settings, log.clone(), start).await?;
     let why = supervise(&server, &mut control).await;
     let Control { mut signals, ordered: _ordered, launcher, launcher_end, upgrades } = control;
-    // Copies of sockets would keep ports open.
+    // Copies of the sockets would keep ports open.
     drop(upgrades);
     server.drain();
-    // After an upgrade clients that come back find the new process; before a stop there is nothing to wait for.
+    // After an upgrade, reconnecting clients reach the new process. Before a stop there is nothing to wait for.
     let settings = server.edition().settings.clone();
     server.end_subscriptions(match why {
         End::Replaced(_) => settings.grace.max(settings.drain).mul_f64(SUBSCRIBERS_LEAVE),
@@ -201,10 +202,11 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if let Some(telemetry) = telemetry {
         telemetry.end(traces::LAST_SPANS).await;
     }
-    // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
+    // Before the admin endpoint closes: `howdah stop` takes its closing for the end, and another server may start
+    // immediately.
     remove_socket_files(&server, &files, others);
     if let Some(launcher) = launcher_end {
-        // It removes those whose directories are not the server's.
+        // The launcher removes the files in directories that the server may not write to.
         launcher.end().await;
     }
     if let Some(admin) = admin {
@@ -221,25 +223,26 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
 }
 
-/// Share of the time after an upgrade in which subscribers of Mercure hubs are asked to come back.
+/// Fraction of the drain time after an upgrade during which Mercure subscribers are asked to reconnect.
 const SUBSCRIBERS_LEAVE: f64 = 0.8;
-/// Time for that at a stop.
+/// Time over which Mercure subscribers are disconnected at a stop.
 const SUBSCRIBERS_LEAVE_AT_STOP: Duration = Duration::from_millis(500);
 
-/// Why a server ends.
+/// Reasons for the server's end.
 enum End {
-    /// By an order, which may be waited for, or a signal.
+    /// An order, whose sender may wait for the end, or a signal.
     Asked(Option<oneshot::Sender<()>>),
     Replaced(Replaced),
     LostLauncher,
 }
 
-/// Maximum time for a new process to become ready: its pools boot at the same time, on a busy machine.
+/// Maximum time for a new process to become ready: twice the longest boot timeout, because its pools boot at the same
+/// time on a busy machine.
 fn boot_patience(settings: &Settings) -> Duration {
     settings.pools.iter().map(|pool| pool.boot_timeout).max().unwrap_or_default() * 2
 }
 
-/// Serves until something ends that.
+/// Serves until a signal, an order, an upgrade, or the loss of the launcher ends the server.
 async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
     let Control { signals, ordered, launcher, launcher_end, upgrades } = control;
     let service = &server.fixed.service;
@@ -264,7 +267,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
                 Event::Stop => return End::Asked(None),
                 Event::Reload => {
                     let server = server.clone();
-                    // The log says what comes of it.
+                    // The reload logs its own result.
                     tokio::spawn(async move { server.reload(ReloadFlags::default()).await });
                 }
                 Event::ReopenLogs => reopen_logs(server),
@@ -275,7 +278,8 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
             }
             _ = &mut beats => {}
             () = has_gone(launcher_end.as_mut()) => {
-                // PHP's processes can no longer be started, killed or reaped; the service manager restarts the server.
+                // Without the launcher, PHP processes cannot be started, killed or reaped. The service manager restarts
+                // the server.
                 tracing::error!("launcher exited unexpectedly: stopping the server");
                 return End::LostLauncher;
             }
@@ -283,8 +287,8 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
     }
 }
 
-/// Notifies the service manager that the server serves, once each pool does or is known not to. If this process
-/// replaced another, that one has introduced it: before, notifications of this one are ignored.
+/// Notifies the service manager once every pool serves or has failed. If this process replaced another, its predecessor
+/// must name it first; until then the service manager ignores its notifications.
 async fn tell_when_ready(server: &Server, successor: bool) {
     let settles = |pool: &Pool| {
         let status = pool.status();
@@ -303,7 +307,7 @@ async fn tell_when_ready(server: &Server, successor: bool) {
     }
 }
 
-/// Sources of orders to a server, and the means to carry them out.
+/// Sources of orders to a server, and the resources to carry them out.
 struct Control {
     signals: Signals,
     ordered: mpsc::Receiver<Order>,
@@ -315,9 +319,9 @@ struct Control {
 /// State for upgrades.
 struct Upgrades {
     program: RootProgram,
-    /// These are copies, which keep ports open: they go when the server accepts nothing more.
+    /// Copies of the sockets, which keep ports open: dropped when the server stops accepting.
     sockets: Arc<Sockets>,
-    /// The server whose place this one has taken.
+    /// The server that this one has replaced.
     predecessor: Option<TakeOver>,
 }
 
@@ -331,7 +335,7 @@ struct Started {
     telemetry: Option<Sender>,
 }
 
-/// Starts everything; what is returned serves.
+/// Starts all parts of the server; the returned server is serving.
 async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result<Started> {
     let Start {
         reread, listening, store, mut tls, metrics, access_logs, slow_logs, budgets, configs, launcher, ..
@@ -356,7 +360,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let certificates = certificates::start(&settings.acme, store.clone(), broker.filter(Broker::has_values))?;
     shared.on_missing_certificates(certificates.demand());
     let report = certificates.report();
-    // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
+    // From here on nothing may fail until the front owns the runtimes: a runtime must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(settings).await;
@@ -381,7 +385,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let (orders, ordered) = mpsc::channel(4);
     let predecessor = taking_over.from;
     let admin = admin::start(admin, settings, server.clone(), metrics, report, orders, predecessor.clone())?;
-    // HTTP/3 listens at the address of HTTPS.
+    // HTTP/3 uses the same address as HTTPS; list it once.
     let mut addresses: Vec<String> = listeners.iter().map(|listener| listener.local_addr().to_string()).collect();
     let mut seen = HashSet::new();
     addresses.retain(|address| seen.insert(address.clone()));
@@ -406,7 +410,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     Ok(Started { server, front, control, admin, files, telemetry })
 }
 
-/// Ends a started server because the old one goes on.
+/// Shuts down a started server because its predecessor keeps serving.
 async fn give_up(server: &Server, mut front: Front, launcher: Option<LauncherEnd>) {
     front.drain(Duration::ZERO).await;
     server.stop_pools(Duration::ZERO).await;
@@ -423,8 +427,8 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     }
 }
 
-/// Lets connections go with their next response, as another process serves; returns when they have gone, when they have had
-/// their time, or when a stop is asked for.
+/// Closes each connection after its next response, because another process serves now. Returns when all are closed,
+/// when their time is over, or on a stop signal.
 async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &Replaced) {
     let edition = server.edition();
     let longest = edition.settings.grace.max(edition.settings.drain);
@@ -448,7 +452,7 @@ async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &R
     }
 }
 
-/// True if nothing was cut.
+/// Stops serving; returns `true` if no request was cut off.
 async fn stop(server: &Server, front: &mut Front) -> bool {
     let began = Instant::now();
     let grace = server.edition().settings.grace;
@@ -473,8 +477,8 @@ fn reopen_logs(server: &Server) {
     }
 }
 
-/// Files of Unix sockets would stay behind when the process ends without running destructors. Those of others do, as of a
-/// process that has taken them over.
+/// Removes the server's Unix socket files, because the process ends without running destructors. Files of other
+/// programs stay, as do `others`: those that another process has taken over.
 fn remove_socket_files(server: &Server, files: &Files, others: &[PathBuf]) {
     let settings = &server.edition().settings;
     let own = files.own(settings.listen.iter().chain([&settings.admin]));

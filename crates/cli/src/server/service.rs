@@ -1,9 +1,9 @@
-//! Notifications to the service manager, by systemd's protocol (sd_notify(3)): that the server serves, reloads, stops,
-//! is alive, which process it is after an upgrade, and which sockets to keep for the next one. Without `NOTIFY_SOCKET`
-//! there are none.
+//! Notifications to the service manager, in systemd's protocol (sd_notify(3)): the server is ready, reloads, stops, is
+//! alive, has a new main process after an upgrade, and stores sockets for the next process. Without `NOTIFY_SOCKET`
+//! none are sent.
 //!
-//! Nothing here waits. Notifications that find no room are repeated by the supervision loop (`Service::beat`), which
-//! also serves the watchdog: a hanging loop sends nothing.
+//! Sending never blocks. The supervision loop (`Service::beat`) repeats notifications that did not fit into the
+//! socket's queue. It also sends the watchdog's signs of life, so a hanging loop is noticed.
 
 use crate::server::own_program::TAKES_OVER;
 use howdah_config::SocketPlace;
@@ -25,13 +25,13 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// Maximum time that a replaced process waits until that was received.
+/// Maximum time that a replaced process waits for the service manager to process its notifications.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which unsent notifications are repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Messages that wait for room. What is older says less than what comes after it.
+/// Maximum number of queued messages. The oldest are dropped first, because later ones supersede them.
 const MAX_WAITING: usize = 64;
 
 /// Prefix of the names of stored sockets.
@@ -47,7 +47,7 @@ pub(crate) struct Service {
 struct Manager {
     socket: UnixDatagram,
     to: SocketAddr,
-    /// Interval at which it expects signs of life.
+    /// Interval at which the service manager expects signs of life.
     alive: Option<Duration>,
     said: Mutex<Said>,
 }
@@ -55,9 +55,9 @@ struct Manager {
 #[derive(Debug, Default)]
 struct Said {
     waiting: VecDeque<Message>,
-    /// The names of the sockets that the other side keeps.
+    /// Names of the sockets that the service manager stores.
     kept: BTreeSet<String>,
-    /// Another process speaks for the service.
+    /// `true` if another process notifies for the service.
     quiet: bool,
 }
 
@@ -68,13 +68,13 @@ struct Message {
     socket: Option<Arc<ListenerHandle>>,
 }
 
-/// The environment's data about the service manager.
+/// Environment variables of the service manager.
 struct Asked {
     socket: Option<OsString>,
     watchdog_us: Option<OsString>,
     watchdog_pid: Option<OsString>,
     takes_over: bool,
-    /// The names of sockets that were kept for this process.
+    /// Names of the stored sockets that this process was started with.
     kept: BTreeSet<String>,
 }
 
@@ -97,32 +97,32 @@ impl Service {
         }
     }
 
-    /// Its pools boot, which may take longer than the other side would wait otherwise.
+    /// Reports that the pools boot, and extends the service manager's start timeout.
     pub(crate) fn starting(&self) {
         self.say("EXTEND_TIMEOUT_USEC=60000000\nSTATUS=PHP boots");
     }
 
-    /// It serves, with this to say about it.
+    /// Reports that the server is ready, with this status text.
     pub(crate) fn ready(&self, status: &str) {
         self.say(&format!("READY=1\nSTATUS={}", line(status)));
     }
 
-    /// It reads its settings again; `ready` says the end of that.
+    /// Reports that a reload has begun; `ready` reports its end.
     pub(crate) fn reloading(&self) {
-        // systemd tells by the time which of several reloads this is.
+        // systemd uses the time to tell several reloads apart.
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0)).as_micros();
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reloading"));
     }
 
-    /// It stops.
+    /// Reports that the server stops.
     pub(crate) fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=stopping: running requests come to their end");
     }
 
     /// Stores these sockets with the service manager (`FDSTORE=1`), and removes earlier ones that are not among them.
-    /// If this process ends, the next one is started with them, and clients that connect in between wait instead of
-    /// being refused. A Unix socket is useless without its file, which goes with the process: it is bound anew.
+    /// If this process ends, the next one is started with them, and clients that connect meanwhile wait instead of
+    /// being refused. Unix sockets are not stored but bound anew: their file is removed with the process.
     pub(crate) fn keep(&self, sockets: &[Arc<ListenerHandle>]) {
         let Some(manager) = &self.manager else { return };
         let named: BTreeMap<String, &Arc<ListenerHandle>> =
@@ -145,17 +145,17 @@ impl Service {
         manager.send(&mut said);
     }
 
-    /// Another process is the server from now on, and this one says nothing any more.
+    /// Reports that another process is the main process now. This one sends no more notifications.
     pub(crate) fn replaced_by(&self, pid: u32) {
-        // The new process has as long as this one to say that it is alive.
+        // The new process gets a full watchdog interval before its first sign of life.
         self.say(&format!("MAINPID={pid}\nREADY=1\nWATCHDOG=1\nSTATUS=process {pid} has taken over"));
         if let Some(manager) = &self.manager {
             manager.said.lock().quiet = true;
         }
     }
 
-    /// Returns when all that was said has been heard, or when that has taken too long: the end of a process that has said who
-    /// takes its place must not be heard of first.
+    /// Waits, for a limited time, until the service manager has processed all notifications. A process that exits
+    /// before that would be noticed before its successor is known.
     pub(crate) async fn heard(&self) {
         if let Some(manager) = &self.manager
             && tokio::time::timeout(FLUSH_TIMEOUT, manager.heard()).await.is_err()
@@ -171,11 +171,11 @@ impl Service {
         manager.send(&mut said);
     }
 
-    /// To be polled for as long as the server serves: says what found no room, and that the server is alive. Never returns.
+    /// Repeats unsent notifications and sends signs of life. Polled as long as the server serves; never returns.
     pub(crate) async fn beat(&self) {
         let Some(manager) = &self.manager else { return std::future::pending().await };
         let period = manager.alive.unwrap_or(Duration::from_secs(3600));
-        // Not at once: whose place this process has taken is about to say who it is.
+        // Not immediately: the predecessor has yet to name this process to the service manager.
         let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
         alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -183,7 +183,8 @@ impl Service {
             tokio::select! {
                 _ = alive.tick() => {
                     if manager.alive.is_some() && !manager.said.lock().quiet {
-                        // A notification without room is no loss: others are in the queue, or it has no reader.
+                        // A sign of life without room is no loss: the queue holds other notifications, or the socket
+                        // has no reader.
                         let _ = manager.socket.send_to_addr(b"WATCHDOG=1", &manager.to);
                     }
                 }
@@ -219,7 +220,8 @@ impl Manager {
         Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::new(said) }))
     }
 
-    /// Passes a pipe along, as sd_notify_barrier(3) does: the other side closes it when it has come so far.
+    /// Sends a pipe, as sd_notify_barrier(3) does: the service manager closes it once it has processed all earlier
+    /// messages.
     async fn heard(&self) {
         let Ok((ours, theirs)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else { return };
         loop {
@@ -273,18 +275,19 @@ impl Manager {
 }
 
 impl Asked {
-    /// Interval of watchdog notifications: twice in the time after which it gives up (sd_watchdog_enabled(3)).
+    /// Interval of signs of life: half the watchdog timeout (sd_watchdog_enabled(3)).
     fn watchdog(&self) -> Option<Duration> {
         let number = |text: &Option<OsString>| text.as_ref()?.to_str()?.parse::<u64>().ok();
-        // A process that takes another's place has inherited the number of that one.
+        // A successor inherits its predecessor's `WATCHDOG_PID`.
         let other = self.watchdog_pid.is_some() && number(&self.watchdog_pid) != Some(u64::from(std::process::id()));
         let patience = number(&self.watchdog_us).filter(|us| *us > 0 && (self.takes_over || !other))?;
         Some(Duration::from_micros(patience) / 2)
     }
 }
 
-/// The sockets that this process was started with, as systemd passes those of a unit, with their names (sd_listen_fds(3)). To be
-/// called first of all. The variables stay where they are: `howdah_pool` leaves them out of what it starts.
+/// Returns the sockets that systemd passed to this process, with their names (sd_listen_fds(3)). Called before anything
+/// else opens descriptors. The variables stay set; `howdah_pool` removes them from the environment of processes that it
+/// starts.
 pub(crate) fn passed_sockets() -> io::Result<Vec<(OwnedFd, String)>> {
     let text = |name: &str| std::env::var(name).unwrap_or_default();
     if !are_passed() {
@@ -296,7 +299,7 @@ pub(crate) fn passed_sockets() -> io::Result<Vec<(OwnedFd, String)>> {
     Ok(sockets.into_iter().zip(names(&text("LISTEN_FDNAMES"))).collect())
 }
 
-/// They may be another process's: this one's ancestor, which kept its own.
+/// `false` if the variables were meant for an ancestor of this process, which kept the sockets.
 fn are_passed() -> bool {
     std::env::var("LISTEN_PID").unwrap_or_default().parse() == Ok(std::process::id())
 }
@@ -307,25 +310,25 @@ fn passed_names() -> impl Iterator<Item = String> {
     names(&text).take(count)
 }
 
-/// `true` if a passed socket was stored for the server, whose settings may have changed since.
+/// `true` if the socket comes from the service manager's store. The settings may have changed since it was stored.
 pub(crate) fn is_kept(name: &str) -> bool {
     name.starts_with(KEPT_PREFIX)
 }
 
-/// Names say which address it is, and have no colon.
+/// Name under which a socket is stored: it encodes the address, without colons, which separate names.
 fn kept_name(socket: &ListenerHandle) -> Option<String> {
     let SocketPlace::Tcp(addr) = socket.addr().place() else { return None };
     let kind = if socket.quic().is_some() { "udp" } else { "tcp" };
     Some(format!("{KEPT_PREFIX}{kind}-{}-{}", addr.ip().to_string().replace(':', "_"), addr.port()))
 }
 
-/// A name for each socket, for ever.
+/// Endless names for the sockets: `unknown` where the list has none.
 fn names(text: &str) -> impl Iterator<Item = String> + use<> {
     let names: Vec<String> = text.split(':').filter(|_| !text.is_empty()).map(ToOwned::to_owned).collect();
     (0..).map(move |number| names.get(number).cloned().unwrap_or_else(|| "unknown".to_owned()))
 }
 
-/// Messages are lines.
+/// Replaces line breaks, because messages consist of lines.
 fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

@@ -70,7 +70,7 @@ fn whoever_was_replaced_says_nothing_any_more() {
     assert_eq!(heard(&socket), None);
 }
 
-/// The pipe that comes along is closed by the one that has read the message.
+/// Reading the message closes the pipe sent with it.
 #[tokio::test]
 async fn whoever_was_replaced_waits_until_that_was_heard() {
     let (_place, socket, service) = manager();
@@ -79,7 +79,7 @@ async fn whoever_was_replaced_waits_until_that_was_heard() {
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx).is_ready())).await;
     assert!(!first, "nothing was read yet");
     assert!(heard(&socket).unwrap().starts_with("MAINPID=4711"));
-    // Descriptors that are not asked for are closed.
+    // The reader closes descriptors that it does not expect.
     assert_eq!(heard(&socket).unwrap(), "BARRIER=1");
     waiting.await;
 }
@@ -91,7 +91,7 @@ fn a_status_is_one_line() {
     assert_eq!(heard(&socket).unwrap(), "READY=1\nSTATUS=two lines");
 }
 
-/// The kernel keeps only some datagrams for a reader that does not read.
+/// The kernel queues only a limited number of datagrams for a reader that does not read.
 #[tokio::test]
 async fn what_finds_no_room_is_said_later_and_nobody_waits_for_it() {
     let (_place, socket, service) = manager();

@@ -8,7 +8,7 @@ use howdah_tls::client;
 /// The address of the broker.
 ///
 /// # Errors
-/// The setting is no address, or its file is not there.
+/// The setting is not an address, or a file that it names does not exist.
 pub(crate) fn address(settings: &Settings) -> Result<Option<Address>, String> {
     let Some(address) = &settings.share else { return Ok(None) };
     let address = Address::parse(address.expose())?;
@@ -18,10 +18,10 @@ pub(crate) fn address(settings: &Settings) -> Result<Option<Address>, String> {
     }
 }
 
-/// The broker, which is connected to when it is first used.
+/// The broker; the connection is opened on first use.
 ///
 /// # Errors
-/// The address or its authorities cannot be used.
+/// The address or its certificate authorities are invalid.
 pub(crate) fn broker(settings: &Settings) -> Result<Option<Broker>> {
     let Some(address) = address(settings).map_err(|why| anyhow!("share {why}"))? else { return Ok(None) };
     let tls = match address.is_encrypted() {

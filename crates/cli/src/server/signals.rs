@@ -1,9 +1,9 @@
-//! The signals that the running server handles: one table. A signal that is not in it has its default action on purpose:
-//! job control of a terminal (`TSTP`, `TTIN`, `TTOU`), faults of the program itself (`SEGV` and the like), `KILL` and
-//! `STOP`. `CHLD` is tokio's, `PIPE` is ignored by Rust's runtime, `WINCH` and `URG` by the kernel.
+//! The signals that the running server handles, in one table. Signals outside the table keep their default action on
+//! purpose: job control (`TSTP`, `TTIN`, `TTOU`), faults of the program itself (`SEGV` and the like), `KILL` and
+//! `STOP`. tokio handles `CHLD`, Rust's runtime ignores `PIPE`, and the kernel ignores `WINCH` and `URG`.
 //!
-//! Handled means caught, not ignored: programs that the server starts would inherit an ignored signal, and the kernel drops
-//! signals without a handler for process 1 of a container.
+//! Signals are caught, not ignored: child processes would inherit an ignored signal, and for process 1 of a container
+//! the kernel drops signals without a handler.
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
@@ -24,11 +24,11 @@ pub(crate) enum Event {
 /// Real-time signals that programs may send; glibc keeps the two below for itself (signal(7)).
 const REAL_TIME: RangeInclusive<i32> = 34..=64;
 
-/// Signals, by number and by name without `SIG`, and the action on each: `None` only logs it. Those that have come at the
-/// same time are handled in this order.
+/// Signals by number and by name without `SIG`, with their action: `None` only logs the signal. Signals that arrive
+/// together are handled in this order.
 fn table() -> Vec<(i32, &'static str, Option<Event>)> {
     let named = [
-        // Before a stop that has come meanwhile: what is logged until its end belongs into the new files.
+        // Before a pending stop: log lines of the shutdown belong in the new files.
         (Signal::USR1, "USR1", Some(Event::ReopenLogs)),
         (Signal::TERM, "TERM", Some(Event::Stop)),
         (Signal::INT, "INT", Some(Event::Stop)),
@@ -43,7 +43,7 @@ fn table() -> Vec<(i32, &'static str, Option<Event>)> {
         (Signal::IO, "IO", None),
         (Signal::POWER, "PWR", None),
         (Signal::STKFLT, "STKFLT", None),
-        // A file that has reached RLIMIT_FSIZE: the write fails instead.
+        // Raised when a file reaches RLIMIT_FSIZE; the write then fails with an error instead.
         (Signal::XFSZ, "XFSZ", None),
         (Signal::XCPU, "XCPU", None),
     ];
@@ -51,22 +51,22 @@ fn table() -> Vec<(i32, &'static str, Option<Event>)> {
     named.into_iter().chain(REAL_TIME.map(|number| (number, "a real-time signal", None))).collect()
 }
 
-/// The signals that are listened for.
+/// The registered signals.
 pub(crate) struct Signals(Vec<(unix::Signal, &'static str, Option<Event>)>);
 
 impl Signals {
-    /// Must be called within the runtime. From now on no signal of the table has its default action.
+    /// Registers handlers for all signals in the table. Called within the runtime.
     pub(crate) fn new() -> Result<Self> {
         let listen = |(number, name, event): (_, _, Option<Event>)| match unix::signal(SignalKind::from_raw(number)) {
             Ok(signal) => Some(Ok((signal, name, event))),
-            // An uncatchable signal is not ignored: tracers and emulated kernels keep some for themselves.
+            // Tracers and emulated kernels reserve some signals; those that would only be logged are skipped.
             Err(_) if event.is_none() => None,
             Err(error) => Some(Err(error).with_context(|| format!("cannot listen for the signal {name}"))),
         };
         Ok(Self(table().into_iter().filter_map(listen).collect::<Result<_>>()?))
     }
 
-    /// Waits for a signal that asks for something.
+    /// Waits for a signal that has an action.
     pub(crate) async fn next(&mut self) -> Event {
         poll_fn(|context| {
             for (signal, name, event) in &mut self.0 {
@@ -82,7 +82,7 @@ impl Signals {
         .await
     }
 
-    /// Waits for a signal that asks to stop.
+    /// Waits for another stop signal.
     pub(crate) async fn second_stop(&mut self) {
         while self.next().await != Event::Stop {}
     }

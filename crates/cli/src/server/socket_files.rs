@@ -1,18 +1,18 @@
-//! Files of Unix sockets: which of them are the server's to remove, and the directories that they are in.
+//! Files of Unix sockets: those that the server must remove, and their directories.
 
 use howdah_config::{ListenAddr, NoDirectory, SocketPlace};
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Files of Unix sockets that are not the server's: their creator removes them.
+/// Socket files that the server must not remove, because their creator does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
     pub(crate) others: Vec<PathBuf>,
 }
 
 impl Files {
-    /// Those that are the server's to remove, of these.
+    /// Returns the files of these addresses that the server must remove.
     pub(crate) fn own<'a>(&self, addresses: impl IntoIterator<Item = &'a ListenAddr>) -> Vec<PathBuf> {
         let paths = addresses.into_iter().filter_map(file_of).map(Path::to_owned);
         paths.filter(|path| !self.others.contains(path)).collect()
@@ -32,22 +32,23 @@ pub(crate) fn file_of(addr: &ListenAddr) -> Option<&Path> {
     }
 }
 
-/// The mode of directories that systemd makes for services (`RuntimeDirectoryMode=`).
+/// Mode that systemd gives to directories of services (`RuntimeDirectoryMode=`).
 const RUNTIME_MODE: u32 = 0o755;
 
-/// `true` if the server makes this directory at its start: root does in `/run`, which is empty after each boot, as
-/// systemd does for the service.
+/// `true` if the server creates this directory at its start. Root does so in `/run`, which is empty after each boot, as
+/// systemd does for a service.
 pub(crate) fn is_made_at_start(missing: &NoDirectory) -> bool {
     rustix::process::geteuid().is_root() && missing.path().parent() == Some(Path::new("/run"))
 }
 
-/// Makes the directories of these sockets that the server makes itself. What cannot be made is reported by the socket.
+/// Creates the missing directories of these sockets that are the server's to create. Failures are reported when the
+/// socket is bound.
 pub(crate) fn make_directories<'a>(addresses: impl IntoIterator<Item = &'a ListenAddr>) {
     let missing = addresses.into_iter().filter_map(file_of).filter_map(NoDirectory::of).filter(is_made_at_start);
     for missing in missing {
         let path = missing.path();
         if DirBuilder::new().mode(RUNTIME_MODE).create(path).is_ok() {
-            // Whatever the umask was.
+            // Independent of the umask.
             let _ = std::fs::set_permissions(path, Permissions::from_mode(RUNTIME_MODE));
         }
     }

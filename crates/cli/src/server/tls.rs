@@ -1,5 +1,5 @@
-//! TLS of the server: settings become a store of certificates, and what listeners and tasks need of it. `howdah check` goes the
-//! same way, so what it does not complain about can be served.
+//! TLS of the server: builds the certificate store and the configuration of listeners and tasks from the settings.
+//! `howdah check` uses the same code, so settings that pass it can be served.
 
 use howdah_config::{Account, CertificateFiles, ClientAuth, HostPattern, ListenAddr, Loaded, Settings, TlsVersion};
 use howdah_protocol::http3;
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Everything that speaking TLS needs.
+/// TLS state of a server.
 pub(crate) struct Tls {
     store: Arc<Store>,
     config: Arc<ServerConfig>,
-    /// For HTTP/3, if it is on.
+    /// Configuration of HTTP/3, if it is on.
     quic: Option<http3::Config>,
     files: Files,
     /// Hosts that sites' certificates do not cover.
@@ -23,13 +23,13 @@ pub(crate) struct Tls {
     hosts: Hosts,
 }
 
-/// Loads what the settings name; `None` where no address speaks TLS.
+/// Loads the certificates that the settings name; `None` if no address uses TLS.
 ///
 /// # Errors
-/// All that is wrong, each with where it was set.
+/// All mistakes, each with the setting.
 ///
-/// The store is not touched before `install`. Where files may not be read, as root's keys by a server that is not root any
-/// more, what was loaded `before` goes on.
+/// Does not change the store; `install` does. Where the server may no longer read a file, such as root's keys after it
+/// switched users, the certificate loaded `before` stays in use.
 pub(crate) fn prepare(loaded: &Loaded, store: Arc<Store>, before: Option<&Files>) -> Result<Option<Tls>, Vec<String>> {
     let settings = &loaded.settings;
     if !settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_))) {
@@ -70,14 +70,14 @@ pub(crate) fn prepare(loaded: &Loaded, store: Arc<Store>, before: Option<&Files>
     }
 }
 
-/// The certificates of the top level, and those of each site with its number.
+/// Certificates of the top level, and of each site with its number.
 fn all_certificates(settings: &Settings) -> impl Iterator<Item = (Option<usize>, &[CertificateFiles])> {
     let of_sites = settings.sites.iter().enumerate();
     let of_sites = of_sites.map(|(number, site)| (Some(number), site.tls.certificates.as_slice()));
     std::iter::once((None, settings.tls.certificates.as_slice())).chain(of_sites)
 }
 
-/// Which site has which host.
+/// Maps hosts to sites.
 fn hosts(settings: &Settings) -> Hosts {
     let mut hosts = Hosts::default();
     for (number, site) in settings.sites.iter().enumerate() {
@@ -92,7 +92,8 @@ fn hosts(settings: &Settings) -> Hosts {
     hosts
 }
 
-/// Hosts of sites with certificates that neither these nor the top level's cover: clients refuse the others.
+/// Warnings for hosts of sites with certificates, if no certificate of the site or the top level covers the host:
+/// clients would refuse it.
 fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
     let mut warnings = Vec::new();
     for (number, site) in settings.sites.iter().enumerate().filter(|(_, site)| !site.tls.certificates.is_empty()) {
@@ -126,10 +127,12 @@ fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
     warnings
 }
 
-/// Number of clients whose address is unproven above which further clients must prove theirs first (a QUIC Retry).
+/// Number of handshakes with unvalidated client addresses above which further clients must validate theirs first (QUIC
+/// Retry).
 const HTTP3_RETRY_ABOVE: usize = 100;
 
-/// Configuration of HTTP/3. A resumed client may send requests at once: whether they are allowed is decided for each.
+/// Configuration of HTTP/3. Resumed clients may send early data; the server decides for each request whether to accept
+/// it.
 fn quic(store: Arc<Store>, settings: &Settings) -> Result<http3::Config, String> {
     let tls = server_config::quic(store, &options(settings), true).map_err(|error| error.to_string())?;
     http3::Config::new(tls, HTTP3_RETRY_ABOVE).map_err(|error| error.to_string())
@@ -173,13 +176,13 @@ impl Tls {
         warnings
     }
 
-    /// The listener, with TLS if its address says so.
+    /// Adds TLS to the listener if its address says so.
     pub(crate) fn on(&self, listener: Listener, addr: &ListenAddr) -> Listener {
         if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
     }
 
-    /// Replaces the store's certificates from files, and follows changes of these files until the task is dropped. On a
-    /// runtime.
+    /// Replaces the store's certificates with those from files, and reloads changed files until the returned tasks are
+    /// dropped. Called within a runtime.
     pub(crate) fn install(&mut self) -> JoinSet<()> {
         self.store.set_hosts(std::mem::take(&mut self.hosts));
         self.files.put_into(&self.store);
@@ -188,9 +191,9 @@ impl Tls {
         watch
     }
 
-    /// Goes on with the keys of sessions that `before` has, if nothing else would differ.
+    /// Keeps the session ticket keys of `before` if nothing else in the TLS configuration changes.
     pub(crate) fn go_on_from(&mut self, before: &Self, was: &Settings, is: &Settings) {
-        // The file of an authority may be another one under the same name.
+        // The file of a client authority may have new contents under the same name.
         let same = is.tls.client_auth == ClientAuth::Off
             && was.tls.client_auth == ClientAuth::Off
             && was.tls.min_version == is.tls.min_version;
@@ -210,10 +213,10 @@ impl Tls {
         &self.config
     }
 
-    /// HTTP/3 at the same port as a listener, if its address says TLS and HTTP/3 is on.
+    /// Binds HTTP/3 on a listener's port, if its address uses TLS and HTTP/3 is on.
     ///
     /// # Errors
-    /// The port cannot be had for UDP.
+    /// The UDP port cannot be bound.
     pub(crate) fn beside(
         &self,
         listener: &Listener,

@@ -1,4 +1,4 @@
-//! Traces of requests: their start, unless they are off.
+//! Starts the tracing of requests, if it is enabled.
 
 use howdah_config::TelemetrySettings;
 use howdah_observe::Metrics;
@@ -7,10 +7,10 @@ use howdah_telemetry::{Sender, Telemetry};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum time at the server's end for the last spans to be sent.
+/// Maximum time to send the last spans at the server's end.
 pub(crate) const LAST_SPANS: Duration = Duration::from_secs(3);
 
-/// Starts tracing. On errors requests are served without.
+/// Starts tracing. If that fails, requests are served without it.
 pub(crate) fn start(settings: &TelemetrySettings, metrics: &Arc<Metrics>, sites: &Sites) -> Option<Sender> {
     if !settings.enabled {
         return None;

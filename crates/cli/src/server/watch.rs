@@ -1,8 +1,9 @@
-//! Watch mode: a pool whose `watch` patterns name a file that changed is reloaded.
+//! Watch mode: reloads a pool when a file that matches its `watch` patterns changes.
 //!
-//! Files are looked at again and again rather than announced by the kernel: that works on every file system (containers'
-//! shared directories and network mounts announce nothing), sees files that appear later, and has no limit on their number.
-//! The more there is to look at, the rarer the look, so that it takes a twentieth of one core at most.
+//! The server polls the files instead of using the kernel's notifications. Polling works on every file system (shared
+//! directories of containers and network mounts send no notifications), sees files that appear later, and has no limit
+//! on their number. The interval grows with the duration of a poll, so that polling takes at most a twentieth of one
+//! core.
 
 use howdah_config::{Glob, Settings};
 use howdah_pool::Pool;
@@ -16,22 +17,22 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::server::edition::Edition;
 
-/// Pause between two looks, at least.
+/// Minimum pause between two polls.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause in times of what a look took.
+/// Pause between polls, as a multiple of a poll's duration.
 const INTERVAL_FACTOR: u32 = 20;
-/// Nothing may have changed for this long before a reload: editors and checkouts write many files one after the other.
+/// Time without changes before a reload: editors and checkouts write many files one after the other.
 const SETTLE_TIME: Duration = Duration::from_millis(150);
 
-/// A reload that begins so soon after the last one is one of a row.
+/// A reload that begins within this time after the last one counts as quick.
 const QUICK: Duration = Duration::from_secs(10);
-/// The longest row without delays. An application that writes what is watched reloads itself for ever.
+/// Number of quick reloads in a row without a delay. An application that writes files it watches would reload forever.
 const MAX_QUICK: u32 = 10;
-/// The first delay after that, which doubles, and the longest.
+/// First delay after that, which doubles each time, and the maximum delay.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// Distinguishes two states of a file: a new file under the same name has another inode.
+/// Identifies a state of a file: a new file under the same name has another inode.
 type Mark = (i64, i64, u64, u64);
 type Marks = BTreeMap<PathBuf, Mark>;
 
@@ -42,8 +43,8 @@ pub(crate) struct Watched {
     took: Duration,
 }
 
-/// The first look, for each pool that has patterns. It comes before PHP starts: what changes after PHP has read it would
-/// otherwise be taken for what PHP has read.
+/// First poll, for each pool with patterns. Must precede the start of PHP: a change between PHP's reading and a later
+/// first poll would go unnoticed.
 pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
     let mut all = Vec::new();
     for pool in &settings.pools {
@@ -57,12 +58,12 @@ pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
     all
 }
 
-/// Patterns were checked when the settings were loaded, and made absolute.
+/// The patterns were checked and made absolute when the settings were loaded.
 fn globs(patterns: &[String]) -> Arc<Vec<Glob>> {
     Arc::new(patterns.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect())
 }
 
-/// Watches for every pool that has patterns, and for pages under development. Dropping the set ends it.
+/// Watches the files of every pool with patterns, and pages under development. Dropping the set stops watching.
 pub(crate) fn start(watched: Vec<Option<Watched>>, edition: &Edition) -> JoinSet<()> {
     let (mut watchers, pools, server) = (JoinSet::new(), &edition.pools, &edition.sites.server);
     if !edition.settings.page_files.is_empty() {
@@ -76,15 +77,16 @@ pub(crate) fn start(watched: Vec<Option<Watched>>, edition: &Edition) -> JoinSet
     watchers
 }
 
-/// Limits the rate of reloads.
+/// Delays reloads that follow each other quickly.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Reloads in a row, each soon after the one before.
+    /// Number of quick reloads in a row.
     quick: u32,
 }
 
 impl Pace {
-    /// Returns the pause after a reload that began so long after the end of the one before and its pause.
+    /// Returns the pause after a reload. `since_last`: time from the end of the previous reload and its pause to the
+    /// begin of this one.
     fn pause(&mut self, since_last: Duration) -> Duration {
         self.quick = if since_last < QUICK { self.quick + 1 } else { 0 };
         match self.quick.checked_sub(MAX_QUICK) {
@@ -94,7 +96,7 @@ impl Pace {
     }
 }
 
-/// Reloads the pages in browsers when one of these files has changed.
+/// Reloads pages in browsers when one of these files changes.
 async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
     let Some((mut known, mut took)) = look(&globs).await else { return };
     loop {
@@ -108,7 +110,7 @@ async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
     }
 }
 
-/// The state of the files once nothing changes any more. `None` while the server ends.
+/// Polls until the files stop changing and returns their state. `None` while the server ends.
 async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
     loop {
         tokio::time::sleep(SETTLE_TIME).await;
@@ -133,7 +135,7 @@ async fn watch(pool: Arc<Pool>, watched: Watched, server: Arc<Server>) {
         tracing::info!(pool = pool.name(), "{} has changed: reloading", changed.display());
         let since_last = reloaded_at.elapsed();
         if let Err(why) = pool.reload().await {
-            // The pool has logged it, too; here it says that the next change is the next attempt.
+            // The pool has logged the failure too; this line adds that the next change starts the next attempt.
             tracing::warn!(pool = pool.name(), "reload failed, waiting for the next change: {why}");
         }
         server.reload_pages(&changed);
@@ -151,7 +153,7 @@ async fn watch(pool: Arc<Pool>, watched: Watched, server: Arc<Server>) {
     }
 }
 
-/// All files that are watched, and what the look at them took. `None` while the server ends.
+/// Polls all watched files; returns their marks and the duration of the poll. `None` while the server ends.
 async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
     let globs = globs.clone();
     let looked = spawn_blocking(move || {
@@ -169,7 +171,7 @@ async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
     looked.await.ok()
 }
 
-/// A file that is new, gone or another.
+/// Returns a file that is new, removed or changed.
 fn difference(before: &Marks, after: &Marks) -> Option<PathBuf> {
     let new = after.iter().find(|(path, mark)| before.get(*path) != Some(mark));
     let gone = || before.iter().find(|(path, _)| !after.contains_key(*path));

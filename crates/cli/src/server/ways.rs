@@ -1,5 +1,5 @@
-//! The ways out of an I/O thread: to the pools, which all threads share, and to other servers, to which each has connections of
-//! its own.
+//! The backends of an I/O thread: pools, which all threads share, and proxies, to which each thread has its own
+//! connections.
 
 use crate::server::pools::{Place, Pools};
 use howdah_config::Settings;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// State of the settings' proxies that all threads share.
+/// Creates the state of the settings' proxies that all threads share.
 ///
 /// # Errors
-/// Invalid ones, such as certificates that cannot be read.
+/// Invalid proxies, such as certificates that cannot be read.
 ///
-/// The state of unchanged proxies from `before` is kept.
+/// Unchanged proxies keep their state from `before`.
 pub(crate) fn proxies(
     settings: &Settings,
     metrics: &Metrics,
@@ -31,7 +31,7 @@ pub(crate) fn proxies(
     settings.proxies.iter().map(group).collect()
 }
 
-/// Open as long as something is served by an edition.
+/// Held while an edition serves a request.
 pub(crate) type InUse = mpsc::Sender<Infallible>;
 
 /// Backends of a site: PHP's pools and proxies.
@@ -54,7 +54,7 @@ impl Upstream for Ways {
     async fn run(&self, target: Target, request: Request) -> Result<howdah_pool::Response, Fault> {
         match self.pools.at(target)? {
             Place { pool, comparison: None } => pool.run(request).await,
-            // Boxed, as most pools are compared with none.
+            // Boxed to keep the future small, because most pools have no comparison.
             Place { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Reports for people: lines for a terminal, and a page to share.
+//! Reports for people: text for a terminal, and an HTML page.
 
 mod page;
 mod text;
@@ -10,7 +10,7 @@ use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::collections::BTreeMap;
 
-/// Findings by responsible route, visible ones first.
+/// Groups findings by the causing route, visible ones first.
 fn by_route<'a>(findings: impl Iterator<Item = &'a Finding>) -> BTreeMap<&'a str, Vec<&'a Finding>> {
     let mut routes: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     findings.for_each(|finding| routes.entry(&finding.route).or_default().push(finding));
@@ -18,7 +18,7 @@ fn by_route<'a>(findings: impl Iterator<Item = &'a Finding>) -> BTreeMap<&'a str
     routes
 }
 
-/// The same for people: pages with exactly the same findings are reported together.
+/// Groups pages that have exactly the same findings.
 fn by_pages<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<(String, Vec<&'a Finding>)> {
     let mut groups: Vec<(&str, usize, Vec<&Finding>)> = Vec::new();
     let is_alike = |one: &Finding, two: &Finding| {
@@ -42,12 +42,12 @@ fn by_pages<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<(String, Vec
     groups.into_iter().map(|(route, more, list)| (title(route, more), list)).collect()
 }
 
-/// `true` if a visitor sees it in a response.
+/// `true` if a response shows the finding.
 fn is_seen(finding: &Finding) -> bool {
     matches!(finding.kind.as_str(), "response" | "differs" | "token")
 }
 
-/// One sentence: what to do.
+/// The recommendation in one sentence.
 fn verdict(report: &Report) -> String {
     let advice = &report.advice;
     let count = report.routes.len();
@@ -78,7 +78,7 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Average costs of a mode over its pages: milliseconds, processor time, and the maximum memory.
+/// Mean response time and processor time of a mode over its pages, in milliseconds, and the maximum memory.
 fn mean(costs: &[crate::cost::Cost]) -> (f64, f64, u64) {
     let count = costs.len().max(1) as f64;
     let sum = |of: fn(&crate::cost::Cost) -> f64| costs.iter().map(of).sum::<f64>() / count;

@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing else: no script, no file, no network.
+//! The report as one self-contained HTML page, without scripts, other files or network access.
 
 use super::{by_pages, capital, mean, megabytes, verdict};
 use crate::cost::Cost;
@@ -6,7 +6,7 @@ use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
-/// Number of findings of a route that are not folded.
+/// Number of a route's findings that are shown unfolded.
 const SHOWN_PER_KIND: usize = 5;
 
 const PAGE: &str = include_str!("page.html");
@@ -29,7 +29,7 @@ pub fn page(report: &Report) -> String {
         ("remarks", remarks),
         ("settings", escaped(&report.advice.settings)),
     ];
-    // One pass, so that nothing of the application's is taken for a place to fill.
+    // A single pass, so that text of the application is never treated as a placeholder.
     let mut out = String::new();
     let mut rest = PAGE;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -84,7 +84,7 @@ fn modes(report: &Report) -> String {
         };
         let safe = format!("safe for {} of {}", mode.safe_routes(), report.routes.len());
         let chosen = mode.mode == report.advice.mode;
-        // Costs of pages that are not the application's are no news.
+        // If the mode works for no page, its costs mean nothing.
         let cost = (mode.safe_routes() > 0).then(|| mean(&mode.costs));
         out.push_str(&card(&title, &safe, &about, cost, classic.0, chosen));
     }
@@ -133,7 +133,7 @@ fn notes(report: &Report) -> String {
     out
 }
 
-/// A card for each route; what is more than a few is folded.
+/// A card for each route; additional findings are folded.
 fn list<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut out = String::new();
     for (route, findings) in by_pages(findings) {
@@ -163,7 +163,7 @@ fn one(finding: &Finding) -> String {
     format!("<p class=\"one\">{title}<br><span class=\"what\">{}</span>{file}</p>", escaped(&finding.what))
 }
 
-/// Each route in each mode.
+/// Table of each route in each mode.
 fn routes(report: &Report) -> String {
     let shown: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
     let heads: String = shown.iter().map(|mode| format!("<th>{}</th>", capital(mode.mode.name()))).collect();

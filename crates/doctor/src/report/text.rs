@@ -6,13 +6,13 @@ use crate::findings::Finding;
 use crate::verdict::{ModeReport, Report};
 use std::fmt::Write;
 
-/// Maximum number of findings of a route, and of notes of a mode; the page and the JSON have all.
+/// Maximum number of findings per route, and of notes per mode; the HTML page and the JSON have all.
 const SHOWN_PER_KIND: usize = 6;
-/// Maximum number of pages with costs, and of letters of a page's name.
+/// Maximum number of pages in the table of costs, and of characters of a page's name.
 const PAGES: usize = 20;
 const PAGE_WIDTH: usize = 33;
 
-/// The report in lines.
+/// Formats the report for a terminal.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut out = format!(
@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
         let (ms, cpu, memory) = mean(&mode.costs);
         let safe = format!("{} of {all}", mode.safe_routes());
         let leaks = mode.leaks().count();
-        // Costs of pages that are not the application's are no news.
+        // If the mode works for no page, its costs mean nothing.
         let time = |ms: f64| if mode.safe_routes() > 0 { format!("{ms:.1}") } else { "-".to_owned() };
         let (ms, cpu) = (time(ms), time(cpu));
         let _ = writeln!(out, "{:<10}{safe:>14}{ms:>12}{cpu:>12}{:>10}{leaks:>10}", mode.mode, megabytes(memory));
@@ -61,7 +61,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// Costs of each page in each mode, the most expensive first, with marks where it is not safe.
+/// Costs of each page in each mode, the most expensive first, with marks for unsafe ones.
 fn by_page(report: &Report, out: &mut String) {
     let modes: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.fails.is_none()).collect();
     let mut pages: Vec<usize> = (0..report.routes.len()).collect();
@@ -118,7 +118,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
     }
 }
 
-/// `App\Cart::$items changed by GET /cart`, and what is known of it.
+/// Appends `App\Cart::$items changed by GET /cart` and details of the finding.
 fn tell(finding: &Finding, out: &mut String) {
     let what = match &finding.seen_on {
         Some(seen) => format!("changes the {} of {seen}", finding.name),

@@ -1,14 +1,14 @@
-//! Where `dev` listens: on this machine alone, on ports that are free.
+//! Addresses for `dev`: on this machine only, on free ports.
 
 use howdah_config::{ListenAddr, Settings, SocketPlace};
 use std::net::{Ipv4Addr, TcpListener};
 
-/// The ports that are tried first, for HTTP and HTTPS.
+/// First ports to try, for HTTP and HTTPS.
 const PORTS: (u16, u16) = (8080, 8443);
-/// Number of ports to try from there on.
+/// Number of ports to try, counting up from the first.
 const TRIES: u16 = 50;
 
-/// A pair of free addresses. If another process takes one in the meantime, the server reports it.
+/// Returns two free addresses. If another process takes one in the meantime, binding reports it.
 pub(super) fn free() -> [String; 2] {
     let port = |first: u16| (first..first + TRIES).find(|&port| is_free(port)).unwrap_or(first);
     [format!("127.0.0.1:{}", port(PORTS.0)), format!("https://127.0.0.1:{}", port(PORTS.1))]
@@ -18,7 +18,7 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Clients that can reach the server can read source code.
+/// Checks that only this machine can connect: under `dev`, clients can read source code.
 pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
     let is_remote = |addr: &&ListenAddr| match addr.place() {
         SocketPlace::Tcp(addr) => !addr.ip().is_loopback(),
@@ -33,8 +33,7 @@ pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// The name under which browsers find this machine, made of the project's: they look for no name below `localhost`
-/// anywhere else.
+/// Host name for browsers, from the project's name. Browsers resolve names below `localhost` to this machine only.
 pub(super) fn name(project: &std::path::Path) -> String {
     let name = project.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let name: String = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();

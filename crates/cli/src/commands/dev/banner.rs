@@ -1,11 +1,11 @@
-//! The banner of `dev`.
+//! The banner that `dev` prints at its start.
 
 use super::debugger;
 use crate::output;
 use howdah_config::{ListenAddr, Settings};
 use std::fmt::Write as _;
 
-/// Prints it. It need not be read.
+/// Prints the banner, ignoring errors of standard output.
 pub(super) fn print(settings: &Settings) {
     let _ = output::print(text(settings));
 }

@@ -1,5 +1,5 @@
-//! Step debugging under `dev`: a separate pool with Xdebug, and rules that send it the requests that ask to be
-//! debugged. All others run without Xdebug, so it costs them nothing.
+//! Step debugging under `dev`: a separate pool with Xdebug, and rules that send debugging requests to it. Other
+//! requests run without Xdebug and have no overhead.
 
 use crate::server::pools;
 use howdah_budget::Budgets;
@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Name of the pool for the default pool's requests; those for other pools append their names.
+/// Name of the debugging pool for the default pool; those for other pools append the pool's name.
 const NAME: &str = "debug";
-/// The setting of PHP that loads Xdebug, and the name under which PHP finds it in its directory of extensions.
+/// The PHP setting that loads Xdebug, and Xdebug's name in PHP's extension directory.
 const LOADS: &str = "zend_extension";
 const XDEBUG: &str = "xdebug";
-/// Settings of Xdebug that are looked at here.
+/// Xdebug settings that this module reads or sets.
 const MODE: &str = "xdebug.mode";
 const START: &str = "xdebug.start_with_request";
 const PORT: &str = "xdebug.client_port";
-/// Where debuggers listen unless `PORT` says otherwise.
+/// Port of the debugger, unless `PORT` sets another.
 const USUAL_PORT: u16 = 9003;
-/// Each breakpoint keeps a worker busy, and a page asks for more than itself.
+/// Each breakpoint occupies a worker, and a page causes further requests.
 const WORKERS: u32 = 8;
-/// Time limits under a debugger.
+/// Time limits of requests that are being debugged.
 const DEBUG_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The same limit in the syntax of rules.
 const DEBUG_TIMEOUT_RULE: &str = "24h";
-/// Marks of a request to be debugged, as Xdebug and browser extensions set them.
+/// Marks of debugging requests, as set by Xdebug's clients and browser extensions.
 const CONDITIONS: [&str; 4] = [
     r#"header = { Cookie = '~(?:^|;)\s*XDEBUG_(?:SESSION|TRIGGER)=' }"#,
     "query = { XDEBUG_SESSION = true }",
@@ -35,19 +35,19 @@ const CONDITIONS: [&str; 4] = [
     "query = { XDEBUG_SESSION_START = true }",
 ];
 
-/// Where PHP has Xdebug from.
+/// Source of PHP's Xdebug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
     /// `php.ini` loads it.
     Everywhere,
-    /// This value of `zend_extension` does.
+    /// This value of `zend_extension` loads it.
     Loaded(String),
 }
 
-/// Adds the pools, and to each site the rules.
+/// Adds the debugging pools, and the rules to each site.
 pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
     let sites = settings.all_sites();
-    // Each pool that some site has as its own, and the pool that debugs for it.
+    // Maps each pool that a site uses as its default to its debugging pool.
     let mut debugging: BTreeMap<String, String> = BTreeMap::new();
     for site in &sites {
         let Some(base) = settings.pool(&site.pool).filter(|base| !debugging.contains_key(&base.name)) else { continue };
@@ -57,7 +57,7 @@ pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
         if found == Found::Everywhere
             && let Some(base) = settings.pools.iter_mut().find(|base| base.name == site.pool)
         {
-            // It can be made idle and not be taken out.
+            // Xdebug in `php.ini` cannot be unloaded, only turned off.
             base.php.ini.entry(MODE.to_owned()).or_insert_with(|| "off".to_owned());
         }
         settings.pools.push(pool);
@@ -78,7 +78,7 @@ pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Note for the developer, in one line.
+/// Describes the debugger to the developer, in one line.
 pub(super) fn words(settings: &Settings) -> String {
     let is_one = |pool: &&PoolSettings| pool.name.starts_with(NAME) && pool.php.ini.contains_key(START);
     match settings.pools.iter().find(is_one) {
@@ -90,7 +90,7 @@ pub(super) fn words(settings: &Settings) -> String {
     }
 }
 
-/// Looks for Xdebug by starting PHP without it and with it.
+/// Looks for Xdebug by starting PHP without and with it.
 fn look(settings: &Settings, base: &PoolSettings) -> Option<Found> {
     if !base.php.binary.path.is_file() {
         return None;
@@ -115,7 +115,7 @@ fn knows_xdebug(settings: &Settings, pool: &PoolSettings) -> bool {
     trial.failure.is_none() && !trial.said.iter().any(is_unknown)
 }
 
-/// The Xdebug that the settings of a pool name.
+/// The value of `zend_extension` in a pool's settings that names Xdebug.
 fn named(pool: &PoolSettings) -> Option<&str> {
     let value = pool.php.ini.get(LOADS)?;
     let file = Path::new(value).file_stem()?.to_str()?;
@@ -130,19 +130,19 @@ fn free_name(settings: &Settings, base: &str) -> String {
     name
 }
 
-/// The pool that debugs what this one would run for this site.
+/// The pool that debugs requests which `base` would run for this site.
 fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Found) -> PoolSettings {
     let mut pool = PoolSettings {
         name,
         workers: WorkerRange { min: 0, max: base.workers.max.max(WORKERS) },
         start_workers: 0,
         spare_workers: SpareWorkers::default(),
-        // A breakpoint may take any time.
+        // A breakpoint may last any time.
         deadline: None,
         cpu_deadline: None,
         queue_timeout: DEBUG_TIMEOUT,
         slow_log_after: None,
-        // A request that died in the debugger is not run again unnoticed.
+        // A request that died in the debugger must not be retried unnoticed.
         replay: 0,
         max_pool_memory: None,
         status_path: None,
@@ -155,12 +155,12 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
     let is_file = |front: &String| site.root.join(front.trim_start_matches('/')).is_file();
     match base.mode {
         Mode::Classic => {}
-        // Its scripts need what the boot has loaded.
+        // The scripts need what the boot file has loaded.
         Mode::Snapshot if base.boot.is_some() => {}
         _ if site.front_controller.as_ref().is_some_and(is_file) => {
             (pool.mode, pool.script, pool.boot) = (Mode::Classic, None, None);
         }
-        // Xdebug ends its session with the script, which ends with the worker.
+        // Xdebug ends its session when the script ends, which in worker mode is with the worker.
         _ => (pool.mode, pool.max_requests) = (Mode::Worker, 1),
     }
     let ini = &mut pool.php.ini;
@@ -169,7 +169,7 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
     }
     ini.entry(MODE.to_owned()).or_insert_with(|| "debug,develop".to_owned());
     ini.entry(START.to_owned()).or_insert_with(|| "trigger".to_owned());
-    // PHP would say at each start that it does not go together with Xdebug.
+    // PHP would warn at each start that JIT and Xdebug are incompatible.
     ini.insert("opcache.jit".to_owned(), "disable".to_owned());
     ini.insert("max_execution_time".to_owned(), "0".to_owned());
     let port = ini.get(PORT).and_then(|port| port.parse().ok()).unwrap_or(USUAL_PORT);
@@ -179,12 +179,12 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
     pool
 }
 
-/// Rules that send a site's requests to the pool. Those that a later rule sends elsewhere go there.
+/// Rules that send a site's debugging requests to the pool. Later rules may override the pool.
 fn chooses(pool: &str) -> String {
     rules(&format!("pool = {}\n", quoted(pool)))
 }
 
-/// Rules that take back what rules before them say of the time that these requests may take.
+/// Rules that override the time limits of earlier rules for debugging requests.
 fn frees() -> String {
     rules(&format!("deadline = \"0\"\nqueue_timeout = \"{DEBUG_TIMEOUT_RULE}\"\n"))
 }

@@ -1,6 +1,6 @@
-//! The mails of an application under `dev`: PHP gives them to `howdah sendmail`, `howdah mails` shows them.
+//! Mails of an application under `dev`: PHP passes them to `howdah sendmail`; `howdah mails` shows them.
 //!
-//! A mail is a file; its name begins with the time, so that the order of names is that of mails. It gets its name when it is
+//! Each mail is a file whose name begins with the time, so names sort by time. A file gets its final name when it is
 //! complete.
 
 use crate::output;
@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Older ones go.
+/// Maximum number of stored mails; the oldest are deleted.
 const MAX_MAILS: usize = 500;
-/// A longer mail is refused, as a mail server would.
+/// Maximum size of a mail; larger ones are refused, as by a mail server.
 const MAX_MAIL_LEN: u64 = 64 * 1024 * 1024;
 const ENDING: &str = "eml";
 
-/// Where the mails of a project are.
+/// Directory with the mails of a project.
 pub(super) fn store(state: &Path, project: &Path) -> PathBuf {
     let name: String = project.to_string_lossy().chars().map(|c| if c == '/' { '-' } else { c }).collect();
     let start = name.char_indices().rev().nth(199).map_or(0, |(at, _)| at);
     state.join("dev-mails").join(name[start..].trim_matches('-'))
 }
 
-/// `howdah sendmail`: keeps what comes on standard input.
+/// `howdah sendmail`: stores the mail on standard input.
 pub(crate) fn keep(into: &Path) -> Result<ExitCode> {
     let at = || format!("cannot keep a mail in {}", into.display());
     DirBuilder::new().recursive(true).mode(0o700).create(into).with_context(at)?;
@@ -63,7 +63,7 @@ pub(crate) fn run(
         flags.config = Some(file);
     }
     let acme = howdah_config::find_acme(&flags).map_err(|errors| anyhow::anyhow!("{errors}"))?;
-    // The server may have been started with other flags, and then has another state directory.
+    // The server may have been started with other flags, and thus with another state directory.
     let stores = [acme.state].into_iter().chain(super::states()).map(|state| store(&state, &project));
     let store = stores.reduce(|first, other| if first.is_dir() { first } else { other }).unwrap_or_default();
     let mails = all(&store)?;
@@ -86,7 +86,7 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every mail, the newest first.
+/// Paths of all mails, the newest first.
 fn all(store: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(store) {
         Ok(entries) => entries,
@@ -99,7 +99,7 @@ fn all(store: &Path) -> Result<Vec<PathBuf>> {
     Ok(mails)
 }
 
-/// A mail in one line: number, time, recipient and subject.
+/// Summary of a mail: number, time, recipient and subject.
 fn line(number: usize, path: &Path) -> Result<String> {
     let (mut to, mut subject) = (String::new(), String::new());
     let time = std::fs::metadata(path)?.modified().map(howdah_observe::log_time).unwrap_or_default();
@@ -118,7 +118,7 @@ fn line(number: usize, path: &Path) -> Result<String> {
     Ok(format!("{number:>3}  {time}  {to}  {subject}"))
 }
 
-/// A mail's content must not control the terminal.
+/// Removes control characters, because the terminal must not execute a mail's content.
 fn printable(value: &str) -> String {
     value.trim().chars().filter(|letter| escape::is_plain(*letter)).collect()
 }

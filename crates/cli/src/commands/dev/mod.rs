@@ -1,7 +1,7 @@
-//! `howdah dev`: the server of `serve` with features for developers that must not be exposed to strangers.
+//! `howdah dev`: `serve` with features for developers that must not be exposed to strangers.
 //!
-//! Everything here is settings (`settings`) and words (`banner`); their implementation is in the server. Pages for
-//! errors are the one thing that has no setting: `Settings::development` is set here and nowhere else.
+//! `dev` consists of settings (`settings`) and text (`banner`); the server implements the features. Only error pages
+//! have no setting: `Settings::development` is set here and nowhere else.
 
 mod addresses;
 mod banner;
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The settings for the project in this directory, which becomes the current one.
+/// Settings for the project in this directory, which becomes the current directory.
 pub(crate) fn load(directory: Option<&Path>, mut flags: ServeFlags) -> Result<(Loaded, Reread), ExitCode> {
     if let Some(config) = &flags.config {
-        // It is meant from here, not from the project's directory.
+        // The path is relative to the current directory, not to the project's.
         flags.config = Some(std::path::absolute(config).map_err(|error| wrong(format_args!("howdah: {error}")))?);
     }
     if let Some(directory) = directory {
@@ -41,7 +41,7 @@ pub(crate) fn load(directory: Option<&Path>, mut flags: ServeFlags) -> Result<(L
     Ok((loaded, Arc::new(reread)))
 }
 
-/// State directories that a server on this machine may have, those of `dev` started by root included.
+/// State directories of servers on this machine, including `dev` started by root.
 pub(crate) fn states() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state/howdah"));
     let of_system = std::fs::read_dir("/var/lib").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
+//! Settings of `dev`: its defaults where flags, environment and `howdah.toml` set nothing.
 
 use super::{addresses, debugger, mails};
 use howdah_config::{
@@ -6,7 +6,7 @@ use howdah_config::{
 };
 use std::path::Path;
 
-/// Puts in flags for what nothing was said of.
+/// Sets flags for settings that keep their defaults.
 pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
     let is_open = |name: &str| given.origins.of(name) == Origin::Default;
     let set = |flags: &mut ServeFlags, name: &str, value: &str| {
@@ -24,10 +24,10 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
         }
     }
     if is_open("workers") {
-        // Enough for a page and its resources; each is started when it is needed.
+        // Enough for a page and its resources; workers start on demand.
         flags.set("workers", "1-8");
     }
-    // Code under development is loaded by each request.
+    // With code under development, each request must load the current code.
     let boots = |pool: &PoolSettings| pool.recipe.is_some();
     if is_open("mode") || given.settings.pools.iter().any(boots) {
         flags.set("mode", "classic");
@@ -37,7 +37,7 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
     set(flags, "log.level", "warn");
 }
 
-/// Changes what has no flag.
+/// Changes settings that have no flag.
 pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String> {
     let settings = &mut loaded.settings;
     settings.development = true;
@@ -56,7 +56,7 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
     let patterns = code_patterns(project, None);
     for pool in &mut settings.pools {
         develop_php(pool, &sendmail);
-        // Classic mode loads changes without it.
+        // In classic mode each request loads the changed code anyway.
         if pool.watch.is_empty() && pool.mode != Mode::Classic {
             pool.watch.clone_from(&patterns);
         }
@@ -70,14 +70,15 @@ fn develop_php(pool: &mut PoolSettings, sendmail: &str) {
     let values = [
         ("display_errors", "1"),
         ("html_errors", "1"),
-        // Every notice, whatever php.ini says.
+        // Report all errors and notices, whatever php.ini sets.
         ("error_reporting", "32767"),
         ("log_errors", "1"),
-        // As in PHP's own php.ini for development: what is printed before an error can still be replaced.
+        // As in PHP's php.ini-development: an error can still replace buffered output.
         ("output_buffering", "4096"),
         ("opcache.validate_timestamps", "1"),
         ("opcache.revalidate_freq", "0"),
-        // OPcache compares times in seconds: what is younger than that is not kept, or a second change would be missed.
+        // OPcache compares times in whole seconds. It must not cache files younger than that, or it would miss a second
+        // change.
         ("opcache.file_update_protection", "2"),
         ("realpath_cache_ttl", "0"),
         ("sendmail_path", sendmail),
@@ -87,7 +88,7 @@ fn develop_php(pool: &mut PoolSettings, sendmail: &str) {
     }
 }
 
-/// For the shell that PHP starts.
+/// Quotes a path for the shell that PHP starts.
 fn quoted(path: &Path) -> Result<String, String> {
     match path.to_str().filter(|path| !path.contains(['\'', '\n', '"', '\\'])) {
         Some(path) => Ok(format!("'{path}'")),

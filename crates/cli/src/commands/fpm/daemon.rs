@@ -1,4 +1,4 @@
-//! `howdah-fpm` in the background.
+//! Runs `howdah-fpm` in the background.
 
 use anyhow::{Context, Result};
 use std::os::linux::net::SocketAddrExt;
@@ -7,17 +7,18 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// Set in the process in the background.
+/// Environment variable that marks the background process.
 const IN_BACKGROUND: &str = "HOWDAH_FPM_IN_BACKGROUND";
-/// Interval at which the parent checks that the process in the background lives.
+/// Interval at which the parent checks that the background process is still alive.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// `true` in the process in the background.
+/// `true` in the background process.
 pub(super) fn is_child() -> bool {
     std::env::var_os(IN_BACKGROUND).is_some()
 }
 
-/// Starts this program again in the background, and returns when it serves. It says so as it would to a service manager.
+/// Starts this program again in the background, and returns when it is ready. The child reports that as it would to a
+/// service manager.
 pub(super) fn start() -> Result<ExitCode> {
     let name = format!("howdah-fpm-{}", std::process::id());
     let socket =
@@ -28,7 +29,7 @@ pub(super) fn start() -> Result<ExitCode> {
     let mut command = Command::new(program);
     command.arg0(arguments.next().unwrap_or_default()).args(arguments);
     command.env(IN_BACKGROUND, "1").env("NOTIFY_SOCKET", format!("@{name}"));
-    // A session that is not the terminal's: its signals end this one's group.
+    // A separate process group: the terminal's signals are for this process's group.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().context("cannot start in the background")?;
     let mut message = [0; 4096];
@@ -45,7 +46,7 @@ pub(super) fn start() -> Result<ExitCode> {
     }
 }
 
-/// Leaves the terminal of the process that has started this one.
+/// Leaves the parent's terminal.
 pub(super) fn leave_terminal() {
     if is_child() {
         let _ = rustix::process::setsid();

@@ -1,13 +1,13 @@
-//! Every directive of PHP-FPM, and its effect here.
+//! All directives of PHP-FPM, and their effect here.
 
 /// The effect of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It has its effect.
+    /// Works as in PHP-FPM.
     Taken,
-    /// It has no effect, for this reason.
+    /// Has no effect, for this reason.
     Dropped(&'static str),
-    /// Going on without it would be unsafe: the server does not start. This is the remedy.
+    /// Ignoring it would be unsafe, so the server does not start. The text is the remedy.
     Refused(&'static str),
 }
 
@@ -87,7 +87,7 @@ const POOL: &[(&str, Fate)] = &[
     ("php_admin_flag", Taken),
 ];
 
-/// The effect of a directive; `None` if PHP-FPM has none of that name there.
+/// Returns the effect of a directive; `None` if PHP-FPM has no such directive in that section.
 pub(crate) fn fate(name: &str, is_pool: bool) -> Option<Fate> {
     let table = if is_pool { POOL } else { GLOBAL };
     table.iter().find(|(own, _)| *own == name).map(|(_, fate)| *fate)

@@ -1,38 +1,38 @@
-//! Every directive with its value, in the order and the form of `php-fpm -tt`. Also checks the values of directives that
-//! have no effect here, which PHP-FPM would refuse.
+//! Prints every directive with its value, in the order and format of `php-fpm -tt`. Also checks values that PHP-FPM
+//! would refuse, even of directives that have no effect here.
 
 use super::file::Section;
 use super::given::{Given, STATE, prefix_of};
 use super::pool::{self, ACCESS_FORMAT};
 use std::path::Path;
 
-/// The form of a value.
+/// Format of a value.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As written, else this.
+    /// The text as written, or this default.
     Text(&'static str),
-    /// A number, else this one.
+    /// A number, or this default.
     Number(&'static str),
-    /// Seconds, with `s` after them.
+    /// Seconds, with the suffix `s`.
     Seconds(u64),
-    /// Seconds, without it.
+    /// Seconds, without a suffix.
     BareSeconds(u64),
     Switch(bool),
-    /// A path from the section's prefix.
+    /// A path, relative to the section's prefix.
     Path(Option<&'static str>),
     /// A number, or `unlimited`.
     Core,
     Facility,
     Level,
-    /// An address, or a path from the prefix.
+    /// An address, or a path relative to the prefix.
     Listen,
     /// `pm.start_servers`, which PHP-FPM computes for a dynamic pool.
     StartServers,
-    /// `ping.response`, which has a default next to a `ping.path`.
+    /// `ping.response`, which has a default only with a `ping.path`.
     Pong,
-    /// `access.format`, which has a default next to an `access.log`.
+    /// `access.format`, which has a default only with an `access.log`.
     AccessFormat,
-    /// `NAME[] = VALUE` or `NAME[KEY] = VALUE`, last one first.
+    /// `NAME[] = VALUE` or `NAME[KEY] = VALUE`, in reverse order.
     Entries(&'static [&'static str]),
 }
 
@@ -110,7 +110,7 @@ const POOL: &[(&str, Form)] = &[
     ("php_admin_value", Entries(&["php_admin_value", "php_admin_flag"])),
 ];
 
-/// Numbers of syslog(3).
+/// Facility numbers of syslog(3).
 const FACILITIES: &[(&str, u8)] = &[
     ("kern", 0),
     ("user", 1),
@@ -134,7 +134,7 @@ const FACILITIES: &[(&str, u8)] = &[
     ("local7", 23),
 ];
 
-/// The lines about `[global]`.
+/// Returns the lines for `[global]`.
 ///
 /// # Errors
 /// A value that PHP-FPM would refuse.
@@ -155,7 +155,7 @@ pub(super) fn global(section: &Section, given: &Given) -> Result<Vec<String>, St
     Ok(lines)
 }
 
-/// The lines about a pool.
+/// Returns the lines for a pool.
 ///
 /// # Errors
 /// A value that PHP-FPM would refuse.

@@ -1,13 +1,13 @@
-//! Reads configurations of PHP-FPM: sections, `include` with patterns, `$pool`, `NAME[KEY] = VALUE`.
+//! Reads PHP-FPM configurations: sections, `include` with patterns, `$pool`, `NAME[KEY] = VALUE`.
 
 use howdah_config::Glob;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Files that include one another no deeper than this.
+/// Maximum depth of files that include one another.
 const MAX_DEPTH: usize = 16;
 
-/// A whole configuration.
+/// A complete configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) global: Section,
@@ -18,7 +18,7 @@ pub(crate) struct Config {
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     pub(crate) name: String,
-    /// In the order of the files; a later one overrides an earlier one of the same name and key.
+    /// In the order of the files; later directives override earlier ones with the same name and key.
     directives: Vec<Directive>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Directive {
 }
 
 impl Directive {
-    /// Its value; that of `php_flag` and the like as `1` or `0`.
+    /// Returns the value; for `php_flag` and the like, `1` or `0`.
     pub(crate) fn flag_or_value(&self) -> &str {
         match self.name.ends_with("_flag") {
             true if is_on(&self.value) == Some(true) => "1",
@@ -45,23 +45,24 @@ impl Directive {
 }
 
 impl Section {
-    /// Its directives in the order of the files.
+    /// Returns the section's directives, in the order of the files.
     pub(crate) fn directives(&self) -> &[Directive] {
         &self.directives
     }
 
-    /// The value of a directive without a key.
+    /// Returns the last value of a directive without a key.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.directives.iter().rev().find(|directive| directive.name == name && directive.key.is_none());
         found.map(|directive| directive.value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// `true` if a directive is there, with or without a key.
+    /// `true` if the directive is set to a value, with or without a key.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.directives.iter().any(|directive| directive.name == name && !directive.value.is_empty())
     }
 
-    /// The keys and values of `NAME[KEY]` for these names, each key once. Values of `php_flag` and the like are `1` or `0`.
+    /// Returns the keys and values of `NAME[KEY]` for these names, each key once. Values of `php_flag` and the like are
+    /// `1` or `0`.
     pub(crate) fn table(&self, names: &[&str]) -> Vec<(&str, &str)> {
         let mut found: Vec<(&str, &str)> = Vec::new();
         for directive in self.directives.iter().filter(|directive| names.contains(&directive.name.as_str())) {
@@ -72,19 +73,19 @@ impl Section {
         found
     }
 
-    /// A number.
+    /// Returns the value as a number.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let parse = |text: &str| text.parse().map_err(|_| format!("{name} = {text}: expected a number"));
         self.get(name).map(parse).transpose()
     }
 
-    /// A time in seconds: a number, or one with `s`, `m`, `h` or `d`.
+    /// Returns a time in seconds: a number, or one with the suffix `s`, `m`, `h` or `d`.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a time.
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let (number, unit) = match text.trim_end_matches(['s', 'm', 'h', 'd']) {
@@ -102,17 +103,17 @@ impl Section {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// A switch.
+    /// Returns the value of a switch.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a switch.
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
         let parse = |text: &str| is_on(text).ok_or_else(|| format!("{name} = {text}: expected yes or no"));
         self.get(name).map(parse).transpose()
     }
 }
 
-/// The state that a word gives to a switch; `None` for any other word.
+/// State of a switch for a word; `None` for any other word.
 fn is_on(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "yes" | "on" | "true" | "1" => Some(true),
@@ -121,20 +122,20 @@ fn is_on(word: &str) -> Option<bool> {
     }
 }
 
-/// Reads a file and those that it includes. `prefix` is the directory that relative patterns start from.
+/// Reads a file and the files that it includes. `prefix` is the directory that relative patterns start from.
 ///
 /// # Errors
-/// A file that cannot be read, a line that is none.
+/// A file that cannot be read, or an invalid line.
 pub(crate) fn read(path: &Path, prefix: &Path) -> Result<Config, String> {
     let mut reader = Reader { config: Config::default(), in_pool: false, prefix };
     reader.file(path, 0)?;
     Ok(reader.config)
 }
 
-/// Parses the text of one file, which includes no other.
+/// Parses the text of a file without following `include`.
 ///
 /// # Errors
-/// A line that is none.
+/// An invalid line.
 pub(crate) fn parse(text: &str) -> Result<Config, String> {
     let mut reader = Reader { config: Config::default(), in_pool: false, prefix: Path::new("/") };
     reader.text(text, Path::new("the file"), MAX_DEPTH)?;
@@ -143,7 +144,7 @@ pub(crate) fn parse(text: &str) -> Result<Config, String> {
 
 struct Reader<'a> {
     config: Config,
-    /// The last section was a pool's.
+    /// `true` if the current section is a pool.
     in_pool: bool,
     prefix: &'a Path,
 }
@@ -192,7 +193,7 @@ impl Reader<'_> {
         if name.is_empty() {
             return Err(format!("{place}: a pool needs a name"));
         }
-        // A pool that is named again goes on.
+        // A repeated pool section continues the first one.
         let pools = &mut self.config.pools;
         match pools.iter().position(|pool| pool.name == name) {
             Some(at) => {
@@ -233,7 +234,7 @@ impl Reader<'_> {
         let glob = Glob::new(&text, Path::new("/")).map_err(|why| format!("include = {text} {why}"))?;
         let mut files: BTreeSet<PathBuf> = BTreeSet::new();
         glob.find(&mut files);
-        // The section of the including file goes on after it.
+        // After the included files, the including file continues in its own section.
         let (in_pool, name) = (self.in_pool, self.config.pools.last().map(|pool| pool.name.clone()));
         for file in files {
             self.file(&file, depth + 1)?;
@@ -246,7 +247,7 @@ impl Reader<'_> {
     }
 }
 
-/// A word without quotes as PHP reads it in a `php.ini`.
+/// Value of an unquoted word, as PHP reads it in a `php.ini`.
 fn ini_word(value: String) -> String {
     match value.to_ascii_lowercase().as_str() {
         "true" | "on" | "yes" => "1".to_owned(),
@@ -255,7 +256,7 @@ fn ini_word(value: String) -> String {
     }
 }
 
-/// A value without its quotes and the comment after it.
+/// Removes a value's quotes and the comment after it.
 fn value_of(text: &str) -> String {
     for quote in ['"', '\''] {
         if let Some((inside, _)) = text.strip_prefix(quote).and_then(|rest| rest.split_once(quote)) {

@@ -1,9 +1,9 @@
-//! Flags of PHP-FPM's command line, and the directories that paths start from.
+//! PHP-FPM's command-line flags, and the directories that relative paths start from.
 
 use super::file::Section;
 use std::path::PathBuf;
 
-/// Directory that relative paths of pools start from without a prefix, and that of the server's own files.
+/// Default directories for relative paths: of pools, and of the server's own files.
 pub(super) const PREFIX: &str = "/usr";
 pub(super) const STATE: &str = "/var";
 
@@ -13,13 +13,13 @@ pub(crate) struct Given {
     pub(crate) config: PathBuf,
     pub(crate) prefix: Option<PathBuf>,
     pub(crate) pid: Option<PathBuf>,
-    /// Version of PHP in the program's name.
+    /// PHP version in the program's name.
     pub(crate) version: Option<String>,
     pub(crate) php_ini: Option<PathBuf>,
     pub(crate) defined: Vec<(String, String)>,
     pub(crate) allow_root: bool,
     pub(crate) force_stderr: bool,
-    /// `Some(true)` in the background, `Some(false)` in the foreground.
+    /// `Some(true)` for the background, `Some(false)` for the foreground.
     pub(crate) daemonize: Option<bool>,
 }
 

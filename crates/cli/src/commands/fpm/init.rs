@@ -1,4 +1,4 @@
-//! Converts a pool's file of PHP-FPM into a `howdah.toml`: `howdah init /etc/php/8.2/fpm/pool.d/www.conf`.
+//! Converts a PHP-FPM pool file to a `howdah.toml`: `howdah init /etc/php/8.2/fpm/pool.d/www.conf`.
 
 use super::file::parse;
 use super::pool::{self, write};
@@ -6,10 +6,10 @@ use howdah_config::quoted;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A `howdah.toml` with the settings of the first pool in the text. Directives without a counterpart are listed in comments.
+/// Converts the first pool in the text. Comments list the directives without a counterpart.
 ///
 /// # Errors
-/// The directive that makes no sense, as PHP-FPM would refuse it.
+/// An invalid directive, which PHP-FPM would refuse too.
 pub(crate) fn converted(text: &str) -> Result<String, String> {
     let config = parse(text)?;
     let section = config.pools.first().ok_or("there is no pool in it, which begins with [NAME]")?;

@@ -1,5 +1,5 @@
-//! `howdah-fpm`: this program under a name that ends so, or in a version of PHP after it (`howdah-fpm8.2`). It takes the
-//! command line and the configuration of PHP-FPM, so that a service's unit can be pointed at it unchanged.
+//! `howdah-fpm`: this program under a name that ends in that, or in that and a PHP version (`howdah-fpm8.2`). It
+//! accepts PHP-FPM's command line and configuration, so that a service unit only needs another program path.
 
 mod daemon;
 mod directives;
@@ -61,17 +61,17 @@ Usage: howdah-fpm [-n] [-h] [-i] [-m] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <fi
 pub(crate) enum Asked {
     Help,
     Version(Given),
-    /// phpinfo(); `true`: the names of PHP's modules.
+    /// Print phpinfo(), or with `true` the list of PHP's modules.
     Information(Given, bool),
-    /// `true`: with all directives.
+    /// Test the configuration; with `true`, also print all directives.
     Test(Given, bool),
     Serve(Given),
 }
 
-/// Parses the command line, if the program has such a name.
+/// Parses the command line, if the program has one of these names.
 ///
 /// # Errors
-/// The mistake.
+/// A mistake in the command line.
 pub(crate) fn asked(arguments: &[String]) -> Option<Result<Asked, String>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name().and_then(OsStr::to_str)?;
@@ -110,7 +110,7 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
                 "-D" | "--daemonize" => given.daemonize = Some(true),
                 "-O" | "--force-stderr" => given.force_stderr = true,
                 "-R" | "--allow-to-run-as-root" => given.allow_root = true,
-                // For debuggers of long ago.
+                // Accepted for compatibility; only old debuggers use it.
                 "-e" | "--profile-info" => {}
                 _ => return Err(format!("unknown option {flag}")),
             }
@@ -125,7 +125,7 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
     })
 }
 
-/// The flags of an argument, each with the value that is attached to it: `-tt`, `-d x=1`, `-dx=1`, `--pid=FILE`.
+/// Splits an argument into flags, each with its attached value: `-tt`, `-d x=1`, `-dx=1`, `--pid=FILE`.
 fn flags(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
     if argument.starts_with("--") {
         let (name, value) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
@@ -145,14 +145,14 @@ fn flags(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
     Ok(found)
 }
 
-/// The configuration where packages put it: that of the version, else of the newest one.
+/// Path of the packaged configuration: for the given PHP version, else for the newest one.
 fn found(version: Option<&str>) -> Option<PathBuf> {
     let of = |version: &str| PathBuf::from(format!("/etc/php/{version}/fpm/php-fpm.conf"));
     let versions = version.map_or_else(|| vec!["8.5", "8.4", "8.3", "8.2"], |version| vec![version]);
     versions.into_iter().map(of).chain([PathBuf::from("/etc/php-fpm.conf")]).find(|path| path.is_file())
 }
 
-/// Carries it out. `passed` are the sockets that the service manager gave to this process.
+/// Runs the command. `passed` are the sockets from the service manager.
 pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
     let around = Surroundings::of_process();
     match asked {
@@ -182,7 +182,7 @@ pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCo
     }
 }
 
-/// Prints the version of PHP in PHP-FPM's form, which scripts look into.
+/// Prints the PHP version in PHP-FPM's format, which scripts parse.
 fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
     let program = PhpProgram::located(given.version.as_deref(), around).map_err(|why| anyhow!(why))?;
     let said = Command::new(&program.path).arg("--version").output();
@@ -193,7 +193,8 @@ fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has PHP print phpinfo() or its modules, with the settings of the service and without its configuration.
+/// Makes PHP print phpinfo() or its modules, with the PHP settings of the service but without reading its
+/// configuration.
 fn information(given: &Given, modules: bool, around: &Surroundings) -> Result<ExitCode> {
     let loaded = settings::of_php(given, around).map_err(|why| anyhow!(why))?;
     let pool = loaded.settings.pools.first().ok_or_else(|| anyhow!("no pool"))?;
@@ -202,7 +203,7 @@ fn information(given: &Given, modules: bool, around: &Surroundings) -> Result<Ex
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Reads the configuration, and prints what is wrong with it and what has no effect.
+/// Reads the configuration, and prints its mistakes and the directives without effect.
 fn read(given: &Given, around: &Surroundings) -> Result<Read, ExitCode> {
     match settings::load(given, around) {
         Ok(read) => {
@@ -219,12 +220,12 @@ fn wrong_config(why: &str) -> ExitCode {
     ExitCode::from(WRONG_CONFIG)
 }
 
-/// Prints a line as PHP-FPM does.
+/// Prints a line in PHP-FPM's format.
 fn say(level: &str, text: impl Display) {
     complain(format_args!("[{}] {level}: {text}", dashed_time(SystemTime::now())));
 }
 
-/// The exit status for a wrong command line, which has been printed.
+/// Prints a mistake in the command line and returns the exit status for that.
 pub(crate) fn wrong_usage(why: &str) -> ExitCode {
     complain(format_args!("howdah-fpm: {why}\n{HELP}"));
     ExitCode::from(WRONG_USAGE)

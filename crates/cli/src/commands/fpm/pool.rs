@@ -1,4 +1,4 @@
-//! A pool of PHP-FPM as settings of a pool here: for `howdah init`, which writes them down, and for `howdah-fpm`.
+//! Converts a PHP-FPM pool to settings of a pool here, for `howdah init`, which writes them, and for `howdah-fpm`.
 
 use super::directives::Fate;
 use super::directives::fate;
@@ -7,7 +7,7 @@ use howdah_config::{FpmAccess, quoted};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// PHP-FPM's own format of access logs.
+/// PHP-FPM's default format of access logs.
 pub(super) const ACCESS_FORMAT: &str = "%R - %u %t \"%m %r\" %s";
 
 /// Lines `KEY = VALUE` of a `howdah.toml`.
@@ -20,10 +20,10 @@ pub(crate) fn write(text: &mut String, lines: Lines) {
     }
 }
 
-/// Directives without an effect, each with the reason.
+/// Returns the directives without effect, each with the reason.
 ///
 /// # Errors
-/// A directive that PHP-FPM does not have, or that must have its effect.
+/// A directive that PHP-FPM does not have, or that must not be ignored.
 pub(crate) fn dropped(section: &Section, is_pool: bool) -> Result<Vec<(&str, &'static str)>, String> {
     let mut found: Vec<(&str, &'static str)> = Vec::new();
     for directive in section.directives() {
@@ -44,10 +44,10 @@ pub(crate) fn dropped(section: &Section, is_pool: bool) -> Result<Vec<(&str, &'s
     Ok(found)
 }
 
-/// The number of workers, the limits of requests and the pages.
+/// Converts the number of workers, the limits of requests, and the status and ping pages.
 ///
 /// # Errors
-/// A directive that makes no sense, as PHP-FPM would refuse it.
+/// An invalid directive, which PHP-FPM would refuse too.
 pub(crate) fn pool(section: &Section, prefix: &Path) -> Result<Lines, String> {
     let mut lines = workers(section)?;
     if let Some(number) = section.number("pm.max_requests")?.filter(|number| *number > 0) {
@@ -63,10 +63,10 @@ pub(crate) fn pool(section: &Section, prefix: &Path) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// Settings of PHP: its environment, its values, its limits. `scanned`: the directory of further `php.ini` files.
+/// Converts PHP's environment, settings and limits. `scanned`: the directory of additional `php.ini` files.
 ///
 /// # Errors
-/// A switch that is none.
+/// An invalid switch.
 pub(crate) fn php(
     section: &Section,
     defined: &[(String, String)],
@@ -90,7 +90,7 @@ pub(crate) fn php(
     Ok(lines)
 }
 
-/// Settings of PHP; its log is a path from the prefix.
+/// PHP settings for these directives; a relative path of PHP's error log starts from the prefix.
 fn ini_values<'a>(section: &'a Section, names: &[&str], prefix: &Path) -> Vec<(&'a str, String)> {
     let values = section.table(names).into_iter();
     values.map(|(name, value)| (name, ini_value(name, value, prefix))).collect()
@@ -103,7 +103,7 @@ pub(crate) fn ini_value(name: &str, value: &str, prefix: &Path) -> String {
     }
 }
 
-/// A variable's value; `$NAME` is that of the server's environment.
+/// Value of a variable; `$NAME` refers to the server's environment.
 fn expanded(value: &str) -> String {
     match value.strip_prefix('$') {
         Some(name) => std::env::var(name).unwrap_or_default(),
@@ -122,7 +122,7 @@ fn table<'a>(
     (!text.is_empty()).then(|| (key, format!("{{ {text} }}")))
 }
 
-/// The address of a pool: a path, a port of all addresses, or an address with its port.
+/// Converts a pool's address: a path, a port on all addresses, or an address with a port.
 pub(crate) fn address(listen: &str, prefix: &Path) -> String {
     if !is_tcp(listen) {
         format!("fastcgi:unix:{}", prefix.join(listen).display())
@@ -133,7 +133,7 @@ pub(crate) fn address(listen: &str, prefix: &Path) -> String {
     }
 }
 
-/// `true` for a port, or an address with its port.
+/// `true` for a port, or an address with a port.
 pub(crate) fn is_tcp(listen: &str) -> bool {
     listen.parse::<u16>().is_ok() || (listen.contains(':') && !listen.contains('/'))
 }
@@ -144,17 +144,17 @@ pub(crate) fn addresses(section: &Section, prefix: &Path) -> impl Iterator<Item 
     all.into_iter().flatten().map(move |listen| address(listen, prefix))
 }
 
-/// The machines that may connect, if the pool names some.
+/// Clients that may connect, if the pool restricts them.
 pub(crate) fn clients(section: &Section) -> Option<Vec<&str>> {
     let clients = section.get("listen.allowed_clients")?;
     Some(clients.split([',', ' ']).map(str::trim).filter(|client| !client.is_empty() && *client != "any").collect())
         .filter(|clients: &Vec<_>| !clients.is_empty())
 }
 
-/// Workers at the start of a dynamic pool.
+/// Initial number of workers of a dynamic pool.
 ///
 /// # Errors
-/// No number.
+/// The value is not a number.
 pub(crate) fn start_workers(section: &Section) -> Result<Option<u64>, String> {
     if section.get("pm") != Some("dynamic") {
         return Ok(None);
@@ -169,7 +169,7 @@ pub(crate) fn start_workers(section: &Section) -> Result<Option<u64>, String> {
     Ok(Some(start))
 }
 
-/// The least and the most workers without a request; 0 where the pool names none.
+/// Minimum and maximum number of idle workers; 0 if the pool does not set them.
 fn spare_workers(section: &Section) -> Result<(u64, u64), String> {
     let number = |name: &str| Ok::<_, String>(section.number(name)?.unwrap_or(0));
     Ok((number("pm.min_spare_servers")?, number("pm.max_spare_servers")?))
@@ -198,13 +198,13 @@ fn workers(section: &Section) -> Result<Lines, String> {
     }
 }
 
-/// The user that a pool's PHP runs as, with its group.
+/// User and group that a pool's PHP runs as.
 pub(crate) fn user(section: &Section) -> Option<String> {
     let user = section.get("user")?;
     Some(section.get("group").map_or_else(|| user.to_owned(), |group| format!("{user}:{group}")))
 }
 
-/// The form of its access log.
+/// Format of the pool's access log.
 ///
 /// # Errors
 /// A format or a path that PHP-FPM would refuse.
@@ -218,7 +218,7 @@ pub(crate) fn access(section: &Section) -> Result<FpmAccess, String> {
     FpmAccess::parse(format, paths).map_err(|why| format!("access.format = {format}: {why}"))
 }
 
-/// Endings of scripts that may run, as `security.limit_extensions` names them.
+/// Extensions of scripts that may run, from `security.limit_extensions`.
 pub(crate) fn extensions(section: &Section) -> Vec<String> {
     let directives = section.directives().iter().rev();
     let set = directives.into_iter().find(|directive| directive.name == "security.limit_extensions");
@@ -226,7 +226,7 @@ pub(crate) fn extensions(section: &Section) -> Vec<String> {
     list.split([' ', ',']).filter(|ending| !ending.is_empty()).map(str::to_owned).collect()
 }
 
-/// The destination of a log: `syslog`, a stream, or a file.
+/// Destination of a log: `syslog`, a stream, or a file.
 pub(crate) fn log_target(text: &str, prefix: &Path) -> String {
     match text {
         "syslog" => quoted("syslog"),

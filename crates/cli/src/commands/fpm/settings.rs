@@ -1,5 +1,5 @@
-//! A configuration of PHP-FPM as settings of the server: each pool is a site with its own pool, chosen by the address that
-//! a request comes to. What a `howdah.toml` can say goes through its text, so that it is checked like one.
+//! Converts a PHP-FPM configuration to settings: each pool becomes a site with its own pool, selected by the address of
+//! the connection. Settings that a `howdah.toml` can express are written as text, so that they get the same checks.
 
 use super::dump;
 use super::file::{self, Config, Section};
@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The user that a server started as root becomes, if there is one.
+/// User that a server started as root switches to, if it exists.
 const OWN_USER: &str = "howdah";
 
-/// A configuration that was read and checked.
+/// A configuration that has been read and checked.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) loaded: Loaded,
-    /// Directives without an effect, one line each.
+    /// Directives without effect, one line each.
     pub(crate) notes: Vec<String>,
     /// All directives with their values, as `-tt` prints them.
     pub(crate) lines: Vec<String>,
     pub(crate) daemonize: bool,
 }
 
-/// Reads the configuration and checks it.
+/// Reads and checks the configuration.
 ///
 /// # Errors
-/// The first mistake.
+/// The first mistake in it.
 pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String> {
     let prefix = given.prefix.clone().unwrap_or_else(|| PathBuf::from(PREFIX));
     let config = file::read(&given.config, &prefix)?;
@@ -53,10 +53,10 @@ pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String>
     Ok(Read { loaded, notes, lines, daemonize })
 }
 
-/// Settings of PHP alone, without reading the configuration.
+/// PHP settings only, without reading the configuration.
 ///
 /// # Errors
-/// The first mistake.
+/// The first mistake in them.
 pub(super) fn of_php(given: &Given, around: &Surroundings) -> Result<Loaded, String> {
     let mut text = format!("app = \"none\"\nsites = []\nallow_root = true\n{}", php_of_server(given));
     write(&mut text, pool::php(&Section::default(), &given.defined, scanned(given).as_deref(), Path::new(PREFIX))?);
@@ -69,7 +69,7 @@ fn notes_of(section: &Section, is_pool: bool) -> Result<Vec<String>, String> {
     Ok(dropped.into_iter().map(|(name, why)| format!("{pool}{name} has no effect: {why}")).collect())
 }
 
-/// The top level.
+/// Text of the top-level settings.
 fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, String> {
     let global = &config.global;
     let addresses: Vec<String> =
@@ -101,7 +101,7 @@ fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, Strin
             writeln!(text, "error = {}", pool::log_target(log, given.prefix.as_deref().unwrap_or(Path::new(STATE))));
     }
     text.push_str(&php_of_server(given));
-    // Which of them may use a pool is checked with each request.
+    // The top level admits clients of any pool; each request is checked against its own pool's clients.
     let clients: Option<Vec<&str>> =
         config.pools.iter().map(pool::clients).collect::<Option<Vec<_>>>().map(|all| all.concat());
     let clients = clients.unwrap_or_else(|| vec!["0.0.0.0/0", "::/0"]);
@@ -110,7 +110,7 @@ fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, Strin
     Ok(text)
 }
 
-/// The section of the PHP that all pools run.
+/// Text of the `[php]` section, which all pools share.
 fn php_of_server(given: &Given) -> String {
     let mut text = String::from("\n[php]\n");
     if let Some(version) = &given.version {
@@ -122,13 +122,13 @@ fn php_of_server(given: &Given) -> String {
     text
 }
 
-/// The `php.ini`: the one that is named, or the directory of the configuration if it has one, as in Debian's packages.
+/// Returns the `php.ini`: the given one, or the configuration's directory if it has one, as in Debian's packages.
 fn php_ini(given: &Given) -> Option<PathBuf> {
     let packaged = given.config.parent().filter(|dir| dir.join("php.ini").is_file()).map(Path::to_path_buf);
     given.php_ini.clone().or(packaged)
 }
 
-/// The directory of further `php.ini` files: PHP's own default is that of another SAPI.
+/// Directory of additional `php.ini` files. PHP's built-in default is another SAPI's.
 fn scanned(given: &Given) -> Option<PathBuf> {
     let ini = php_ini(given)?;
     if ini == Path::new("/dev/null") {
@@ -151,7 +151,7 @@ fn site(
     }
     let prefix = prefix_of(section, given);
     section.get("listen").ok_or("no listen address have been defined!")?;
-    // Requests come by its addresses: `complete` replaces the host.
+    // `complete` replaces this placeholder host: the address selects the site.
     let mut text = format!(
         "\n[[site]]\nname = {0}\nroot = \"/\"\nhosts = [\"pool-{number}.invalid\"]\n\n[site.pool]\n",
         quoted(name)
@@ -178,15 +178,15 @@ fn site(
     Ok(text)
 }
 
-/// Its address, and that of its status page.
+/// Addresses of the pool and of its status page.
 fn addresses(section: &Section, given: &Given) -> Vec<String> {
     pool::addresses(section, &prefix_of(section, given)).collect()
 }
 
-/// Puts in what a `howdah.toml` cannot say.
+/// Sets values that a `howdah.toml` cannot express.
 fn complete(loaded: &mut Loaded, config: &Config, given: &Given) -> Result<(), String> {
     let settings = &mut loaded.settings;
-    // No site uses it.
+    // The default pool is used by no site.
     settings.pools.retain(|pool| pool.name != DEFAULT_POOL);
     let mut sockets = BTreeMap::new();
     for section in &config.pools {
@@ -226,7 +226,7 @@ fn complete(loaded: &mut Loaded, config: &Config, given: &Given) -> Result<(), S
     Ok(())
 }
 
-/// Owner, group and permissions of a pool's socket.
+/// Owner, group and mode of a pool's socket.
 fn access(section: &Section) -> Result<SocketAccess, String> {
     let owner = section.get("listen.owner").map(|user| Account::find(user, &[])).transpose();
     let mode = section.get("listen.mode").map(|mode| u32::from_str_radix(mode, 8));

@@ -71,7 +71,7 @@ fn mistakes_are_those_of_php_fpm_and_name_their_pool() {
 #[test]
 fn every_directive_of_the_packaged_files_is_known() {
     for (file, is_pool) in [("/etc/php/8.2/fpm/php-fpm.conf", false), ("/etc/php/8.2/fpm/pool.d/www.conf", true)] {
-        // Also those that are commented out.
+        // Includes directives that are commented out.
         let Ok(text) = std::fs::read_to_string(file) else { continue };
         let names = text.lines().filter_map(|line| {
             let (name, _) = line.trim_start_matches(';').split_once('=')?;

@@ -1,4 +1,5 @@
-//! A directive of any configuration: the readers of all formats make these, and the tables decide about them.
+//! A directive of any configuration format: the readers of all formats produce these, and the tables decide what
+//! becomes of them.
 
 /// A directive with its words and, if it has one, its block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +15,7 @@ impl Directive {
         self.words.get(at).map_or("", String::as_str)
     }
 
-    /// Its text without its block.
+    /// Text of the directive without its block.
     pub(super) fn shown(&self) -> String {
         let words: String = self.words.iter().map(|word| format!(" {word}")).collect();
         format!("{}{words}", self.name).replace(['\n', '\r'], " ")

@@ -1,9 +1,10 @@
-//! Trees of keys (JSON, YAML) as directives: the path of keys is the name, `http.pool.num_workers`, the value its word.
+//! Flattens trees of keys (JSON, YAML) to directives: the path of keys is the name, such as `http.pool.num_workers`,
+//! and the value is its word.
 
 use super::directive::Directive;
 use serde_json::Value;
 
-/// The leaves of a tree, in its order. Lists of texts and numbers are the words of one.
+/// Returns the leaves of a tree, in order. A list of texts and numbers becomes one directive with several words.
 pub(super) fn leaves(tree: &Value, line: impl Fn(&str) -> usize + Copy) -> Vec<Directive> {
     let mut all = Vec::new();
     add(tree, "", line, &mut all);

@@ -1,16 +1,17 @@
-//! Tests load the pages that importers make, as `howdah serve` does.
+//! Loads the output of importers in tests, as `howdah serve` would.
 
 use howdah_config::{ServeFlags, Settings, Surroundings, load_in};
 use std::path::Path;
 
-/// The settings of a page that is the `howdah.toml` of this directory.
+/// Loads a page as the `howdah.toml` of this directory.
 pub(super) fn loaded(directory: &Path, page: &str) -> Settings {
     std::fs::write(directory.join("howdah.toml"), page).unwrap();
     let around = Surroundings { current_dir: directory.to_owned(), ..Surroundings::default() };
     load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}")).settings
 }
 
-/// The page that a text is converted into, which can be loaded. Its `/srv` is a directory with a worker script.
+/// Converts a text and checks that the result can be loaded. `/srv` is replaced with a directory that has a worker
+/// script.
 pub(super) fn convertible(text: &str, converted: impl Fn(&str) -> String) -> String {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().to_str().unwrap();

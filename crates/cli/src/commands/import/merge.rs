@@ -1,4 +1,4 @@
-//! Sites with the same hosts, as other servers have one for each port, become one: here a site is its hosts.
+//! Merges sites with the same hosts: other servers have one virtual host per port, this server one site for all.
 
 use super::site::Site;
 
@@ -11,7 +11,7 @@ pub(super) fn merged(sites: Vec<Site>) -> Vec<Site> {
         };
         match all.iter_mut().find(shares) {
             Some(other) => {
-                // The one with TLS stays.
+                // Keep the site with TLS.
                 if is_tls(&site) && !is_tls(other) {
                     std::mem::swap(&mut site, other);
                 }
@@ -27,7 +27,7 @@ fn is_tls(site: &Site) -> bool {
     site.listen.iter().any(|addr| addr.starts_with("https://"))
 }
 
-/// Takes over hosts and addresses, and the redirects, which are then for requests without TLS.
+/// Takes over hosts, addresses, and redirects. The redirects then apply only to requests without TLS.
 fn take(site: &mut Site, other: Site) {
     let only_plain = is_tls(site) && !is_tls(&other);
     site.is_default |= other.is_default;

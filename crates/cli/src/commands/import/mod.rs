@@ -1,5 +1,5 @@
-//! Configurations of other servers as a `howdah.toml`: one file for each server. `howdah init FILE` writes it, with a
-//! comment for each of their lines: taken, changed or dropped, and why.
+//! Converts configurations of other servers to a `howdah.toml`, with one module per server. `howdah init FILE` writes
+//! it, with a comment for each original line: taken, changed or dropped, and why.
 
 mod apache;
 mod caddy;
@@ -22,10 +22,10 @@ use super::fpm;
 use serde_json::Value;
 use std::path::Path;
 
-/// The `howdah.toml` for such a file. Its name decides where its text could be several.
+/// Converts a configuration. The file's name decides if the format is ambiguous.
 ///
 /// # Errors
-/// The mistake in it.
+/// A mistake in the configuration.
 pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let comment = |line: &&str| line.is_empty() || line.starts_with([';', '#']);
@@ -33,7 +33,7 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     if name.ends_with(".yaml") || name.ends_with(".yml") {
         roadrunner::converted(text)
     } else if first.starts_with("<?php") {
-        // `config/octane.php`; what `env()` gives is in the directory above.
+        // For `config/octane.php`: `env()` reads the `.env` of the directory above.
         let environment = path.parent().and_then(Path::parent).map(|project| project.join(".env"));
         octane::converted(text, &environment.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default())
     } else if name.ends_with(".json") || (first.starts_with('{') && serde_json::from_str::<Value>(text).is_ok()) {
@@ -51,7 +51,7 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     }
 }
 
-/// A section or a directive that only Apache has.
+/// `true` if the text has a section or directive that only Apache has.
 fn is_apache(text: &str) -> bool {
     text.lines().map(str::trim).any(|line| {
         let is_section = ["<VirtualHost", "<Directory", "<Location", "<IfModule", "<Files"].iter();
@@ -59,7 +59,7 @@ fn is_apache(text: &str) -> bool {
     })
 }
 
-/// Directives that only a Caddyfile has; nginx's lines end in a semicolon.
+/// `true` if the text has a directive that only a Caddyfile has; in nginx, lines end with a semicolon.
 fn is_caddy(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let names = ["php_server", "php_fastcgi", "file_server", "reverse_proxy", "root *", "respond", "redir", "handle"];

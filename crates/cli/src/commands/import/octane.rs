@@ -1,4 +1,4 @@
-//! Laravel's `config/octane.php`. It is PHP, so only what is written down plainly is read: texts, numbers, and `env()`
+//! Laravel's `config/octane.php`. The file is PHP code, so only literal values are read: texts, numbers, and `env()`
 //! with a default or a value in the project's `.env`.
 
 use super::directive::Directive;
@@ -27,10 +27,10 @@ const TABLE: &[Row] = &[
     dropped("garbage", "max_memory replaces workers"),
 ];
 
-/// The `howdah.toml` of a project, with a comment for each key. `environment` is the text of its `.env`.
+/// Converts a configuration, with a comment for each key. `environment` is the text of the project's `.env`.
 ///
 /// # Errors
-/// The file returns no array.
+/// The file does not return an array.
 pub(super) fn converted(text: &str, environment: &str) -> Result<String, String> {
     let all = entries(text);
     if all.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn converted(text: &str, environment: &str) -> Result<String, String>
     Ok(page.finish("Octane's configuration"))
 }
 
-/// A text, number or `env('NAME', DEFAULT)`.
+/// Value of a text, a number or `env('NAME', DEFAULT)`.
 fn plain(value: &str, environment: &str) -> Option<String> {
     if let Some(inside) = value.strip_prefix("env(").and_then(|rest| rest.strip_suffix(')')) {
         let (name, default) = inside.split_once(',').unwrap_or((inside, "''"));
@@ -69,7 +69,7 @@ fn plain(value: &str, environment: &str) -> Option<String> {
     quoted.filter(|text| !text.contains(['\'', '"', '$'])).or_else(|| is_word.then_some(value)).map(str::to_owned)
 }
 
-/// The keys of the returned array with the text of their values, and their lines.
+/// Keys of the returned array, with the text of their values and their line numbers.
 fn entries(text: &str) -> Vec<(String, String, usize)> {
     let (mut all, mut depth, mut line, mut key, mut current) = (Vec::new(), 0_usize, 1, None, String::new());
     let code = text.split_once("return").map_or("", |(before, code)| {

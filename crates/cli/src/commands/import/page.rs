@@ -1,11 +1,11 @@
-//! The `howdah.toml` in the making: the server's keys, its sites, and the report. All importers write with it.
+//! The `howdah.toml` under construction: top-level keys, sites, and the report. Used by all importers.
 
 use super::merge::merged;
 use super::report::Report;
 use super::site::{Keys, Rule, Site, commas, section_of};
 use std::fmt::Write as _;
 
-/// A whole `howdah.toml`.
+/// A complete `howdah.toml`.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Page {
     pub(super) listen: Vec<String>,
@@ -13,7 +13,7 @@ pub(super) struct Page {
     pub(super) keys: Keys,
     /// `[NAME]` with its keys.
     sections: Vec<(String, Keys)>,
-    /// A rule of the server, where there are no sites.
+    /// Top-level rule, if there are no sites.
     pub(super) rule: Rule,
     pub(super) sites: Vec<Site>,
     pub(super) report: Report,
@@ -24,7 +24,7 @@ impl Page {
         section_of(&mut self.sections, name)
     }
 
-    /// The text of the file, which begins with the kind of configuration that it comes from.
+    /// Text of the file. Its first line names the original configuration format.
     pub(super) fn finish(mut self, origin: &str) -> String {
         let mut text = format!("# From {origin}. `howdah check` shows what it means.\n\n");
         for addr in self.sites.iter().flat_map(|site| &site.listen) {
@@ -32,7 +32,7 @@ impl Page {
                 self.listen.push(addr.clone());
             }
         }
-        // `[::]:80` takes IPv4 connections, too.
+        // `[::]:80` accepts IPv4 connections too.
         let all = self.listen.clone();
         self.listen.retain(|addr| {
             let rest = addr.strip_prefix("https://").unwrap_or(addr);
@@ -54,7 +54,7 @@ impl Page {
         text + &self.report.comments()
     }
 
-    /// A site's pool has the name of its first host. Without one it becomes a pool of the server.
+    /// Names each site's pool after its first host. If a site has no host, its pool becomes a top-level pool.
     fn name_pools(&mut self, sites: &mut [Site]) {
         for (at, site) in sites.iter_mut().enumerate().filter(|(_, site)| site.hosts.is_empty()) {
             let Some(place) = site.sections.iter().position(|(name, _)| name == "pool") else { continue };
@@ -67,7 +67,7 @@ impl Page {
     }
 }
 
-/// A site that only redirects or has other servers: its root must exist, and nothing of it is sent.
+/// For a site that only redirects or forwards to other servers: its root must exist, but none of its files is sent.
 fn without_files(site: &mut Site) {
     site.keys.write("root", "\"/usr/share\"   # the last rule keeps its files private");
     let mut rule = Rule::default();

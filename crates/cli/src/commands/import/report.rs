@@ -1,4 +1,4 @@
-//! The report of an import: the fate of each line of the configuration.
+//! The report of an import: the result for each line of the configuration.
 
 use super::directive::Directive;
 
@@ -6,10 +6,10 @@ use super::directive::Directive;
 pub(super) struct Report(Vec<(usize, String, String)>);
 
 impl Report {
-    /// Notes what became of a directive: `taken: …`, `changed: …` or `dropped: …`.
+    /// Records the result for a directive: `taken: …`, `changed: …` or `dropped: …`.
     pub(super) fn say(&mut self, directive: &Directive, became: impl Into<String>) {
         let line = (directive.line, directive.shown(), became.into());
-        // A section for several sites is named once.
+        // A section that applies to several sites is listed once.
         if !self.0.contains(&line) {
             self.0.push(line);
         }
@@ -19,7 +19,7 @@ impl Report {
         self.say(directive, format!("dropped: {why}"));
     }
 
-    /// Comments, in the order of the lines.
+    /// Formats the report as comments, in the order of the lines.
     pub(super) fn comments(mut self) -> String {
         self.0.sort_by_key(|(line, ..)| *line);
         let lines = self.0.into_iter().map(|(line, what, became)| format!("# {line}: {what}: {became}\n"));

@@ -1,4 +1,4 @@
-//! RoadRunner's `.rr.yaml`. Its workers speak another protocol, so that their script must be one for worker mode.
+//! RoadRunner's `.rr.yaml`. Its workers use another protocol, so the converted server needs a script for worker mode.
 
 use super::directive::Directive;
 use super::flat;
@@ -86,10 +86,10 @@ const TABLE: &[Row] = &[
     dropped("rpc.*|kv.*|jobs.*|grpc.*|temporal.*|tcp.*|centrifuge.*|amqp.*|service.*", "there is only HTTP"),
 ];
 
-/// The `howdah.toml` of a configuration, with a comment for each key.
+/// Converts a configuration, with a comment for each key.
 ///
 /// # Errors
-/// YAML that is not read, or no server.
+/// Unsupported YAML, or no server in it.
 pub(super) fn converted(text: &str) -> Result<String, String> {
     let all = flat::leaves(&yaml::parse(text)?, |name| line(text, name));
     let mut page = Page::default();
@@ -111,7 +111,7 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
     Ok(page.finish("RoadRunner's configuration"))
 }
 
-/// The line of a key: the last one of its path that stands after those above it.
+/// Line number of a key: the last key of its path, found after its parents.
 fn line(text: &str, name: &str) -> usize {
     let mut at = 0;
     for key in name.split('.').filter(|key| key.parse::<usize>().is_err()) {

@@ -1,4 +1,4 @@
-//! A site of the `howdah.toml` in the making: keys, sections, rules.
+//! A site of the `howdah.toml` under construction: keys, sections, rules.
 
 use howdah_config::quoted;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ pub(super) struct Keys(Vec<(String, Value)>);
 
 #[derive(Debug, Clone)]
 enum Value {
-    /// As TOML has it.
+    /// A value in TOML syntax.
     Written(String),
     Text(String),
     List(Vec<String>),
 }
 
 impl Keys {
-    /// Sets a key to a value that is TOML.
+    /// Sets a key to a value in TOML syntax.
     pub(super) fn write(&mut self, key: &str, value: impl Into<String>) {
         self.put(key, Value::Written(value.into()));
     }
@@ -26,7 +26,7 @@ impl Keys {
         self.put(key, Value::Text(text.to_owned()));
     }
 
-    /// Sets a key to a list, even of one element.
+    /// Sets a key to a list, even with a single element.
     pub(super) fn set_list(&mut self, key: &str, texts: &[String]) {
         self.put(key, Value::List(texts.to_vec()));
     }
@@ -39,7 +39,7 @@ impl Keys {
         }
     }
 
-    /// Sets one name of a key that is a table, such as `headers`.
+    /// Sets one entry of a key that is a table, such as `headers`.
     pub(super) fn set_in(&mut self, key: &str, name: &str, text: &str) {
         self.set(&format!("{key}.{}", quoted(name)), text);
     }
@@ -93,7 +93,7 @@ pub(super) fn commas(texts: &[String]) -> String {
     texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ")
 }
 
-/// A list, or its one element.
+/// Formats a list; a single element is written without brackets.
 fn list(texts: &[String]) -> String {
     if let [one] = texts { quoted(one) } else { format!("[{}]", commas(texts)) }
 }
@@ -103,12 +103,12 @@ fn list(texts: &[String]) -> String {
 pub(super) struct Site {
     pub(super) hosts: Vec<String>,
     pub(super) is_default: bool,
-    /// Its addresses, which become the server's.
+    /// Addresses of the site; they are written to the server's `listen`.
     pub(super) listen: Vec<String>,
     pub(super) keys: Keys,
     /// `[site.NAME]` with its keys.
     pub(super) sections: Vec<(String, Keys)>,
-    /// Files of the certificate and of its key.
+    /// Certificate file and key file.
     pub(super) certificate: (Option<String>, Option<String>),
     pub(super) rules: Vec<Rule>,
 }
@@ -117,13 +117,13 @@ pub(super) struct Site {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Rule {
     pub(super) paths: Vec<String>,
-    /// Paths that it is not for.
+    /// Paths that the rule excludes.
     pub(super) except: Vec<String>,
-    /// Further conditions.
+    /// Additional conditions.
     pub(super) when: Keys,
     /// Conditions that must not hold.
     pub(super) unless: Keys,
-    /// Actions. Without any the rule is not written.
+    /// Actions. A rule without actions is not written.
     pub(super) keys: Keys,
 }
 
@@ -162,14 +162,14 @@ impl Rule {
         Self { paths, ..Self::default() }
     }
 
-    /// Refuses all clients, unless it lets some in.
+    /// Refuses all clients, unless the rule admits some.
     pub(super) fn deny(&mut self) {
         if !self.keys.has("allow") {
             self.keys.write("deny", "true");
         }
     }
 
-    /// Its text under `[[site.rule]]` or `[[rule]]`; nothing without an action.
+    /// Text of the rule under `[[site.rule]]` or `[[rule]]`; empty without actions.
     pub(super) fn text(&self, header: &str) -> String {
         if self.keys.is_empty() {
             return String::new();

@@ -1,20 +1,21 @@
-//! Tables of directives: a row names a directive, its fate, and why. An importer is a reader and such a table.
+//! Tables of directives: each row names a directive, its result, and the reason. An importer consists of a reader and
+//! such a table.
 
 use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
 
-/// A row. A directive may have several: the first one that accepts its words counts.
+/// A row. If a directive has several, the first that accepts its words applies.
 pub(super) struct Row {
-    /// Names with `|` between them, in any case; `*` at the end of one stands for any text.
+    /// Names separated by `|`, case-insensitive; `*` at the end of a name matches any text.
     names: &'static str,
     fate: Fate,
-    /// The setting that it becomes, or the reason why it is dropped.
+    /// The resulting setting, or the reason for dropping the directive.
     why: &'static str,
     changed: bool,
 }
 
-/// Writes a directive into a part of the page. `false` for words that have no counterpart: then nothing is written.
+/// Writes a directive to a part of the page. Returns `false`, and must write nothing, if its words have no counterpart.
 pub(super) type Into<T> = fn(&Directive, &mut T) -> bool;
 
 enum Fate {
@@ -28,7 +29,7 @@ const fn row(names: &'static str, why: &'static str, fate: Fate) -> Row {
     Row { names, fate, why, changed: false }
 }
 
-/// A directive of the whole server.
+/// A directive for the whole server.
 pub(super) const fn page(names: &'static str, why: &'static str, into: Into<Page>) -> Row {
     row(names, why, Fate::Page(into))
 }
@@ -38,7 +39,7 @@ pub(super) const fn site(names: &'static str, why: &'static str, into: Into<Site
     row(names, why, Fate::Site(into))
 }
 
-/// A directive of a path, or of a site, which gets a rule for it.
+/// A directive for a path, or for a site, which gets a rule.
 pub(super) const fn rule(names: &'static str, why: &'static str, into: Into<Rule>) -> Row {
     row(names, why, Fate::Rule(into))
 }
@@ -48,7 +49,7 @@ pub(super) const fn dropped(names: &'static str, why: &'static str) -> Row {
 }
 
 impl Row {
-    /// The result differs from the directive's meaning: `why` says how.
+    /// Marks a result that differs from the directive's meaning; `why` explains it.
     pub(super) const fn changed(mut self) -> Self {
         self.changed = true;
         self
@@ -62,14 +63,14 @@ impl Row {
     }
 }
 
-/// The part of the page that a directive is for.
+/// The part of the page that a directive applies to.
 pub(super) enum Scope<'a> {
     Page(&'a mut Page),
     Site(&'a mut Site),
     Rule(&'a mut Rule),
 }
 
-/// Carries out the first row that accepts a directive. Returns its fate, for the report.
+/// Applies the first row that accepts a directive. Returns the result for the report.
 pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>) -> String {
     let mut is_known = false;
     for row in table.iter().filter(|row| row.fits(&directive.name)) {
@@ -95,7 +96,7 @@ pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>)
     format!("dropped: {why}")
 }
 
-/// Carries out a row on a copy, as one that does not accept may have begun to write.
+/// Applies a row to a copy, because a row that does not accept the directive may have written some values.
 fn tried<T: Clone>(into: Into<T>, directive: &Directive, part: &mut T) -> bool {
     let mut copy = part.clone();
     let accepted = into(directive, &mut copy);

@@ -1,4 +1,5 @@
-//! NGINX Unit's configuration: listeners, routes, applications in PHP. Routes become rules, and sites by their hosts.
+//! NGINX Unit's configuration: listeners, routes, PHP applications. Routes become rules, and their hosts select the
+//! sites.
 
 use super::directive::Directive;
 use super::flat;
@@ -64,10 +65,10 @@ fn of_name(value: &Directive, site: &mut Site, table: &str, prefix: &str) -> boo
     true
 }
 
-/// The `howdah.toml` of a configuration, with a comment for each part.
+/// Converts a configuration, with a comment for each part.
 ///
 /// # Errors
-/// It is no JSON, or has no listener.
+/// The text is not JSON, or has no listener.
 pub(super) fn converted(text: &str) -> Result<String, String> {
     let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let listeners = all.get("listeners").and_then(Value::as_object).filter(|listeners| !listeners.is_empty());
@@ -99,11 +100,11 @@ struct Import<'a> {
     all: &'a Value,
     text: &'a str,
     page: Page,
-    /// Applications that a site has taken.
+    /// Applications already written to a site, with the site's hosts.
     used: Vec<(String, String)>,
 }
 
-/// Routes lead to others no deeper than this.
+/// Maximum depth of routes that lead to other routes.
 const MAX_DEPTH: usize = 16;
 
 impl Import<'_> {
@@ -123,7 +124,7 @@ impl Import<'_> {
         self.say(&format!("{addr} listener"), &format!("taken: listen{tls}"));
     }
 
-    /// The site for these hosts, which are one text with commas.
+    /// Returns the site for these hosts, which are separated by commas.
     fn site(&mut self, hosts: &str) -> &mut Site {
         let list: Vec<String> = hosts.split(',').filter(|host| !host.is_empty()).map(str::to_owned).collect();
         let at = self.page.sites.iter().position(|site| site.hosts == list).unwrap_or(self.page.sites.len());
@@ -135,7 +136,7 @@ impl Import<'_> {
         &mut self.page.sites[at]
     }
 
-    /// `applications/NAME/TARGET` or `routes/NAME`.
+    /// Follows `applications/NAME/TARGET` or `routes/NAME`.
     fn pass(&mut self, pass: &str, base: &Rule, hosts: &str, depth: usize) {
         let mut parts = pass.split('/');
         match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
@@ -231,7 +232,7 @@ impl Import<'_> {
             let text = self.text;
             for leaf in flat::leaves(&application, |path| line(text, path.rsplit('.').next().unwrap_or_default())) {
                 let mut scope = Scope::Site(self.site(hosts));
-                // A script of one target is not the site's.
+                // The script of a target is written with its route, not to the site.
                 let became = if leaf.name.ends_with(".script") {
                     "taken: where a route leads to it".to_owned()
                 } else {
@@ -251,7 +252,7 @@ impl Import<'_> {
     }
 }
 
-/// Adds the conditions of a step. Hosts are returned, as they choose the site.
+/// Adds the conditions of a step to a rule. Returns its hosts, which select the site.
 fn add(conditions: &Value, rule: &mut Rule) -> Result<Option<String>, &'static str> {
     let mut hosts = None;
     for (key, value) in conditions.as_object().into_iter().flatten() {
@@ -279,7 +280,7 @@ fn add(conditions: &Value, rule: &mut Rule) -> Result<Option<String>, &'static s
     Ok(hosts)
 }
 
-/// The first line that has this key or text.
+/// Line number of the first line with this key or text.
 fn line(text: &str, name: &str) -> usize {
     let quoted = format!("\"{name}");
     text.lines().position(|line| line.contains(&quoted)).map_or(1, |at| at + 1)

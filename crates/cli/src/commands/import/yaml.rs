@@ -1,12 +1,12 @@
-//! The part of YAML that configurations are written in: nested keys, lists, quoted and plain texts, comments. Anchors,
-//! tags, texts of several lines and the like are refused, as guessing their meaning would be worse.
+//! The subset of YAML that configurations use: nested keys, lists, quoted and plain texts, comments. Anchors, tags,
+//! multi-line texts and the like are refused rather than guessed.
 
 use serde_json::{Map, Value};
 
 /// Parses a file. The lines of the keys are those of their last mention.
 ///
 /// # Errors
-/// The line that is no such YAML.
+/// The line that is not valid in this subset.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -47,15 +47,15 @@ struct Reader {
     at: usize,
 }
 
-/// Blocks within each other no deeper than this.
+/// Maximum nesting depth of blocks.
 const MAX_DEPTH: usize = 32;
 
 impl Reader {
-    /// The keys or list items with this indent.
+    /// Parses the keys or list items with this indentation.
     fn value(&mut self, indent: usize, depth: usize) -> Result<Value, String> {
         let mut map = Map::new();
         let mut items = Vec::new();
-        // A list may stand as far left as the key before it, so it ends where a key follows.
+        // A list may have the same indentation as the key before it, so it ends at the next key.
         let is_item = |line: &Line| line.text == "-" || line.text.starts_with("- ");
         let is_list = self.lines.get(self.at).is_some_and(is_item);
         let fits = |line: &Line| line.indent == indent && is_item(line) == is_list;
@@ -67,7 +67,7 @@ impl Reader {
             if let Some(item) = line.text.strip_prefix("- ").or_else(|| (line.text == "-").then_some("")) {
                 let item = item.trim_start();
                 if pair(item).is_some() {
-                    // The keys of an item begin after its dash.
+                    // The keys of an item are indented past its dash.
                     let inner = line.indent + (line.text.len() - item.len());
                     self.at -= 1;
                     self.lines[self.at] = Line { indent: inner, text: item.to_owned(), number: line.number };
@@ -99,7 +99,7 @@ impl Reader {
     }
 }
 
-/// A key and what follows it.
+/// Splits a key from the rest of its line.
 fn pair(text: &str) -> Option<(String, &str)> {
     let at = match text.chars().next()? {
         quote @ ('"' | '\'') => text[1..].find(quote).map(|end| end + 2).filter(|end| text[*end..].starts_with(':'))?,
@@ -136,7 +136,7 @@ fn unquoted(text: &str, line: &Line) -> Result<String, String> {
     }
 }
 
-/// A line without its comment, which begins after a blank.
+/// Removes the comment of a line. A comment needs a blank before it.
 fn without_comment(line: &str) -> &str {
     let mut quote = None;
     let mut before = ' ';

@@ -1,5 +1,5 @@
-//! A flame graph: one self-contained SVG, with a script to zoom (a click) and to search. Outermost functions are at the
-//! top, each as wide as the part of the samples in which it was on the stack.
+//! A flame graph: one self-contained SVG with a script for zooming (by a click) and searching. Outermost functions are
+//! at the top. A function is as wide as its share of the samples.
 
 use super::{name_of, outermost_first, samples};
 use howdah_observe::escape;
@@ -11,9 +11,9 @@ const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: usize = 18;
 const TOP: usize = 60;
-/// Minimum width that is drawn.
+/// Minimum width of a drawn frame.
 const NARROWEST: f64 = 0.1;
-/// The width of a character, roughly: names are cut to what has room.
+/// Approximate width of a character, to cut names to the available room.
 const CHARACTER: f64 = 6.6;
 
 const SCRIPT: &str = include_str!("flame_graph.js");
@@ -68,14 +68,14 @@ pub(super) fn render(profile: &Profile) -> String {
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// Samples to its left.
+    /// Number of samples to the left of the frame.
     begin: u64,
     depth: usize,
     scale: f64,
     all: u64,
 }
 
-/// Depth is bounded by that of a stack.
+/// The recursion is bounded by the depth of a stack.
 fn draw(out: &mut String, name: &str, node: &Node<'_>, place: Place) {
     let (x, width) = (MARGIN + place.begin as f64 * place.scale, node.times as f64 * place.scale);
     if width < NARROWEST {
@@ -110,7 +110,7 @@ fn cut(name: &str, width: f64) -> String {
     }
 }
 
-/// The same color for the same name, in every graph.
+/// The same color for the same name in every graph.
 fn color(name: &str) -> String {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("hsl({},{}%,{}%)", hash % 50 + 10, 60 + (hash >> 8) % 30, 62 + (hash >> 16) % 14)

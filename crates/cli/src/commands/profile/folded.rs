@@ -1,5 +1,5 @@
-//! Folded stacks: a line for each, its functions from the outermost on, separated by semicolons, and its count. The
-//! input of flame graph scripts.
+//! Folded stacks: one line per stack, with its functions from the outermost on, separated by semicolons, and its count.
+//! This is the input of flame graph scripts.
 
 use super::{name_of, outermost_first};
 use howdah_pool::Profile;
@@ -14,7 +14,7 @@ pub(super) fn render(profile: &Profile) -> String {
     lines.into_iter().map(|(stack, times)| format!("{stack} {times}\n")).collect()
 }
 
-/// A name that ends neither its place nor its line.
+/// Replaces characters that would end the name or the line.
 fn plain(name: &str) -> String {
     name.replace(';', ":").replace(char::is_control, " ")
 }

@@ -1,5 +1,5 @@
-//! `howdah profile`: has a pool of a running server looked at for a while and writes what was seen, in the format that a
-//! viewer wants. Each format is a file here: `flame_graph` (SVG) and `folded`.
+//! `howdah profile`: samples the stacks of a running server's pool for a while and writes the profile in the format of
+//! a viewer. Each format has a file here: `flame_graph` (SVG) and `folded`.
 
 mod flame_graph;
 mod folded;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Additional time that the server may take.
+/// Extra time for the server's response, on top of the profile's duration.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(30);
 
 /// `howdah profile`.
@@ -26,7 +26,7 @@ pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a profile made and writes it; returns what was seen, in words.
+/// Requests a profile and writes it; returns a summary.
 pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String> {
     let path = format!("/pools/{}/profile?seconds={}&rate={}", flags.pool, flags.seconds, flags.rate);
     let (code, body) = ask_within(admin, "POST", &path, Duration::from_secs(flags.seconds) + RESPONSE_MARGIN)?;
@@ -85,7 +85,7 @@ fn outermost_first<'a>(profile: &'a Profile, stack: &'a [u32]) -> impl Iterator<
     stack.iter().rev().filter_map(|&at| profile.frames.get(at as usize))
 }
 
-/// Name of a frame: its function, or its file if that is the file's own code.
+/// Name of a frame: its function, or its file for top-level code.
 fn name_of(frame: &StackFrame) -> &str {
     if frame.function == "{main}" { &frame.file } else { &frame.function }
 }
@@ -94,7 +94,7 @@ fn name_of(frame: &StackFrame) -> &str {
 pub(crate) mod testing {
     use super::*;
 
-    /// Three quarters in `work`, of which a third in `sort`, and one quarter in a file's own code.
+    /// Three quarters of the samples in `work`, a third of these in `sort`, and one quarter in a file's top-level code.
     pub(crate) fn profile() -> Profile {
         let frame =
             |function: &str, file: &str, line| StackFrame { function: function.into(), file: file.into(), line };

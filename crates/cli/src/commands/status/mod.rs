@@ -1,4 +1,4 @@
-//! `howdah status`: the state of the running server, as text or as the JSON that it gave.
+//! `howdah status`: prints the state of the running server, as text or as the server's JSON.
 
 pub(crate) mod text;
 
@@ -11,9 +11,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Prints it once; with `watch` every second, until that fails.
+/// Prints the status once; with `watch` every second, until an error.
 pub(crate) fn run(admin: &AdminAddress, json: bool, watch: bool) -> Result<ExitCode> {
-    // A terminal replaces the previous output; other outputs are appended.
+    // On a terminal, each output replaces the previous one; elsewhere it is appended.
     let clear = if watch && !json && std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
         let body = status_text(admin)?;

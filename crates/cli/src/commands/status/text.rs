@@ -1,4 +1,4 @@
-//! Shows `GET /status` to people. What it says comes from clients (targets) and scripts as well: their control characters
+//! Formats `GET /status` as text. Some values come from clients (request targets) and scripts: their control characters
 //! must not reach a terminal.
 
 use crate::output::{plain, plain_lines};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::time::SystemTime;
 
-/// The status as text. Unknown or missing fields are shown as `-`, so that a newer server can be asked too.
+/// Formats the status. Unknown or missing fields are shown as `-`, so that the command works with a newer server.
 pub(crate) fn render(status: &Value) -> String {
     let mut out = String::new();
     let text = |value: &Value| match value {
@@ -172,7 +172,7 @@ pub(crate) fn render(status: &Value) -> String {
     out
 }
 
-/// Text about a pool's comparisons, empty if it has none.
+/// Appends text about a pool's comparisons, if it has any.
 pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     let Some(classic) = pool["compared_with"].as_str() else { return };
     let number = |name: &str| pool["compared"][name].as_u64().unwrap_or(0);
@@ -200,8 +200,8 @@ pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     }
 }
 
-/// One line for each certificate that the server got or made itself, and another one where something is wrong. A server
-/// with thousands shows those first that need a look.
+/// One line per certificate that the server obtained or created, and a second line if there is a problem. With
+/// thousands of certificates, those with problems come first.
 fn certificates(out: &mut String, status: &Value) {
     const MAX_ROWS: usize = 40;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -234,7 +234,7 @@ fn certificates(out: &mut String, status: &Value) {
     }
 }
 
-/// One line about the connections of all workers; what has never happened is left out.
+/// One line about the connection pools of all workers; zero counts are left out.
 fn connection_pool(numbers: &Value) -> String {
     let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
     let mut line = format!(
@@ -269,7 +269,7 @@ fn connection_pool(numbers: &Value) -> String {
     line
 }
 
-/// Limits on a pool's workers, and the cost of a pool on demand for requests that found none.
+/// Worker limits of a pool, and cold starts of an on-demand pool.
 fn manager(pool: &Value) -> String {
     let number = |name: &str| pool[name].as_u64().unwrap_or(0);
     let (min, max) = (number("workers_min"), number("workers_max"));

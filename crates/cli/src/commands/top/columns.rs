@@ -1,4 +1,4 @@
-//! Which columns of a table a terminal has room for, how wide they are, and what of a text fits.
+//! Table layout for a terminal: visible columns, their widths, and cut texts.
 
 use super::terminal::{Line, fitted, style};
 use unicode_width::UnicodeWidthStr as _;
@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 pub(super) struct Column {
     heading: &'static str,
     width: u16,
-    /// The width of the table from which on it is there: what matters least leaves first.
+    /// Minimum width of the table at which the column is shown: the least important columns disappear first.
     from: u16,
 }
 
@@ -17,14 +17,14 @@ impl Column {
     }
 }
 
-/// The columns that there is room for.
+/// The visible columns.
 pub(super) struct Columns {
-    /// Position among all, heading, width.
+    /// Index among all columns, heading, width.
     shown: Vec<(usize, &'static str, u16)>,
 }
 
 impl Columns {
-    /// The rest of `width` goes to the column at `wide`, which needs no more than `most`.
+    /// The column at `wide` gets the rest of `width`, up to `most`.
     pub(super) fn fit(all: &[Column], width: u16, wide: usize, most: u16) -> Self {
         let there = all.iter().enumerate().filter(|(_, column)| column.from <= width);
         let mut shown: Vec<_> = there.map(|(at, column)| (at, column.heading, column.width)).collect();
@@ -36,7 +36,7 @@ impl Columns {
         Self { shown }
     }
 
-    /// A row of the cells of all columns.
+    /// Formats a row from the cells of all columns.
     pub(super) fn row<const N: usize>(&self, cells: [String; N]) -> Line {
         let cells = self.shown.iter().map(|(at, _, width)| fitted(&cut(&cells[*at], *width), *width));
         Line::new(cells.collect::<Vec<_>>().join(" "), style::PLAIN)
@@ -48,12 +48,12 @@ impl Columns {
     }
 }
 
-/// The columns of a terminal that a text takes.
+/// Width of a text in terminal columns.
 pub(super) fn wide(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
-/// As much of a text as fits; one that was cut says so.
+/// Cuts a text to a width; a cut text ends in `…`.
 pub(super) fn cut(text: &str, width: u16) -> String {
     if wide(text) <= width {
         return text.to_owned();
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(cut("/index.php", 10), "/index.php");
         assert_eq!(cut("/index.php", 9), "/index.p…");
         assert_eq!(cut("日本語テキスト", 14), "日本語テキスト");
-        // Half a character is none.
+        // A wide character is never cut in half.
         assert_eq!((cut("日本語テキスト", 8), cut("日本語テキスト", 7)), ("日本語…".to_owned(), "日本語…".to_owned()));
         assert_eq!((cut("abc", 1), cut("", 0)), ("…".to_owned(), String::new()));
     }

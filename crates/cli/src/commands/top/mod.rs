@@ -1,5 +1,6 @@
-//! `howdah top`: a live view of a running server over its admin address. `sample` makes numbers of two answers, `text` lines
-//! and `screen` a picture of them, which `terminal` shows; here are the loop and the keys.
+//! `howdah top`: a live view of a running server through its admin endpoint. `sample` computes figures from two
+//! responses, `text` formats them as lines, `screen` as a full screen, and `terminal` shows that. This file has the
+//! loop and the keys.
 
 mod columns;
 mod sample;
@@ -26,10 +27,10 @@ use terminal::{Key, Terminal};
 
 /// Duration of a profile by the key `p`.
 const PROFILE_SECONDS: u64 = 10;
-/// Between two looks at the server.
+/// Interval between two requests for the server's status.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The server's answers, each with what came since the one before.
+/// The server's last response, from which the difference to the next one is computed.
 struct Watch {
     last: Value,
     at: Instant,
@@ -48,7 +49,7 @@ impl Watch {
     }
 }
 
-/// Runs until interrupted; once, if requested or without a terminal.
+/// Runs until interrupted; runs once if requested or without a terminal.
 pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
     let mut watch = Watch::begin(admin)?;
     if once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
@@ -60,7 +61,7 @@ pub(crate) fn run(admin: &AdminAddress, once: bool) -> Result<ExitCode> {
     live(admin, &mut watch, &mut terminal).map(|()| ExitCode::SUCCESS)
 }
 
-/// An order that waits for a `y`.
+/// An order that waits for confirmation with `y`.
 struct Order {
     path: String,
     what: String,
@@ -136,7 +137,7 @@ fn order(screen: &Screen, key: char) -> Option<Order> {
     })
 }
 
-/// Profiles a pool into a file; the picture goes on meanwhile.
+/// Profiles a pool into a file, on a thread so that the screen keeps updating.
 fn profile_pool(admin: AdminAddress, pool: String, told: mpsc::Sender<String>) {
     std::thread::spawn(move || {
         let output = format!("howdah-{pool}.svg").into();
@@ -146,7 +147,7 @@ fn profile_pool(admin: AdminAddress, pool: String, told: mpsc::Sender<String>) {
     });
 }
 
-/// A restart takes as long as PHP's boot; the picture goes on meanwhile.
+/// Sends an order, on a thread so that the screen keeps updating: a restart takes as long as PHP's boot.
 fn send(admin: AdminAddress, order: Order, told: mpsc::Sender<String>) {
     std::thread::spawn(move || {
         let said = match ask(&admin, "POST", &order.path) {

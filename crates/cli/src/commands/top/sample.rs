@@ -1,10 +1,10 @@
-//! The data of `howdah top`: the difference between two answers of `GET /status`. Unknown or missing fields count as
-//! nothing, so that a newer or older server can be watched too.
+//! Data of `howdah top`: the difference between two responses of `GET /status`. Unknown or missing fields count as
+//! zero, so that it works with newer and older servers.
 
 use crate::output::plain;
 use serde_json::Value;
 
-/// The numbers between two moments.
+/// Figures for the interval between two responses.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Sample {
     pub(crate) version: String,
@@ -13,12 +13,12 @@ pub(crate) struct Sample {
     pub(crate) total: Latency,
     pub(crate) pools: Vec<PoolRow>,
     pub(crate) workers: Vec<WorkerRow>,
-    /// The slowest first.
+    /// Slowest routes first.
     pub(crate) routes: Vec<RouteRow>,
     pub(crate) demoted: Vec<DemotedRow>,
 }
 
-/// Requests of some kind: how many in a second, and in how many milliseconds so many of a hundred were done.
+/// Requests of a kind: rate per second, and percentiles of their duration in milliseconds.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Latency {
     pub(crate) per_second: f64,
@@ -35,7 +35,7 @@ pub(crate) struct PoolRow {
     pub(crate) busy: usize,
     pub(crate) queued: u64,
     pub(crate) oldest_wait_ms: u64,
-    /// In PHP.
+    /// Time in PHP.
     pub(crate) php: Latency,
     pub(crate) faults: u64,
     pub(crate) down: bool,
@@ -50,7 +50,7 @@ pub(crate) struct WorkerRow {
     pub(crate) age_s: u64,
     pub(crate) requests: u64,
     pub(crate) memory: Option<u64>,
-    /// Percent of one processor.
+    /// Percentage of one processor.
     pub(crate) cpu: Option<f64>,
     pub(crate) running_ms: Option<u64>,
     pub(crate) request: String,
@@ -64,7 +64,7 @@ pub(crate) struct RouteRow {
     pub(crate) errors: u64,
 }
 
-/// A route that runs in classic mode because it failed in its pool.
+/// A demoted route.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct DemotedRow {
     pub(crate) pool: String,
@@ -135,7 +135,7 @@ pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
             errors: errors(route).saturating_sub(errors(then)),
         });
     }
-    // The newest first.
+    // Newest first.
     sample.demoted.sort_by_key(|route| std::cmp::Reverse(route.since));
     sample.routes.retain(|route| route.requests.per_second > 0.0);
     let p95 = |route: &RouteRow| route.requests.p95.unwrap_or(0.0);
@@ -156,8 +156,8 @@ impl Latency {
     }
 }
 
-/// The duration that this share of `count` does not exceed, in microseconds: within a bucket all are taken to lie evenly. What
-/// is beyond the last bound is taken to lie at it.
+/// Returns the duration in microseconds that this share of `count` does not exceed. Assumes that durations are evenly
+/// distributed within a bucket; durations beyond the last bound count as that bound.
 fn quantile(bounds: &[f64], cumulative: &[u64], count: u64, share: f64) -> Option<f64> {
     if count == 0 {
         return None;
@@ -174,7 +174,7 @@ fn quantile(bounds: &[f64], cumulative: &[u64], count: u64, share: f64) -> Optio
     Some(from + (bounds[at] - from) * part)
 }
 
-/// The entry of a list that has the same values under these keys.
+/// Returns the list entry that has the same values under these keys.
 fn same<'a>(all: &'a Value, wanted: &Value, keys: &[&str]) -> &'a Value {
     let found = list(all).find(|entry| keys.iter().all(|key| entry[*key] == wanted[*key]));
     found.unwrap_or(&Value::Null)
@@ -188,7 +188,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
-/// Without what would do something to a terminal: clients and scripts have a say in it.
+/// Removes control characters, because the text may come from clients and scripts.
 fn text(value: &Value) -> String {
     value.as_str().map(plain).unwrap_or_default()
 }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((sample.pools[0].php.per_second, sample.pools[0].faults, sample.pools[0].busy), (10.0, 20, 1));
         assert_eq!((sample.workers[0].cpu, sample.workers[0].request.as_str()), (Some(25.0), "GET /x"));
         assert_eq!((sample.routes[0].errors, sample.routes[0].requests.per_second), (20, 10.0));
-        // Another process under the same number has used nothing yet.
+        // A new process with the same worker number starts from zero.
         let mut other = at(30, 5);
         other["pools"][0]["workers"][0]["pid"] = 8.into();
         assert_eq!(between(&at(10, 100), &other, 2.0).workers[0].cpu, None);

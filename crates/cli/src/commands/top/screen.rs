@@ -1,4 +1,4 @@
-//! The picture of `howdah top`: a line of text for each line of the terminal.
+//! The screen of `howdah top`, as one line of text per terminal line.
 
 use super::columns::{Column, Columns, cut, wide};
 use super::sample::{Latency, Sample, WorkerRow};
@@ -6,33 +6,33 @@ use super::terminal::{Line, style};
 use super::text::{lasted, memory, ms, percent, route_name};
 use crate::commands::status::text::duration;
 
-/// The keys, for terminals of every width.
+/// Help for the keys: long for wide terminals, short for narrow ones.
 const KEYS: [&str; 2] = [
     " q quit   ↑ ↓ worker   d drain it   r restart its pool   p profile its pool",
     " q quit  d drain  r restart  p profile",
 ];
 
-/// State that is kept between two pictures.
+/// State kept between two updates.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) sample: Sample,
     /// Requests per second, the newest last.
     pub(crate) history: Vec<u64>,
-    /// The position of a worker in its table.
+    /// Index of the selected worker in its table.
     pub(crate) selected: usize,
-    /// Workers above the first that is shown.
+    /// Number of workers scrolled past at the top.
     scrolled: usize,
-    /// The last word of the server, or a question.
+    /// The server's last message, or a question.
     pub(crate) message: Option<String>,
 }
 
-/// Pictures that the curve goes back.
+/// Number of samples in the chart.
 const HISTORY: usize = 240;
 
-/// A part with less says nothing: its title, its head and a line.
+/// Minimum height of a section: its title, its header and one row.
 const MIN_ROWS: u16 = 3;
 
-/// Demoted routes that have room; `howdah routes` lists all.
+/// Maximum number of demoted routes shown; `howdah routes` lists all.
 const MAX_DEMOTED: usize = 4;
 
 impl Screen {
@@ -99,7 +99,7 @@ impl Screen {
     }
 }
 
-/// The numbers of the server, the most telling ones where there is no room for all.
+/// Figures of the server, the most important ones if there is not enough room.
 fn title(sample: &Sample, width: u16) -> String {
     let of = sample.total;
     let times = format!("p50 {}  p95 {}  p99 {} ms", ms(of.p50), ms(of.p95), ms(of.p99));
@@ -116,8 +116,8 @@ fn title(sample: &Sample, width: u16) -> String {
     all[fits].clone()
 }
 
-/// The lines of each part. Workers, for whose sake one looks, have two at least; where there is no room for all parts, those
-/// that say least leave: first the curve, then the routes.
+/// Height of each section. The workers get at least two rows, as they matter most. If there is not enough room, the
+/// chart disappears first, then the routes.
 fn heights(sample: &Sample, height: u16) -> [u16; 5] {
     let mut left = height.saturating_sub(2 + MIN_ROWS + 1);
     let mut take = |rows: usize, most: usize| {
@@ -134,7 +134,7 @@ fn heights(sample: &Sample, height: u16) -> [u16; 5] {
     [curve, pools, workers, demoted, routes]
 }
 
-/// A part of the picture, as high as this: a line with its title, and what there is room for.
+/// A section of this height: a title line and as many lines as fit.
 fn part(title: &str, lines: Vec<Line>, width: u16, height: u16) -> Vec<Line> {
     let rule = "─".repeat(usize::from(width).saturating_sub(title.len() + 2));
     let mut part = vec![Line::new(format!(" {title} {rule}"), style::DIM)];
@@ -145,7 +145,7 @@ fn part(title: &str, lines: Vec<Line>, width: u16, height: u16) -> Vec<Line> {
 
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A bar for each figure, over this many lines.
+/// A bar for each figure, this many lines high.
 fn bars(figures: &[u64], lines: u16) -> Vec<Line> {
     let (lines, most) = (u64::from(lines), figures.iter().copied().max().unwrap_or(0).max(1));
     let line = |below: u64| {

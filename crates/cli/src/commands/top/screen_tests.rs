@@ -41,7 +41,7 @@ fn sample() -> Sample {
     }
 }
 
-/// The lines that a terminal of this size shows.
+/// Renders a screen of this size and returns its lines.
 fn lines(width: u16, height: u16, sample: Sample) -> Vec<String> {
     let mut screen = Screen::default();
     screen.take(sample);

@@ -1,4 +1,4 @@
-//! The terminal of `howdah top`: its keys one by one, and a whole picture at a time.
+//! The terminal of `howdah top`: reads single keys and draws whole screens.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::{stdin, stdout};
@@ -8,15 +8,16 @@ use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
 use unicode_width::UnicodeWidthChar as _;
 
-/// The alternate screen, without a cursor; and back.
+/// Switches to the alternate screen without a cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
 const ESCAPE: u8 = 0x1b;
-/// The bytes of one key arrive within this time.
+/// Maximum time between the bytes of one key.
 const ESCAPE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Parameters of the escape sequence that sets a style. Colours are the terminal's sixteen, so they suit light and dark ones.
+/// Parameters of the escape sequence that sets a style. Uses the terminal's sixteen colors, which suit light and dark
+/// themes.
 pub(super) mod style {
     pub(crate) const PLAIN: &str = "0";
     pub(crate) const BOLD: &str = "0;1";
@@ -28,7 +29,7 @@ pub(super) mod style {
     pub(crate) const CYAN: &str = "0;36";
 }
 
-/// A line of the picture.
+/// A line of the screen.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -64,7 +65,7 @@ pub(super) enum Key {
     Other,
 }
 
-/// A terminal that passes on each key; dropping this restores its settings and its screen.
+/// A terminal in raw mode; dropping this restores its settings and its screen.
 pub(super) struct Terminal {
     before: Termios,
     pressed: VecDeque<u8>,
@@ -81,7 +82,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Columns and lines.
+    /// Returns columns and lines.
     pub(super) fn size() -> (u16, u16) {
         match tcgetwinsize(stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
@@ -89,7 +90,7 @@ impl Terminal {
         }
     }
 
-    /// Shows a picture that fills the terminal.
+    /// Draws a full screen.
     pub(super) fn show(lines: &[Line], width: u16) -> io::Result<()> {
         let mut bytes = String::new();
         for (at, line) in lines.iter().enumerate() {
@@ -100,7 +101,7 @@ impl Terminal {
         write(&bytes)
     }
 
-    /// The next key; `None` if none was pressed in that time.
+    /// Returns the next key; `None` if none was pressed within this time.
     pub(super) fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
         if self.pressed.is_empty() && !self.read(within)? {
             return Ok(None);
@@ -148,7 +149,7 @@ fn next_key(pressed: &mut VecDeque<u8>) -> Option<Key> {
         ESCAPE if pressed.is_empty() => Key::Escape,
         ESCAPE => {
             let introduces = matches!(pressed.pop_front(), Some(b'[' | b'O'));
-            // Parameters, up to the letter that ends them.
+            // Parameters, up to the final letter.
             let ends = |byte: &u8| (0x40..=0x7e).contains(byte);
             let last = if introduces { pressed.iter().position(ends) } else { None };
             match last.and_then(|at| pressed.drain(..=at).next_back()) {
@@ -163,7 +164,7 @@ fn next_key(pressed: &mut VecDeque<u8>) -> Option<Key> {
     })
 }
 
-/// A text of exactly this width, without control characters.
+/// Pads or cuts a text to exactly this width, and removes control characters.
 pub(super) fn fitted(text: &str, width: u16) -> String {
     let mut left = usize::from(width);
     let mut fitted = String::with_capacity(text.len().max(left));
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn keys_are_read_one_by_one() {
         assert_eq!(keys(b"qj\x1b[A\x1bOB\x03"), [Key::Char('q'), Key::Char('j'), Key::Up, Key::Down, Key::Interrupt]);
-        // With Ctrl; Delete; Alt and a letter.
+        // Ctrl with a key; Delete; Alt with a letter.
         assert_eq!(keys(b"\x1b[1;5Ay\x1b[3~\x1bq"), [Key::Up, Key::Char('y'), Key::Other, Key::Other]);
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
         assert_eq!(keys("é\r".as_bytes()), [Key::Other; 3]);

@@ -1,4 +1,4 @@
-//! `howdah top` as plain lines: for a pipe, a log or a terminal that is none.
+//! `howdah top` as plain lines, for pipes, logs and simple terminals.
 
 use super::sample::{Latency, Sample};
 use crate::commands::status::text::duration;
@@ -73,7 +73,7 @@ pub(crate) fn route_name(site: &str, route: &str) -> String {
     }
 }
 
-/// Time since a moment in seconds since the epoch.
+/// Formats the time since a moment, given in seconds since the epoch.
 pub(crate) fn lasted(since: u64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
     duration(now.saturating_sub(since))

@@ -1,8 +1,8 @@
-//! PHP-FPM's status and ping pages over FastCGI, for exporters and agents that ask PHP-FPM itself and speak nothing else.
+//! PHP-FPM's status and ping pages over FastCGI, for exporters and agents that speak only FastCGI.
 //!
-//! A connection to the admin endpoint that begins with FastCGI's version is one of these: no request of HTTP begins with that
-//! byte. It may read `/pools/NAME/status`, and what pools name as `status_path`; nothing else
-//! is there, and nothing is ordered. Pages are for the script name (`SCRIPT_NAME`), as in PHP-FPM.
+//! A connection to the admin endpoint whose first byte is the FastCGI version is served here: no HTTP request begins
+//! with that byte. It can read `/pools/NAME/status` and the paths that pools set as `status_path`; it cannot give
+//! orders. As in PHP-FPM, the script name (`SCRIPT_NAME`) selects the page.
 
 use bytes::BytesMut;
 use howdah_protocol::Params;
@@ -18,11 +18,11 @@ use tokio::time::timeout;
 /// The first byte of every record.
 pub(crate) use howdah_protocol::fastcgi::record::VERSION;
 
-/// Maximum time for a request to arrive or its response to go; slower clients are disconnected.
+/// Maximum time to receive a request or to send its response; slower clients are disconnected.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time to wait for the client's end: with unread bytes, closing would discard the response.
+/// Maximum time to wait for the client to close: closing with unread bytes in the socket would discard the response.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum size of all variables of a request, in bytes.
+/// Maximum total size of a request's variables, in bytes.
 const MAX_PARAMS_LEN: usize = 64 << 10;
 
 /// The requested page.
@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
-    /// The field of HTTP, for endpoints with a token.
+    /// Value of the HTTP `Authorization` field, for endpoints with a token.
     pub(crate) authorization: Option<String>,
 }
 
@@ -47,10 +47,10 @@ impl Asked {
     }
 }
 
-/// Responds to the requests of a connection until its client ends it, or says that it has no more.
+/// Responds to a connection's requests until the client closes it or sends its last request.
 ///
 /// # Errors
-/// The client has gone, is too slow, or does not speak FastCGI.
+/// The client disconnects, is too slow, or does not speak FastCGI.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     mut respond: impl FnMut(&Asked) -> PoolPageText,
@@ -78,8 +78,8 @@ struct Talk<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
-    /// The next request, by its number and whether another may follow it; none if the client has ended the connection. The
-    /// pages need no body, so the end of the variables is the request's.
+    /// Returns the next request with its id and whether another may follow; `None` if the client has closed the
+    /// connection. The pages need no body, so a request is complete with its variables.
     async fn request(&mut self) -> io::Result<Option<(u16, bool, Asked)>> {
         loop {
             let mut out = Vec::new();
@@ -139,7 +139,7 @@ mod tests {
         out
     }
 
-    /// Responses to a client's data, as types, numbers and contents of records.
+    /// Sends a client's data and returns the responses as type, id and content of each record.
     async fn responses(sent: &[u8], body: &str) -> (io::Result<()>, Vec<(u8, u16, Vec<u8>)>) {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(sent).await.unwrap();

@@ -1,6 +1,6 @@
-//! FrankenPHP's admin endpoints, as far as Laravel Octane and tools for it ask them: is the server there
-//! (`GET /config/apps/frankenphp`), reload (`PATCH` the same; `POST /frankenphp/workers/restart`), and what the workers do
-//! (`GET /frankenphp/threads`).
+//! The FrankenPHP admin endpoints that Laravel Octane and its tools use: liveness (`GET /config/apps/frankenphp`),
+//! reload (`PATCH` on the same path, or `POST /frankenphp/workers/restart`), and the state of the workers (`GET
+//! /frankenphp/threads`).
 
 use crate::server::pools::Pools;
 use crate::server::reload::Server;
@@ -10,7 +10,7 @@ use hyper::{Method, StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The body of a response: a JSON text or, as there, plain text.
+/// Body of a response: JSON or, as in FrankenPHP, plain text.
 pub(crate) struct Content {
     pub(crate) status: StatusCode,
     pub(crate) media_type: &'static str,
@@ -50,7 +50,7 @@ struct Thread {
     request_count: u64,
 }
 
-/// Responds to a request for one of these paths; `None` for any other.
+/// Responds to requests for FrankenPHP's paths; `None` for any other path.
 pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools, server: &Arc<Server>) -> Option<Content> {
     match (method, path) {
         (&Method::GET, "/config/apps/frankenphp") => Some(json(&config(pools))),

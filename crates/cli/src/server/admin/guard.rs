@@ -1,9 +1,10 @@
 //! Access control of the admin endpoint.
 //!
-//! On a Unix socket the kernel says who connects: root, the server's user, and users admitted by the socket's
-//! permissions; never a descendant of the server, which is PHP's. On an address the client is unknown. There browsers
-//! are kept out, which any web page can have send requests (they name the page's host, say where a request comes from,
-//! and add no custom header without asking), and, with a token, all others.
+//! On a Unix socket the kernel identifies the client. Root, the server's user, and users admitted by the socket's
+//! permissions may connect; descendants of the server may not, because they run PHP. On an address the client is
+//! unknown. Any web page can make a browser send requests there, so the guard refuses browsers: they send the page's
+//! host and origin, and no custom header without a preflight request. With a token, the guard also refuses clients that
+//! do not send it.
 
 use crate::control::outcome::ORDER;
 use crate::server::upgrade::TakeOver;
@@ -29,15 +30,15 @@ const NO_TOKEN: Refused = (StatusCode::UNAUTHORIZED, "the admin endpoint needs `
 /// Requirements for connections and requests.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// Names that a request on an address may ask for. `None` with a token, which no page knows, and on a Unix socket,
-    /// where a browser cannot be.
+    /// Accepted hosts for requests on an address. `None` with a token, which no web page knows, and on a Unix socket,
+    /// which browsers cannot reach.
     hosts: Option<Vec<String>>,
     token: Option<String>,
-    /// The dashboard may restart pools, drain workers and restore routes.
+    /// `true` if the dashboard may restart pools, drain workers and restore routes.
     dashboard_orders: bool,
-    /// The settings admit more than the socket's owner.
+    /// `true` if the settings admit users other than the socket's owner.
     shared: bool,
-    /// The server whose place this one has taken, whose PHP may still run.
+    /// The server that this one has replaced; its PHP may still run.
     predecessor: Option<TakeOver>,
 }
 
@@ -58,13 +59,13 @@ impl Guard {
         Self { hosts, token, dashboard_orders, shared: settings.admin_group.is_some(), predecessor }
     }
 
-    /// Admits a process to the Unix socket; the error is the reason why not.
+    /// Checks whether a process may use the Unix socket; the error is the reason for a refusal.
     pub(crate) fn admits(&self, peer: &UCred) -> Result<(), &'static str> {
         let own = rustix::process::geteuid().as_raw();
         if peer.uid() != 0 && peer.uid() != own && !self.shared {
             return Err("another user than root and the server's own");
         }
-        // 0: a process that this one's namespace does not show, so none of its descendants.
+        // 0: the process is outside this PID namespace, so it is not a descendant of the server.
         let Some(pid) = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0) else {
             return Ok(());
         };
@@ -75,13 +76,14 @@ impl Guard {
         match descends_from(pid, std::process::id()) {
             Some(true) => Err("a process that the server has started"),
             Some(false) => Ok(()),
-            // `/proc` may hide root's processes from others, and PHP is not root where the server is not.
+            // `/proc` may hide root's processes from other users. They are not PHP, which never runs as root under a
+            // non-root server.
             None if peer.uid() == 0 && own != 0 => Ok(()),
             None => Err("a process of unknown origin"),
         }
     }
 
-    /// Admits a request.
+    /// Checks a request.
     pub(crate) fn lets_pass(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> Result<(), Refused> {
         if let Some(hosts) = &self.hosts {
             let mut named = fields.get_all(HOST).iter();
@@ -96,11 +98,11 @@ impl Guard {
         if !self.may_come_from(method, uri, fields) {
             return Err(FROM_A_PAGE);
         }
-        // There is nothing in the dashboard's page itself; what it shows it asks for.
+        // The dashboard's page contains no data; it fetches everything from this endpoint.
         if !matches!(uri.path(), DASHBOARD | "/") {
             self.has_token(fields.get(AUTHORIZATION).map(HeaderValue::as_bytes))?;
         }
-        // Browsers ask before they send either; Laravel Octane sends the second.
+        // Browsers send a preflight request before either of these; Laravel Octane sends the second.
         let is_json = || fields.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
         if *method == Method::POST && !fields.contains_key(ORDER) && !is_json() {
             return Err(NO_ORDER);
@@ -108,7 +110,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Admits a request of another protocol than HTTP to a page, so that no browser has sent it.
+    /// Checks a request for a page over a protocol other than HTTP. Browsers cannot send these, so only the token
+    /// counts.
     pub(crate) fn lets_read(&self, authorization: Option<&str>) -> Result<(), Refused> {
         self.has_token(authorization.map(str::as_bytes))
     }
@@ -119,8 +122,8 @@ impl Guard {
         if given.is_some_and(|given| is_same(given, token.as_bytes())) { Ok(()) } else { Err(NO_TOKEN) }
     }
 
-    /// Checks a request's origin. Of all pages only the dashboard sends requests, and orders only if allowed: the host
-    /// was checked before, so a page of the same origin is this server's.
+    /// Checks a request's origin. The dashboard is the only page that may send requests, and it may give orders only if
+    /// the settings allow it. The host was checked before, so a same-origin page is this server's.
     fn may_come_from(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> bool {
         let site = fields.get("sec-fetch-site").map(|site| site.as_bytes());
         let is_own_page = site == Some(b"same-origin");
@@ -138,28 +141,28 @@ impl Guard {
     }
 }
 
-/// A host without the port behind it.
+/// Strips the port from a host.
 fn without_port(host: &str) -> &str {
     let name_ends = host.rfind(']').map_or(0, |bracket| bracket + 1);
     host.get(name_ends..).and_then(|rest| rest.find(':')).map_or(host, |colon| &host[..name_ends + colon])
 }
 
-/// Takes the same time whatever the texts have in common.
+/// Compares in constant time for texts of equal length.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// `true` if a process descends from another; `None` if it has ended or cannot be seen.
+/// `true` if a process descends from another; `None` if it has ended or is hidden.
 fn descends_from(mut pid: u32, ancestor: u32) -> Option<bool> {
     while pid > 1 {
         if pid == ancestor {
             return Some(true);
         }
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may itself hold spaces and parentheses.
+        // The name, in parentheses, may itself contain spaces and parentheses.
         pid = stat.get(stat.rfind(')')? + 2..)?.split(' ').nth(1)?.parse().ok()?;
     }
-    // In a container the server is process 1. What enters it from outside (`docker exec`) has the parent 0.
+    // In a container the server is process 1, and processes that enter from outside (`docker exec`) have parent 0.
     Some(pid == ancestor)
 }
 

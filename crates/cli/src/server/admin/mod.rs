@@ -4,8 +4,8 @@
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `GET /livez`, `GET /readyz`, requests about one pool (`pools`; its pages over FastCGI too, `fastcgi`), `POST
 //! /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in `frankenphp`.
-//! Any client can stop the server, so the socket file is for its owner only, and `guard` checks connections and
-//! requests.
+//! Clients can stop the server, so by default only the server's user can access the socket file, and `guard` checks
+//! connections and requests.
 
 mod fastcgi;
 mod frankenphp;
@@ -52,16 +52,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: i32 = 128;
 
-/// Without descriptors it fails ten times a second.
+/// When descriptors run out, accepting fails ten times a second; this limits the log lines.
 static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
 
-/// Time for running requests to be answered after the server has ended for other clients.
+/// Maximum time for running admin requests to finish once the server has stopped serving other clients.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Known paths, for requests to unknown ones.
+/// Known paths, listed in responses to requests for unknown ones.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status; \
     POST /reload, /stop, /upgrade, /routes/restore, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
@@ -71,24 +71,24 @@ struct Status {
     version: &'static str,
     pid: u32,
     uptime_s: u64,
-    /// The addresses that clients come to, as the settings name them.
+    /// Listening addresses, as written in the settings.
     listen: Vec<String>,
-    /// `true` if requests should be sent here; else see `not_ready`.
+    /// `true` if the server is ready for requests; otherwise `not_ready` has the reason.
     ready: bool,
     not_ready: Option<String>,
-    /// The dashboard may give orders.
+    /// `true` if the dashboard may give orders.
     dashboard_orders: bool,
     connections: Connections,
     budgets: Vec<BudgetStatus>,
-    /// Lines lost because a log could not be written, or not fast enough.
+    /// Lines lost because the log could not be written, or not fast enough.
     error_log_dropped: u64,
     access_log_dropped: u64,
     slow_log_dropped: u64,
-    /// Those that the server got or made itself.
+    /// Certificates that the server obtained or created.
     certificates: Vec<NameReport>,
-    /// The bounds of all distributions of durations.
+    /// Upper bounds of the buckets of all duration histograms, in microseconds.
     duration_bounds_us: &'static [u64],
-    /// Durations of all requests, from the end of their header to the end of their response.
+    /// Durations of all requests, from the end of the request header to the end of the response.
     requests: Durations,
     routes: Vec<RouteStatus>,
     pools: Vec<PoolStatus>,
@@ -96,7 +96,7 @@ struct Status {
     hubs: Vec<HubStatus>,
 }
 
-/// The hub of a site's WebSocket connections and Mercure subscribers, while there are any.
+/// Hub of a site's WebSocket connections and Mercure subscribers. Absent while there are none.
 #[derive(Debug, Serialize)]
 struct HubStatus {
     site: String,
@@ -104,28 +104,28 @@ struct HubStatus {
     topics: usize,
 }
 
-/// The requests to a route of a site; to none if its name is empty.
+/// Requests to a route of a site. An empty name stands for requests that match no route.
 #[derive(Debug, Serialize)]
 struct RouteStatus {
     site: String,
     route: String,
-    /// By class of status.
+    /// Number of requests by status class.
     status: BTreeMap<&'static str, u64>,
     sent_bytes: u64,
     requests: Durations,
 }
 
-/// The connections of clients.
+/// Client connections.
 #[derive(Debug, Serialize)]
 struct Connections {
     open: i64,
-    /// Closed to make room for others.
+    /// Connections closed to make room for others.
     displaced: u64,
-    /// Those that have changed to another protocol.
+    /// Connections upgraded to another protocol.
     upgraded: i64,
 }
 
-/// A server that requests are handed on to.
+/// A server of a proxy.
 #[derive(Debug, Serialize)]
 struct UpstreamStatus {
     proxy: String,
@@ -156,16 +156,16 @@ struct State {
     started: Instant,
 }
 
-/// The running endpoint.
+/// Handle to the running endpoint.
 pub(crate) struct Admin {
     end: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
-    /// Ends when no more responses are running.
+    /// Closes when the last running response has ended.
     responding: mpsc::Receiver<Infallible>,
 }
 
 impl Admin {
-    /// Stops accepting and lets responses go out, as the server's end is what some of them tell.
+    /// Stops accepting and lets running responses finish: some of them report the end of the server.
     pub(crate) async fn end(mut self) {
         let _ = self.end.send(true);
         let _ = self.task.await;
@@ -173,7 +173,7 @@ impl Admin {
     }
 }
 
-/// The bound endpoint, before there is anything to tell.
+/// The bound endpoint, before it can respond.
 pub(crate) enum Socket {
     /// On an address.
     Tcp(std::net::TcpListener),
@@ -182,7 +182,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Another descriptor of it, for the process that takes this one's place.
+    /// Duplicates the descriptor, for the process that replaces this one.
     pub(crate) fn handle(&self) -> std::io::Result<OwnedFd> {
         Ok(match self {
             Self::Tcp(listener) => listener.try_clone()?.into(),
@@ -191,13 +191,13 @@ impl Socket {
     }
 }
 
-/// The endpoint in a runtime.
+/// The endpoint, registered with a runtime.
 enum Listening {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// Binds the endpoint, or takes over what was bound before.
+/// Binds the endpoint, or takes over an inherited socket.
 pub(crate) fn bind(settings: &Settings, inherited: &mut InheritedSockets) -> Result<Socket> {
     let addr = &settings.admin;
     if let Some(socket) = inherited.take(addr) {
@@ -250,7 +250,8 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 bail!("another server answers there");
             }
-            // Left by a killed server: it has no listener. Anything but a socket is another program's file.
+            // A killed server leaves its socket file without a listener. Any other kind of file belongs to another
+            // program.
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
@@ -266,11 +267,11 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     }
 }
 
-/// Notifies a connection of the end, and the end of running responses.
+/// Signals the end of the endpoint to a connection, and the end of the connection's response to the endpoint.
 #[derive(Clone)]
 struct Until {
     ended: watch::Receiver<bool>,
-    /// Dropped when nothing is left to say; nothing is ever sent.
+    /// Dropped when the connection has no more response to send; nothing is ever sent on it.
     talks: mpsc::Sender<Infallible>,
 }
 
@@ -292,7 +293,7 @@ async fn accept(socket: Listening, state: Arc<State>, until: Until) {
     }
 }
 
-/// Waits for the end without keeping the channel's read guard over an await.
+/// Waits for the end of the endpoint without holding the channel's read guard across an await.
 async fn told_to_end(ended: &mut watch::Receiver<bool>) {
     let _ = ended.wait_for(|ended| *ended).await;
 }
@@ -300,7 +301,7 @@ async fn told_to_end(ended: &mut watch::Receiver<bool>) {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection, and whether its process is turned away.
+/// A connection, and whether the guard refuses its process.
 struct Accepted {
     stream: Box<dyn Stream>,
     refused: bool,
@@ -331,7 +332,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
             return;
         },
         () = told_to_end(&mut ended) => {
-            // `howdah stop` waits on such a connection: it is closed by the end of the process.
+            // `howdah stop` waits on such a connection until the exiting process closes it.
             drop(talks);
             return std::future::pending().await;
         }
@@ -340,7 +341,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
     let stream = tokio::io::join(Cursor::new(first).chain(reader), writer);
     if first == [fastcgi::VERSION] {
         let served = fastcgi::serve(stream, |asked| pools::fastcgi_page(&state.server, &state.guard, refused, asked));
-        // A client that breaks off needs no log line either.
+        // A client that disconnects needs no log line.
         tokio::select! {
             _ = served => {}
             () = told_to_end(&mut ended) => {}
@@ -361,13 +362,13 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
     });
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // A client of the admin endpoint that goes away needs no log line.
+    // A client that disconnects needs no log line.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = told_to_end(&mut ended) => {}
     }
     if !asked.load(Relaxed) {
-        // `howdah stop` waits on such a connection: it is closed by the end of the process.
+        // `howdah stop` waits on such a connection until the exiting process closes it.
         drop(talks);
         return std::future::pending().await;
     }
@@ -378,7 +379,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
 
 async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let pools = state.server.edition().pools.clone();
-    // Probes name no host that anybody could know before, and carry no token.
+    // Probes send a host that cannot be known in advance, and no token.
     if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
         return match if path == "/readyz" { pools.ready() } else { Ok(()) } {
             Ok(()) => text("text/plain;charset=UTF-8", "ok\n"),
@@ -451,7 +452,7 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
     }
 }
 
-/// The page of `dashboard.html`: it loads nothing from anywhere, and asks this endpoint alone.
+/// The page `dashboard.html`: it loads no other resources and sends requests to this endpoint only.
 fn dashboard() -> Response<Full<Bytes>> {
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
         img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -502,7 +503,7 @@ fn hubs(state: &State) -> Vec<HubStatus> {
     usage.into_iter().map(|(site, subscribers, topics)| HubStatus { site, subscribers, topics }).collect()
 }
 
-/// A pool, and the workers of those before it that finish their requests.
+/// Status of a pool, including workers of earlier editions that finish their requests.
 fn pool_status(state: &State, pool: &Pool) -> PoolStatus {
     let mut status = pool.status();
     for before in state.server.finishing().iter().filter_map(|pools| pools.named(pool.name())) {

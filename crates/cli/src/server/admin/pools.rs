@@ -1,5 +1,5 @@
-//! Requests about one pool: PHP-FPM's status and ping pages (`fpm_status`), by HTTP and by FastCGI, a restart of its
-//! workers, the end of one of them.
+//! Requests about one pool: PHP-FPM's status and ping pages (`fpm_status`) over HTTP and FastCGI, restarting the pool,
+//! and draining one of its workers.
 
 use crate::control::outcome::{outcome, text};
 use crate::server::admin::fastcgi::Asked;
@@ -41,7 +41,7 @@ pub(crate) async fn order(pools: &Pools, request: &Request<Incoming>) -> Option<
     })
 }
 
-/// `/pools/NAME/status`: what the sites of a pool have under its `status_path`.
+/// `/pools/NAME/status`: the page that the pool's sites serve at its `status_path`.
 pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
     let name = named_page(request.uri().path())?;
     if request.method() != Method::GET {
@@ -57,7 +57,8 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
     Some(response)
 }
 
-/// Pages for a FastCGI client, which also finds them under the pool's own paths. `refused`: its process has no access.
+/// Returns a page for a FastCGI client, which may also use a pool's `status_path`. `refused`: the guard refuses the
+/// client's process.
 pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &Asked) -> PoolPageText {
     if refused {
         return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());
@@ -90,12 +91,12 @@ const fn refusal(status: StatusCode, body: String) -> PoolPageText {
     PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
 }
 
-/// The pool whose status page a path of the admin endpoint names.
+/// Returns the pool name in a status page's path on the admin endpoint.
 fn named_page(path: &str) -> Option<&str> {
     path.strip_prefix("/pools/")?.strip_suffix("/status")
 }
 
-/// The first pool whose settings give its page this path.
+/// Returns the first pool with this `status_path`.
 fn page_at(pools: &[PoolSettings], path: &str) -> Option<usize> {
     pools.iter().position(|pool| pool.status_path.as_deref() == Some(path))
 }

@@ -1,15 +1,15 @@
-//! `POST /pools/NAME/profile?seconds=N&rate=HZ`: the stacks that were seen in a pool's workers, as JSON; the response
-//! comes when the time is over. Disconnecting ends it.
+//! `POST /pools/NAME/profile?seconds=N&rate=HZ`: samples the stacks of a pool's workers and responds with JSON when the
+//! time is over. Disconnecting ends the profile.
 
 use crate::server::pools::Pools;
 use hyper::StatusCode;
 use std::time::Duration;
 
-/// No profile takes longer, nor looks more often.
+/// Maximum duration of a profile in seconds, and maximum samples per second.
 const MAX_SECONDS: u64 = 3600;
 const MAX_RATE: u32 = 1000;
 
-/// The profile as JSON, or a status and what is wrong.
+/// Returns the profile as JSON; the error is a status and a message.
 pub(crate) async fn make(
     pools: &Pools,
     path: &str,

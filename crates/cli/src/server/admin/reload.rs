@@ -1,5 +1,5 @@
-//! `POST /reload` of the admin endpoint: reads the settings again and serves with them. With `?dry-run` it says what that would
-//! change, and nothing does.
+//! `POST /reload` of the admin endpoint: rereads the settings and applies them. With `?dry-run` it only reports the
+//! changes.
 
 use crate::control::outcome::{Outcome, json};
 use crate::server::reload::Server;

@@ -1,4 +1,5 @@
-//! `POST /routes/restore?path=PATH` (percent-encoded): gives routes that run in classic mode back to their pools.
+//! `POST /routes/restore?path=PATH` (percent-encoded): returns demoted routes, which run in classic mode, to their
+//! pools.
 
 use crate::control::outcome::outcome;
 use crate::control::parameter::{self, PATH};
@@ -20,7 +21,7 @@ pub(crate) fn restore(pools: &Pools, query: Option<&str>) -> Response<Full<Bytes
     }
 }
 
-/// The path of an order. It is a text, and not empty.
+/// Decodes the path of an order, which must be valid UTF-8 and not empty.
 fn decoded(parameter: &str) -> Option<String> {
     String::from_utf8(parameter::decoded(parameter)?).ok().filter(|path| !path.is_empty())
 }

@@ -1,12 +1,12 @@
-//! `POST /upgrade`: the order to replace this process. It names no program: the server's own file is started, because
-//! clients of the endpoint may restart the server, not run a program.
+//! `POST /upgrade`: the order to replace this process. The request cannot name a program; the server starts its own
+//! file. Clients of the endpoint may restart the server, but not run arbitrary programs.
 
 use crate::control::outcome::Outcome;
 use crate::server::orders::Order;
 use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
-/// Passes the order on and returns what came of it.
+/// Passes the order on and returns its result.
 pub(crate) async fn respond(query: Option<&str>, orders: &mpsc::Sender<Order>) -> (StatusCode, Outcome) {
     let failed = |status, message: &str| (status, outcome(false, message.to_owned()));
     if query.is_some() {

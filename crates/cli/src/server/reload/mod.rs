@@ -1,9 +1,9 @@
-//! A reload: the settings are read again, and everything made of them is made anew while the old edition serves. Only
-//! when all of it is there, new workers included, is the edition changed (`edition`); any earlier failure leaves the
-//! old one unchanged.
+//! A reload: reads the settings again and builds everything made from them while the old edition serves. The server
+//! switches to the new edition (`edition`) only when it is complete, including its workers. Any earlier failure leaves
+//! the old edition unchanged.
 //!
-//! The order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, have them
-//! prove themselves (`proving`), switch, and let the old edition go when its last request has ended.
+//! Order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, test them
+//! (`proving`), switch, and retire the old edition when its last request has ended.
 
 mod opening;
 mod proving;
@@ -39,10 +39,10 @@ use crate::server::certificates::Certificates;
 use opening::Opened;
 use reading::{Read, Reading};
 
-/// Maximum time for workers of an old edition to finish: unlimited. The requests' own limits apply.
+/// Time limit for workers of an old edition to finish: in effect unlimited, as the limits of the requests apply.
 const NO_LIMIT: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads the settings as the server did at its start: by the same flags, the environment of then, and as the user of then.
+/// Reads the settings as the server did at its start: with the same flags, environment and user.
 pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
 
 /// Changes of a reload, real or planned.
@@ -50,12 +50,12 @@ pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
 pub(crate) struct Outcome {
     pub(crate) changes: Vec<Change>,
     pub(crate) warnings: Vec<String>,
-    /// Findings about new workers before they took over.
+    /// Results of the tests of the new workers.
     pub(crate) found: Vec<String>,
 }
 
 impl Outcome {
-    /// A line for each thing that changes.
+    /// One line for each warning and each change.
     pub(crate) fn lines(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         self.changes.iter().map(ToString::to_string).chain(self.found.iter().cloned()).chain(warnings).collect()
@@ -68,7 +68,7 @@ pub(crate) struct Fixed {
     pub(crate) log: LogHandle,
     pub(crate) budgets: Budgets,
     pub(crate) around: Surroundings,
-    /// Where PHP is started by a process that stayed root: what it may start.
+    /// Programs that the launcher may start. `None` if the server starts PHP itself.
     pub(crate) programs: Option<Settled>,
     /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
@@ -78,7 +78,7 @@ pub(crate) struct Fixed {
     pub(crate) service: Service,
 }
 
-/// The front's own, once it runs.
+/// Parts of the front that a reload changes. Set once the front runs.
 pub(crate) struct Running {
     pub(crate) doors: Arc<Doors>,
     pub(crate) shared: Arc<ArcSwap<Shared>>,
@@ -91,7 +91,7 @@ pub(crate) struct Beside {
     pub(crate) _tasks: Tasks,
 }
 
-/// They end when they are dropped.
+/// The tasks end when this is dropped.
 pub(crate) struct Tasks {
     _watchers: JoinSet<()>,
     _checks: Checks,
@@ -121,9 +121,10 @@ pub(crate) struct Server {
     pub(crate) fixed: Fixed,
     pub(crate) current: Arc<ArcSwap<Edition>>,
     running: OnceCell<Running>,
-    /// Held by the reload that is under way.
+    /// Locked for the duration of a reload.
     beside: tokio::sync::Mutex<Option<Beside>>,
-    /// Pools that are not the current edition's: those of a reload that boots, and those that finish.
+    /// Pools outside the current edition: those that a reload is booting, and those of old editions that finish their
+    /// requests.
     others: Mutex<Vec<Arc<Pools>>>,
     stopping: AtomicBool,
 }
@@ -140,10 +141,10 @@ impl Server {
         })
     }
 
-    /// Says that the server serves; reloads wait for this.
+    /// Called once the server serves. Reloads fail until then.
     pub(crate) async fn runs(&self, running: Running, beside: Beside) {
         let mut own = self.beside.lock().await;
-        // Said once, at the start.
+        // Set only here, once.
         let _ = self.running.set(running);
         *own = Some(beside);
     }
@@ -153,7 +154,7 @@ impl Server {
         self.current.load_full()
     }
 
-    /// Sees to it that sites know what the server's own certificates are for.
+    /// Connects an edition's sites to the certificate store, the ACME challenges, and the maker of event requests.
     pub(crate) fn introduce(&self, edition: &Edition) {
         let store = self.fixed.store.clone();
         edition.sites.ask_about_certificates(Covers(Box::new(move |name, host| store.covers(name, host))));
@@ -163,10 +164,10 @@ impl Server {
         }
     }
 
-    /// Reads everything anew and serves with it; with `flags.dry_run` it only says what that would change.
+    /// Reads the settings again and applies them; with `flags.dry_run` it only reports the changes.
     ///
     /// # Errors
-    /// Why nothing has changed.
+    /// The reason why nothing has changed.
     pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let done = self.try_to_reload(flags).await;
         if !flags.dry_run && self.running.initialized() && !self.stopping.load(Relaxed) {
@@ -237,7 +238,7 @@ impl Server {
         Ok(outcome)
     }
 
-    /// Starts the new workers, and returns when they serve.
+    /// Starts the new workers; returns when every pool serves.
     async fn boot(&self, old: &Edition, settings: &Arc<Settings>) -> Result<Arc<Pools>, String> {
         let configs = pools::configs(settings, self.fixed.budgets)?;
         let pools = Arc::new(Pools::prepare(configs, &self.fixed.around, settings, &old.pools));
@@ -255,7 +256,7 @@ impl Server {
         Ok(pools)
     }
 
-    /// Lets an edition go that has not proved itself; requests that it has begun may finish.
+    /// Retires an edition that failed its tests; requests that it has begun may finish.
     fn give_up(self: &Arc<Self>, old: &Edition, new: Arc<Edition>, unused: Unused) {
         self.keep_counts_of(&old.settings);
         if let Err(why) = self.fixed.certificates.follow(&old.settings.acme) {
@@ -264,14 +265,14 @@ impl Server {
         tokio::spawn(self.clone().retire(new, unused));
     }
 
-    /// Forgets the counts of pools and servers that these settings do not have.
+    /// Removes the metrics of pools and upstream servers that these settings do not name.
     fn keep_counts_of(&self, settings: &Settings) {
         let metrics = &self.fixed.around.metrics;
         metrics.keep_pools(|name| settings.pool(name).is_some());
         metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
     }
 
-    /// Nothing fails from here on.
+    /// Switches to the next edition. Nothing here can fail.
     fn switch(self: &Arc<Self>, running: &Running, beside: &mut Beside, next: Next) {
         let Next { edition, unused, listeners, mut tls, watched } = next;
         let (settings, pools) = (edition.settings.clone(), edition.pools.clone());
@@ -297,7 +298,7 @@ impl Server {
         tokio::spawn(self.clone().retire(old, before.unused));
     }
 
-    /// Does something that no reload may come in between of. Once it has succeeded, there are no further ones.
+    /// Runs `what` while no reload can begin. If it succeeds, all later reloads are refused.
     pub(crate) async fn without_reloads<T, E>(&self, what: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let _own = self.beside.lock().await;
         let done = what.await;
@@ -307,7 +308,7 @@ impl Server {
         done
     }
 
-    /// Notifies the service manager that it serves, with the state of its pools.
+    /// Notifies the service manager that the server is ready, with the state of its pools.
     pub(crate) fn tell_ready(&self) {
         let pools = &self.edition().pools;
         let status = match pools.ready() {
@@ -320,7 +321,7 @@ impl Server {
         }
     }
 
-    /// Ends the pools of an edition when its last request has gone from the front.
+    /// Stops the pools of an edition once its last request has left the front.
     async fn retire(self: Arc<Self>, old: Arc<Edition>, mut unused: Unused) {
         let pools = old.pools.clone();
         drop(old);
@@ -333,23 +334,23 @@ impl Server {
         self.others.lock().retain(|others| !Arc::ptr_eq(others, pools));
     }
 
-    /// Pools that finish their requests, besides the current edition's.
+    /// Pools outside the current edition that are booting or finish their requests.
     pub(crate) fn finishing(&self) -> Vec<Arc<Pools>> {
         self.others.lock().clone()
     }
 
-    /// From now on the server is not ready, and reloads come to nothing.
+    /// Marks the server as not ready and refuses further reloads.
     pub(crate) fn drain(&self) {
         self.stopping.store(true, Relaxed);
         self.edition().pools.drain();
     }
 
-    /// Asks the subscribers of Mercure hubs to come back, spread over this time.
+    /// Asks the subscribers of Mercure hubs to reconnect, spread over this time.
     pub(crate) fn end_subscriptions(&self, spread: Duration) {
         self.edition().sites.server.hubs().close(spread);
     }
 
-    /// Ends every pool of every edition; returns when no process of theirs is left.
+    /// Stops every pool of every edition; returns when none of their processes is left.
     pub(crate) async fn stop_pools(&self, grace: Duration) {
         let mut stops = JoinSet::new();
         for pools in self.finishing().into_iter().chain([self.edition().pools.clone()]) {
@@ -359,7 +360,7 @@ impl Server {
     }
 }
 
-/// The successor of the current edition.
+/// The next edition, ready to replace the current one.
 struct Next {
     edition: Arc<Edition>,
     unused: Unused,

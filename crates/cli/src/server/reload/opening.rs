@@ -1,4 +1,4 @@
-//! Opens what new settings name and old ones did not: logs, sites, addresses. What is open stays open if it is still named.
+//! Opens the logs, sites and addresses that only the new settings name. Those that both settings name stay open.
 
 use super::Fixed;
 use crate::server::edition::{Edition, Front};
@@ -10,14 +10,14 @@ use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::Listener;
 use std::sync::Arc;
 
-/// Newly opened resources. They are unused yet, and close when this is dropped.
+/// Newly opened resources. Nothing uses them yet; dropping this closes them.
 pub(super) struct Opened {
     pub(super) front: Front,
-    /// Those of new addresses.
+    /// Listeners of new addresses.
     pub(super) listeners: Vec<Listener>,
 }
 
-/// Opens missing resources.
+/// Opens the resources that are not open yet.
 ///
 /// # Errors
 /// Resources that cannot be opened.
@@ -48,7 +48,8 @@ pub(super) fn open(
     Ok(Opened { front, listeners })
 }
 
-/// Opens new addresses, closes those that are named no more, and changes what is spoken where that differs.
+/// Opens new addresses, closes those that the settings no longer name, and changes the protocol of addresses where it
+/// differs.
 pub(super) fn change_addresses(
     doors: &Doors,
     old: &Settings,
@@ -66,7 +67,7 @@ pub(super) fn change_addresses(
     doors.close(&gone);
 }
 
-/// The address of these settings that has the same socket.
+/// Returns the address in these settings that has the same socket.
 fn at_place_of<'a>(addr: &ListenAddr, settings: &'a Settings) -> Option<&'a ListenAddr> {
     settings.listen.iter().find(|other| other.place() == addr.place())
 }

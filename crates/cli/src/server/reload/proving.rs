@@ -23,7 +23,7 @@ impl Server {
     }
 }
 
-/// Asks the new edition for one path; the status.
+/// Requests one path from the new edition; returns the status.
 async fn check(new: &Edition, target: &str) -> Result<u16, String> {
     let request = ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target)?;
     let service = new.service_of_its_own();

@@ -1,4 +1,4 @@
-//! Reads and checks what a reload is to serve with. Nothing that serves is touched.
+//! Reads and checks the settings of a reload. Nothing that is serving changes.
 
 use super::{Outcome, Reread};
 use crate::server::checks::{self, Checked, Depth};
@@ -7,36 +7,36 @@ use howdah_config::{Settings, changes};
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
-/// The read settings.
+/// Result of reading the settings.
 pub(super) struct Read {
-    /// As they can be applied: what needs a restart is as it was.
+    /// The settings to apply: settings that need a restart keep their old values.
     pub(super) settings: Arc<Settings>,
     pub(super) tls: Option<Tls>,
     pub(super) outcome: Outcome,
 }
 
-/// Where settings are read from, and what they are compared with.
+/// Source of the settings, and the state to compare them with.
 pub(super) struct Reading {
     pub(super) reread: Reread,
     pub(super) old: Arc<Settings>,
     pub(super) store: Arc<Store>,
-    /// The certificates that are served.
+    /// Certificates in use.
     pub(super) files: Option<Files>,
-    /// No other process starts PHP, with rights that this one has given up.
+    /// `true` if this process is root and starts PHP itself.
     pub(super) is_root: bool,
-    /// PHP will not be started.
+    /// `true` if PHP will not be started.
     pub(super) dry_run: bool,
 }
 
 impl Reading {
     /// Reads the settings again.
     ///
-    /// # Errors
+    /// All mistakes in the settings.
     /// All that is wrong with them.
     pub(super) fn read(self) -> Result<Read, String> {
         let mut loaded = (self.reread)()?;
         let changes = changes(&self.old, &mut loaded);
-        // Without root's rights, programs of other users cannot be tried.
+        // Without root's rights, programs of other users cannot be run as a test.
         let depth = match self.dry_run && self.is_root {
             true => Depth::WithPhp,
             false => Depth::Over(self.files.as_ref()),

@@ -1,4 +1,4 @@
-//! The side of the server that is replaced: it starts the successor, gives it the sockets, and waits until it serves.
+//! The predecessor's side of an upgrade: it starts the successor, gives it the sockets, and waits until it serves.
 
 use super::messages::{FromSuccessor, ToSuccessor, parse, send};
 use super::successor::Successor;
@@ -20,13 +20,13 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Time limit of short steps of the successor.
+/// Maximum time for the successor's short steps.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time until its end is noticed.
+/// Maximum time until the successor's exit is noticed.
 const A_BIT: Duration = Duration::from_secs(1);
 
-/// Sockets to hand over. They keep ports open, so this goes when the server accepts no more.
+/// Sockets to hand over. They are copies that keep ports open, so this is dropped when the server stops accepting.
 pub(crate) struct Sockets {
     doors: Arc<Doors>,
     admin: OwnedFd,
@@ -44,18 +44,18 @@ pub(crate) struct HandOver {
     pub(crate) patience: Duration,
 }
 
-/// The successor serves.
+/// A successor that serves.
 pub(crate) struct Replaced {
     pub(crate) pid: u32,
-    /// The files of Unix sockets that it listens on.
+    /// Files of the Unix sockets that the successor listens on.
     pub(crate) files: Vec<PathBuf>,
-    /// As long as this is open, it knows that this process is there.
+    /// While this is open, the successor knows that this process is running.
     _socket: AsyncFd<OwnedFd>,
 }
 
 impl HandOver {
-    /// Returns when the successor serves, or with the reason why it does not; then it has ended, and all is as before. A reload
-    /// that is under way comes first, and none begins meanwhile.
+    /// Returns when the successor serves. On failure the successor has ended, the server is unchanged, and the error is
+    /// the reason. Waits for a running reload; no other reload begins meanwhile.
     pub(crate) async fn run(self) -> Result<Replaced, String> {
         let server = self.server.clone();
         server.without_reloads(self.start()).await
@@ -65,7 +65,7 @@ impl HandOver {
         let listeners = self.sockets.doors.handles().ok_or("there was no descriptor left for an address")?;
         let no_socket = |error: io::Error| format!("cannot talk to a new process: {error}");
         let (ours, theirs) = control_socket::pair().map_err(no_socket)?;
-        // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
+        // The replacement is an unsafe function, whose contract is met here by owning the descriptor.
         #[allow(deprecated)]
         let socket = AsyncFd::with_interest(ours, Interest::READABLE).map_err(no_socket)?;
         let program = self.program.binary.display().to_string();
@@ -93,7 +93,8 @@ impl HandOver {
         Err(why)
     }
 
-    /// The conversation with the successor. `given` gets what has to be taken back if it fails.
+    /// Exchanges messages with the successor. `given` receives the endpoints whose datagrams must be taken back on
+    /// failure.
     async fn talk(
         &self,
         socket: &AsyncFd<OwnedFd>,
@@ -104,7 +105,7 @@ impl HandOver {
         let links = match self.give(socket, listeners) {
             Ok(links) => links,
             Err(error) => {
-                // A successor that does not listen has usually ended, and its status says more.
+                // If the successor does not read, it has usually exited; its exit status is the better error.
                 tokio::time::sleep(A_BIT).await;
                 return Err(broken(error));
             }
@@ -138,7 +139,8 @@ impl HandOver {
         Ok((pid, self.sockets.leave_files(listeners, &unused)))
     }
 
-    /// Gives all sockets; with the ends of what datagrams will come over, by the socket's number.
+    /// Sends all sockets. Returns, for each UDP socket, its number and this side of the link over which datagrams are
+    /// forwarded.
     fn give(
         &self,
         socket: &AsyncFd<OwnedFd>,
@@ -166,13 +168,13 @@ impl HandOver {
 }
 
 impl Sockets {
-    /// Those of a running front, and of the admin endpoint.
+    /// The sockets of a running front and of the admin endpoint.
     pub(crate) fn of(front: &Front, admin: OwnedFd, admin_addr: &ListenAddr, files: &Files) -> Self {
         let (doors, admin_addr, files) = (front.doors().clone(), admin_addr.clone(), files.clone());
         Self { doors, admin, admin_addr, files }
     }
 
-    /// Leaves the files of those that are used where they are; which these are.
+    /// Leaves the files of the Unix sockets that the successor uses in place, and returns their paths.
     fn leave_files(&self, listeners: &[Arc<ListenerHandle>], unused: &[usize]) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         for (number, listener) in listeners.iter().enumerate() {
@@ -188,7 +190,7 @@ impl Sockets {
     }
 }
 
-/// The successor's next message that means something.
+/// Receives the successor's next known message.
 async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
     loop {
         let mut ready = socket.readable().await?;
@@ -197,7 +199,7 @@ async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
                 FromSuccessor::Unknown => {}
                 message => return Ok(message),
             },
-            // Its exit status says more.
+            // The successor closed the connection; its exit status is the better error.
             Ok(None) => return std::future::pending().await,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
             Err(error) => return Err(error),
@@ -205,7 +207,7 @@ async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
     }
 }
 
-/// The successor's unread message about its end.
+/// Returns the reason of failure among the successor's unread messages.
 fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
     while let Ok(Some((bytes, _))) = control_socket::receive(socket.get_ref(), true) {
         if let FromSuccessor::Failed { why } = parse(&bytes, FromSuccessor::Unknown) {
@@ -215,7 +217,7 @@ fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
     None
 }
 
-/// The successor's process: killed when this goes, unless it serves.
+/// The successor's process: killed on drop unless it serves.
 struct Running {
     successor: Option<Successor>,
 }
@@ -232,7 +234,7 @@ impl Running {
         }
     }
 
-    /// Gives it a moment to exit, as it does after a message, and then kills it.
+    /// Waits briefly for the successor to exit, as it does after its message, then kills it.
     async fn end(&mut self) {
         if self.successor.is_some() && tokio::time::timeout(A_BIT, self.ended()).await.is_err() {
             if let Some(successor) = &self.successor {

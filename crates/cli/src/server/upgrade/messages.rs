@@ -1,5 +1,5 @@
-//! Messages between a server and its successor: JSON, with descriptors. The two may be of different releases: unknown
-//! parts are ignored, and meanings do not change.
+//! Messages between a server and its successor: JSON, with descriptors. The two may be different releases: each ignores
+//! unknown parts, and meanings never change.
 
 use howdah_transport::control_socket;
 use serde::{Deserialize, Serialize};
@@ -10,64 +10,65 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub(super) enum ToSuccessor {
-    /// A socket. Descriptors: the socket itself; if it is one of UDP, what datagrams for the old process are passed on over.
+    /// A socket. Descriptors: the socket itself and, for UDP, the link over which datagrams for the old process are
+    /// forwarded.
     Socket {
-        /// Its number, from 0.
+        /// Position among the sockets, from 0.
         number: usize,
-        /// For UDP: what connection ids of the old process are known by.
+        /// For UDP: the mark that identifies connection IDs of the old process.
         mark: Option<u64>,
-        /// If it has a file: whether that is the server's to remove.
+        /// For a Unix socket: `true` if the server must remove its file.
         owns_file: bool,
     },
-    /// No further ones.
+    /// All sockets have been sent.
     Settled,
-    /// The sockets are the successor's: it may accept.
+    /// The successor owns the sockets and may accept.
     Go,
-    /// Something that a newer server says.
+    /// A message of a newer release.
     #[serde(other)]
     Unknown,
 }
 
-/// To the server whose place is taken.
+/// To the predecessor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub(super) enum FromSuccessor {
     /// Every pool can serve.
     Ready {
         pid: u32,
-        /// The sockets that the settings of now do not ask for.
+        /// Positions of the sockets that the current settings do not name.
         unused: Vec<usize>,
     },
-    /// It accepts connections.
+    /// The successor accepts connections.
     Serving,
-    /// It ends, and why.
+    /// The successor ends, for this reason.
     Failed { why: String },
-    /// Something that a newer server says.
+    /// A message of a newer release.
     #[serde(other)]
     Unknown,
 }
 
-/// The longest reason that is sent: what is over it would not fit into a message.
+/// Maximum length of a reason, in characters: a longer one would not fit into a message.
 const MAX_REASON: usize = 8 * 1024;
 
 impl FromSuccessor {
-    /// A failure.
+    /// A failure, with its reason cut to the maximum length.
     pub(super) fn failed(why: &str) -> Self {
         Self::Failed { why: why.chars().take(MAX_REASON).collect() }
     }
 }
 
-/// Sends a message; waits while there is no room.
+/// Sends a message; blocks while the socket's buffer is full.
 pub(super) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     control_socket::send(socket, &serde_json::to_vec(message)?, fds, false)
 }
 
-/// A message out of what was received. What makes no sense is what a newer server says.
+/// Parses a message. A text that cannot be parsed comes from a newer release.
 pub(super) fn parse<M: for<'a> Deserialize<'a>>(bytes: &[u8], unknown: M) -> M {
     serde_json::from_slice(bytes).unwrap_or(unknown)
 }
 
-/// Both descriptors of a message that has one or two.
+/// Returns the descriptors of a message that has one or two.
 pub(super) fn one_or_two(fds: Vec<OwnedFd>) -> Option<(OwnedFd, Option<OwnedFd>)> {
     let mut fds = fds.into_iter();
     Some((fds.next()?, fds.next()))

@@ -1,11 +1,11 @@
-//! `howdah upgrade`: another process, of a newer program as a rule, takes this one's place without a closed port.
+//! `howdah upgrade`: another process, usually of a newer program, replaces this one without closing a port.
 //!
-//! The running server starts its successor and gives it copies of its listening sockets (`hand_over`). The successor reads the
-//! settings, starts its pools, and says so when every pool can serve (`take_over`). Until then nothing has changed, and whatever
-//! goes wrong ends the successor alone. Then it accepts, the old server accepts no more and lets its connections go with their
-//! next response, and ends when they have gone or their time is over.
+//! The running server starts its successor and gives it copies of its listening sockets (`hand_over`). The successor
+//! reads the settings, starts its pools, and reports when every pool can serve (`take_over`). Until then nothing has
+//! changed, and any failure ends only the successor. Then the successor accepts. The old server stops accepting, closes
+//! each connection after its next response, and ends when all are closed or their time is over.
 //!
-//! Both talk over a pair of sockets that keep message boundaries, of which the successor finds its end as its standard input.
+//! The two talk over a socket pair that keeps message boundaries; the successor's end is its standard input.
 
 mod hand_over;
 mod messages;

@@ -1,5 +1,4 @@
-//! The process that takes the server's place at an upgrade: how it is started, by the server itself or by its launcher, and
-//! followed until it serves.
+//! The successor's process at an upgrade: started by the server or its launcher, and followed until it serves.
 
 use howdah_pool::process::end::End;
 use howdah_pool::process::launcher::{Launcher, Remotely};
@@ -22,10 +21,10 @@ enum Process {
 }
 
 impl Successor {
-    /// Starts it. It finds `socket` as its standard input.
+    /// Starts the successor, with `socket` as its standard input.
     ///
     /// # Errors
-    /// It could not be started. If the launcher could not, that is how it ends.
+    /// The process could not be started. A failure of the launcher to start it is reported by `ended` instead.
     pub(super) fn start(program: &RootProgram, launcher: &Launcher, socket: OwnedFd) -> io::Result<Self> {
         let socket = match launcher.start_root_program(socket) {
             Ok(Remotely { id, ended }) => {
@@ -48,12 +47,12 @@ impl Successor {
         Ok(Self { process: Process::Own(pidfd), ended: Box::pin(ended) })
     }
 
-    /// Returns, once, when it has ended: how.
+    /// Waits for the process to end and returns its status. May complete only once.
     pub(super) async fn ended(&mut self) -> String {
         self.ended.as_mut().await.to_string()
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub(super) fn kill(&self) {
         match &self.process {
             Process::Own(Some(pidfd)) => drop(pidfd_send_signal(pidfd, Signal::KILL)),

@@ -1,4 +1,4 @@
-//! The side of the successor: it takes the sockets, and says when it can serve, or why it never will.
+//! The successor's side of an upgrade: it takes over the sockets, and reports that it can serve, or why it cannot.
 
 use super::messages::{FromSuccessor, ToSuccessor, one_or_two, parse, send};
 use crate::server::own_program::TAKES_OVER;
@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum time for the old server to send its sockets.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The connection to the server whose place is taken. Clones mean the same.
+/// The connection to the predecessor. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct TakeOver {
     socket: Arc<OwnedFd>,
@@ -30,16 +30,17 @@ pub(crate) struct TakeOver {
     pid: u32,
 }
 
-/// Tasks of a server before it serves, if it replaces another.
+/// State of a server that does not serve yet, if it replaces another.
 #[derive(Default)]
 pub(crate) struct TakingOver {
     pub(crate) from: Option<TakeOver>,
-    /// The numbers of the sockets that it got and does not want.
+    /// Numbers of the inherited sockets that this server does not use.
     pub(crate) unused: Vec<usize>,
 }
 
 impl TakingOver {
-    /// Returns when this process may accept: at once, or when its pools can serve and the other server lets it.
+    /// Returns when this process may accept: immediately, or once its pools can serve and the predecessor has let go of
+    /// the sockets.
     pub(crate) async fn ready(&mut self, pools: &Pools) -> Result<()> {
         let Some(from) = &self.from else { return Ok(()) };
         while pools.ready().is_err() {
@@ -56,7 +57,7 @@ impl TakingOver {
 }
 
 impl TakeOver {
-    /// The hand-over from the old server, if one started this process. Standard input is free after that.
+    /// The connection to the predecessor, if one started this process. Afterwards standard input is free.
     pub(crate) fn begin() -> io::Result<Option<Self>> {
         if std::env::var_os(TAKES_OVER).is_none() {
             return Ok(None);
@@ -73,7 +74,7 @@ impl TakeOver {
         Ok(Some(Self { socket: Arc::new(socket), pid }))
     }
 
-    /// The sockets of the old server. Nothing of them is used before `ready`.
+    /// Receives the predecessor's sockets. They must not be used before `ready`.
     pub(crate) fn sockets(&self) -> Result<InheritedSockets> {
         sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(HANDOVER_TIMEOUT))?;
         let mut sockets = InheritedSockets::default();
@@ -95,12 +96,12 @@ impl TakeOver {
         }
     }
 
-    /// Says that this process can serve, and returns when the sockets are its own. `unused` are the numbers of those that
-    /// it does not want.
+    /// Reports that this process can serve, and returns when the sockets are its own. `unused` are the numbers of the
+    /// sockets that it does not use.
     pub(crate) async fn ready(&self, unused: Vec<usize>) -> Result<()> {
         let gone = || anyhow!("the server that was to be replaced has gone");
         send(&self.socket, &FromSuccessor::Ready { pid: std::process::id(), unused }, &[]).map_err(|_| gone())?;
-        // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
+        // The replacement is an unsafe function, whose contract is met here by owning the descriptor.
         #[allow(deprecated)]
         let socket = AsyncFd::with_interest(self.socket.clone(), Interest::READABLE)?;
         loop {
@@ -118,20 +119,20 @@ impl TakeOver {
         }
     }
 
-    /// Says that connections are accepted.
+    /// Reports that this process accepts connections.
     pub(crate) fn serving(&self) {
-        // If the old server is gone, no one needs to know.
+        // A predecessor that has gone does not need the message.
         let _ = send(&self.socket, &FromSuccessor::Serving, &[]);
     }
 
-    /// Says why this process ends.
+    /// Reports why this process ends.
     pub(crate) fn failed(&self, why: &str) {
         let _ = send(&self.socket, &FromSuccessor::failed(why), &[]);
     }
 
-    /// The old server's process, as long as it is there.
+    /// Process ID of the predecessor while it runs.
     pub(crate) fn predecessor(&self) -> Option<u32> {
-        // That the other side has closed need not be asked for.
+        // `poll` reports a closed peer without being asked for it.
         let mut polled = [PollFd::new(&*self.socket, PollFlags::empty())];
         let asked = poll(&mut polled, Some(&Timespec::default()));
         let gone = asked.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);

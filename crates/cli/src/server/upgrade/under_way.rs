@@ -1,4 +1,4 @@
-//! The upgrade that is under way, if there is one: at most one at a time, while everything goes on as before.
+//! The running upgrade, if any: at most one at a time, while the server keeps serving.
 
 use super::{HandOver, Replaced, TakeOver};
 use crate::server::orders::Waiter;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
 
-/// Maximum time for the process from before the last upgrade to end, once another upgrade is requested.
+/// Maximum time that a new upgrade request waits for the predecessor of the last upgrade to end.
 const LAST_WAIT: Duration = Duration::from_secs(3);
 
-/// Why there is no upgrade.
+/// Reasons for a failed upgrade.
 enum NotReplaced {
-    /// There can be none now.
+    /// No upgrade can begin now.
     Refused(String),
-    /// The new process did not come to serve.
+    /// The new process failed before it served.
     Failed(String),
 }
 
@@ -23,7 +23,7 @@ enum NotReplaced {
 pub(crate) struct UnderWay(Option<(Running, Waiter)>);
 
 impl UnderWay {
-    /// Begins an upgrade, or says why there can be none now.
+    /// Begins an upgrade, or reports why none can begin now.
     pub(crate) fn begin(&mut self, waiter: Waiter, before: Option<TakeOver>, hand_over: impl FnOnce() -> HandOver) {
         let why = if self.0.is_some() {
             Some("an upgrade is under way already".to_owned())
@@ -73,7 +73,7 @@ impl UnderWay {
     }
 }
 
-/// Waits for the end of the process that this one has replaced. The error says that it has not come yet.
+/// Waits for this process's predecessor to end; the error says that it is still running.
 async fn alone(before: Option<TakeOver>) -> Result<(), String> {
     let until = Instant::now() + LAST_WAIT;
     while let Some(old) = before.as_ref().and_then(TakeOver::predecessor) {
@@ -88,7 +88,7 @@ async fn alone(before: Option<TakeOver>) -> Result<(), String> {
     Ok(())
 }
 
-/// True if systemd has started this very process, and is not going to hear of another one.
+/// `true` if systemd started this process and cannot be notified of another main process.
 fn is_watched_by_number() -> bool {
     let started = std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     started && std::env::var_os("NOTIFY_SOCKET").is_none()

@@ -1,16 +1,16 @@
-//! Apache's configuration as directives. Lines and words are read as those of `.htaccess` files are.
+//! Parses Apache's configuration into directives, with the reader of lines and words for `.htaccess` files.
 
 use crate::commands::import::directive::Directive;
 use howdah_htaccess::{Line, LineKind, lines, rewrite_words, words};
 
-/// Sections within each other no deeper than this.
+/// Maximum nesting depth of sections.
 const MAX_DEPTH: usize = 32;
 
-/// Parses a file. What stands in `<IfModule>` is taken as if the module were there, and `Define` and Debian's variables
-/// are replaced.
+/// Parses a file. Treats every module in `<IfModule>` as loaded, and replaces variables from `Define` and Debian's
+/// defaults.
 ///
 /// # Errors
-/// The line of a mistake.
+/// The line with a mistake.
 pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     let lines = lines(text.as_bytes()).map_err(|mistake| mistake.to_string())?;
     let mut reader =

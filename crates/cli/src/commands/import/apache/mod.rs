@@ -1,4 +1,4 @@
-//! Apache's virtual hosts: each becomes a site, its sections rules.
+//! Apache's virtual hosts: each becomes a site, and its sections become rules.
 
 mod file;
 mod rewrite;
@@ -11,16 +11,16 @@ use super::table::{Scope, apply};
 use std::path::Path;
 use table::TABLE;
 
-/// The `howdah.toml` of a configuration, with a comment for each line.
+/// Converts a configuration, with a comment for each line.
 ///
 /// # Errors
-/// A mistake in it, or nothing that serves.
+/// A mistake in the configuration, or a configuration that serves nothing.
 pub(super) fn converted(text: &str) -> Result<String, String> {
     let all = file::parse(text)?;
     let mut import = Import::default();
     let is_host = |directive: &&Directive| directive.name.eq_ignore_ascii_case("VirtualHost");
     let (hosts, others): (Vec<&Directive>, Vec<&Directive>) = all.iter().partition(is_host);
-    // Sections outside of virtual hosts are for all of them, other lines for the server as a whole.
+    // Outside virtual hosts, sections apply to all of them, other lines to the server.
     let (sections, lines): (Vec<&Directive>, Vec<&Directive>) = others.into_iter().partition(|one| one.block.is_some());
     if hosts.is_empty() {
         let serves =
@@ -49,12 +49,12 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
             Site { listen, ..Site::default() },
         );
     }
-    // The first one serves hosts that no other has.
+    // Apache's first virtual host serves hosts that no other one names.
     import.page.sites[0].is_default = true;
     Ok(import.page.finish("a configuration of Apache"))
 }
 
-/// An address of `<VirtualHost>` or `Listen`.
+/// Converts an address of `<VirtualHost>` or `Listen`.
 fn address(addr: &str, is_tls: bool) -> String {
     let (host, port) = addr.rsplit_once(':').unwrap_or((if addr.parse::<u16>().is_ok() { "" } else { addr }, "80"));
     let port = if addr.parse::<u16>().is_ok() { addr } else { port };
@@ -71,7 +71,7 @@ struct Import {
 }
 
 impl Import {
-    /// `Listen`. With the port alone, virtual hosts say whether it has TLS.
+    /// Handles `Listen`. If only a port is given, the virtual hosts decide on TLS.
     fn listen(&mut self, line: &Directive) -> bool {
         let is_listen = line.name.eq_ignore_ascii_case("Listen");
         if is_listen {
@@ -102,7 +102,7 @@ impl Import {
         self.page.sites.push(site);
     }
 
-    /// Lines of a site: those of rewriting together, as a rule has conditions before it.
+    /// Handles the lines of a site. Rewrite lines are collected, because a RewriteRule uses the conditions before it.
     fn lines<'a>(&mut self, lines: impl Iterator<Item = &'a Directive>, directory: Option<&str>, site: &mut Site) {
         let mut conditions: Vec<Directive> = Vec::new();
         for line in lines {
@@ -119,8 +119,8 @@ impl Import {
         }
     }
 
-    /// A section: of the whole site, or of some paths, for which it is a rule. `within` is the path of the directory that
-    /// it is in.
+    /// Handles a section, for the whole site or, as a rule, for some paths. `within` is the path of the enclosing
+    /// directory.
     fn section(&mut self, section: &Directive, within: &str, surroundings: &Surroundings<'_>, site: &mut Site) {
         let name = section.name.to_ascii_lowercase();
         let place = section.word(0);
@@ -147,7 +147,7 @@ impl Import {
             section.inner().iter().partition(|one| one.block.is_some());
         let is_whole = paths.is_empty();
         let mut rule = Rule::for_paths(paths);
-        // Lines that protect the whole site become one rule, so that they are seen together.
+        // Lines that protect the whole site become one rule, so that they take effect together.
         let in_rule = |line: &&&Directive| {
             let is_one_of = |names: &[&str]| names.iter().any(|name| line.name.eq_ignore_ascii_case(name));
             if is_whole { is_one_of(PROTECTING) } else { !line.name.to_ascii_lowercase().starts_with("rewrite") }
@@ -162,14 +162,15 @@ impl Import {
     }
 }
 
-/// The directories of a site.
+/// Directories that a site serves.
 struct Surroundings<'a> {
     root: String,
     lines: &'a [&'a Directive],
 }
 
 impl Surroundings<'_> {
-    /// The path of a directory: empty for the root and those that it lies in. Directories outside have that of their `Alias`.
+    /// Path that leads to a directory: empty for the root and its parents; the path of the `Alias` for directories
+    /// outside the root.
     fn path(&self, directory: &str) -> Option<String> {
         let directory = directory.trim_end_matches('/');
         if Path::new(&self.root).starts_with(directory) || directory.is_empty() {
@@ -186,7 +187,8 @@ impl Surroundings<'_> {
     }
 }
 
-/// The pattern of `<FilesMatch>`, which sees the last name of a path, as one of a path below this one.
+/// Converts a `<FilesMatch>` pattern, which matches the last segment of a path, to a pattern for whole paths within
+/// this one.
 fn files(pattern: &str, within: &str) -> String {
     let within = if within.is_empty() { String::new() } else { format!("^{}(?:/.*)?", table::escaped(within)) };
     let pattern = match pattern.strip_prefix('^') {

@@ -1,16 +1,17 @@
-//! RewriteRule with its RewriteCond lines: a front controller, or a rule.
+//! RewriteRule and its RewriteCond lines: become a front controller or a rule.
 
 use super::table::escaped;
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
 
-/// Patterns of every path.
+/// Patterns that match every path.
 const MATCH_ALL: &[&str] = &["^", ".", "^(.*)$", "^.*$", "(.*)", ".*", "^(.+)$", ".+", "^.", "^(.*)", "^.+$"];
 
-/// Writes a rule into the site. `directory` is the path of the directory that it is in; patterns are relative to it.
+/// Writes a rewrite rule to the site. `directory` is the path of the enclosing directory, which patterns are relative
+/// to.
 ///
 /// # Errors
-/// The reason why there is no counterpart.
+/// The reason if there is no counterpart.
 pub(super) fn rewrite(
     rule: &Directive,
     conditions: &[Directive],
@@ -84,7 +85,7 @@ fn add(rule: &mut Rule, condition: &Directive) -> Result<(), &'static str> {
     let negative = pattern.starts_with('!');
     let pattern = pattern.trim_start_matches('!');
     let no_case = if flags.iter().any(|flag| flag == "NC") { "(?i)" } else { "" };
-    // `=` before a text means the text itself.
+    // `=` before a text means a literal match.
     let regex = || match pattern.strip_prefix('=') {
         Some(text) => format!("~{no_case}^{}$", escaped(text)),
         None => format!("~{no_case}{pattern}"),
@@ -109,7 +110,7 @@ fn add(rule: &mut Rule, condition: &Directive) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The pattern as a condition on the whole path.
+/// Converts a pattern to a condition on the whole path.
 fn path(pattern: &str, no_case: bool, directory: Option<&str>) -> Result<String, &'static str> {
     if pattern.starts_with('!') {
         return Err("a pattern that must not fit: write it as not");
@@ -124,7 +125,7 @@ fn path(pattern: &str, no_case: bool, directory: Option<&str>) -> Result<String,
     })
 }
 
-/// A target with this server's variables.
+/// Replaces Apache's variables in a target with this server's.
 fn replaced(target: &str, directory: Option<&str>) -> Result<String, &'static str> {
     let pairs = [
         ("%{DOCUMENT_ROOT}", ""),

@@ -1,4 +1,4 @@
-//! Apache's directives, and the fate of each.
+//! Apache's directives and their counterparts.
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
@@ -188,14 +188,14 @@ fn is_network(client: &str) -> bool {
     client == "all" || addr.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Lets a client in. It is `false` for one that is no address.
+/// Admits a client. Returns `false` for texts that are not an address.
 fn allow(rule: &mut Rule, client: &str) -> bool {
     rule.keys.remove("deny");
     rule.keys.add("allow", client);
     is_network(client) && client != "all"
 }
 
-/// Refuses all clients where a protection has no counterpart: without it the site would be open.
+/// Refuses all clients if an access restriction has no counterpart: ignoring it would open the site.
 fn refused(_: &Directive, rule: &mut Rule) -> bool {
     rule.keys.remove("allow");
     rule.deny();
@@ -229,7 +229,7 @@ fn redirect(directive: &Directive, rule: &mut Rule) -> bool {
     };
     let start = path.trim_end_matches('/');
     match target {
-        // Redirect takes what follows the path along.
+        // Redirect appends the rest of the path to its target.
         Some(target) if matches!(status, "301" | "302" | "303" | "307" | "308") => {
             let end = if path.ends_with('/') { "(/.*)$" } else { "(/.*)?$" };
             rule.paths = vec![format!("~^{}{end}", escaped(start))];
@@ -252,7 +252,7 @@ fn redirect_match(directive: &Directive, rule: &mut Rule) -> bool {
     !rule.paths.is_empty() && (rest.len() == 2 || !status.starts_with('3'))
 }
 
-/// The status of a redirect, and the words after it.
+/// Status of a redirect, and the words after it.
 fn status(directive: &Directive) -> (&str, &[String]) {
     let of_name = if directive.name.eq_ignore_ascii_case("RedirectPermanent") { "301" } else { "302" };
     match directive.words.as_slice() {
@@ -318,7 +318,7 @@ fn proxy(directive: &Directive, rule: &mut Rule) -> bool {
     true
 }
 
-/// A path for a regular expression.
+/// Escapes a path for a regular expression.
 pub(super) fn escaped(path: &str) -> String {
     path.chars().fold(String::new(), |mut all, c| {
         if !c.is_alphanumeric() && !matches!(c, '/' | '-' | '_' | '~') {
@@ -329,7 +329,7 @@ pub(super) fn escaped(path: &str) -> String {
     })
 }
 
-/// The seconds of `access plus 1 month 2 days`, or of `A3600`.
+/// Number of seconds in `access plus 1 month 2 days` or `A3600`.
 fn seconds(text: &str) -> Option<u64> {
     if let Some(number) = text.strip_prefix(['A', 'M']).and_then(|number| number.parse().ok()) {
         return Some(number);

@@ -1,14 +1,15 @@
-//! A Caddyfile as directives: a line is one, `{` at its end opens a block, and snippets stand where they are imported.
+//! Parses a Caddyfile into directives: one per line; `{` at the end of a line opens a block; snippets are inserted
+//! where they are imported.
 
 use crate::commands::import::directive::Directive;
 
-/// Blocks in blocks no deeper than this; snippets in snippets, too.
+/// Maximum nesting depth of blocks, and of snippets.
 const MAX_DEPTH: usize = 32;
 
-/// Parses a file. Global options have the name `{`; sites have their addresses as words, and the name `site`.
+/// Parses a file. Global options are named `{`; sites are named `site` and have their addresses as words.
 ///
 /// # Errors
-/// The line of a mistake.
+/// The line with a mistake.
 pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     let lines = lines(text)?;
     let mut reader = Reader { lines: &lines, at: 0 };
@@ -16,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     if let Some((_, line)) = lines.get(reader.at) {
         return Err(format!("line {line}: unexpected }}"));
     }
-    // A file of one site may do without braces: its first line are the addresses.
+    // A file with a single site may omit the braces: its first line then has the addresses.
     let has_site = all.iter().any(|one| one.block.is_some() && one.name != "{" && !one.name.starts_with('('));
     let at = all.iter().position(|one| one.name != "{" && !one.name.starts_with('('));
     let is_bare = at.is_some_and(|at| all[at].block.is_none() && all[at].name.contains(['.', ':', '/']));
@@ -48,7 +49,7 @@ fn site(line: Directive, block: Option<Vec<Directive>>) -> Directive {
     Directive { name: "site".to_owned(), words, block, line: line.line }
 }
 
-/// Directives with the snippets that they import, whose `{args[0]}` are the words of `import`.
+/// Inserts imported snippets; `{args[0]}` and so on are replaced with the words of `import`.
 fn imported(all: Vec<Directive>, snippets: &[Directive], depth: usize) -> Result<Vec<Directive>, String> {
     let mut found = Vec::new();
     for mut one in all {
@@ -119,7 +120,7 @@ impl Reader<'_> {
     }
 }
 
-/// The words of each line, and its number. A comma or a backslash at its end continues it.
+/// Splits the text into lines of words, with line numbers. A comma or backslash at the end continues a line.
 fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut all: Vec<Line> = Vec::new();
     let mut words: Vec<String> = Vec::new();
@@ -172,7 +173,7 @@ fn lines(text: &str) -> Result<Vec<Line>, String> {
     }
 }
 
-/// `{$NAME:default}` is its default: the variables are those of another process.
+/// Replaces `{$NAME:default}` with its default: the variables of Caddy's process are unknown here.
 fn environment(word: &str) -> String {
     let Some((before, rest)) = word.split_once("{$") else { return word.to_owned() };
     let Some((name, after)) = rest.split_once('}') else { return word.to_owned() };

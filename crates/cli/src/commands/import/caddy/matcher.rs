@@ -1,12 +1,12 @@
-//! Matchers of a Caddyfile as conditions of a rule.
+//! Converts matchers of a Caddyfile to conditions of a rule.
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::Rule;
 
-/// The conditions of `@NAME`.
+/// Adds the conditions of `@NAME` to a rule.
 ///
 /// # Errors
-/// A matcher that has no counterpart.
+/// A matcher without a counterpart.
 pub(super) fn named(definition: &Directive, rule: &mut Rule) -> Result<(), String> {
     let parts: Vec<Directive> = match &definition.block {
         Some(block) => block.clone(),
@@ -40,7 +40,7 @@ fn condition(part: &Directive, rule: &mut Rule) -> Result<(), String> {
                 rule.when.set_in("query", name, value);
             }
         }
-        // Without a root the file is that of the request.
+        // Without a root, the file is the requested one.
         "file" if part.block.is_none() && words.iter().all(|word| word == "{path}") => rule.when.set("exists", "file"),
         "not" => return negated(part, rule),
         _ => return unknown(),
@@ -59,7 +59,7 @@ fn negated(part: &Directive, rule: &mut Rule) -> Result<(), String> {
             line: part.line,
         }],
     };
-    // Of several conditions all must hold for it to be excluded, where a rule's `not` takes one.
+    // Caddy excludes requests that match all matchers; a rule's exclusions apply if any one matches.
     let [part] = parts.as_slice() else { return Err("not with several matchers: write them by hand".to_owned()) };
     match part.name.as_str() {
         "path" => rule.except.extend(part.words.iter().flat_map(|path| paths(path))),
@@ -73,7 +73,7 @@ fn negated(part: &Directive, rule: &mut Rule) -> Result<(), String> {
     Ok(())
 }
 
-/// A path, whose `*` is at its beginning or end. Caddy's `/a*` fits `/a`, too, as a star here does.
+/// Converts a path with `*` at its beginning or end. Caddy's `/a*` also matches `/a`, as it does here.
 pub(super) fn paths(path: &str) -> Vec<String> {
     if path == "*" { Vec::new() } else { vec![path.to_owned()] }
 }

@@ -1,5 +1,5 @@
-//! A Caddyfile, with FrankenPHP's directives: each site becomes one, its directives rules in the order that Caddy gives
-//! them.
+//! A Caddyfile, with FrankenPHP's directives: each site becomes a site, and its directives become rules in Caddy's
+//! order of directives.
 
 mod file;
 mod matcher;
@@ -11,7 +11,7 @@ use super::site::{Rule, Site};
 use super::table::{Scope, apply};
 use table::{GLOBALS, TABLE};
 
-/// The order in which Caddy follows directives; others come after these.
+/// Caddy's order of directives; all others come after these.
 const ORDER: &[&str] = &[
     "root",
     "header",
@@ -36,10 +36,10 @@ const ORDER: &[&str] = &[
     "file_server",
 ];
 
-/// The `howdah.toml` of a Caddyfile, with a comment for each line.
+/// Converts a Caddyfile, with a comment for each line.
 ///
 /// # Errors
-/// A mistake in it, or no site.
+/// A mistake in the file, or no site in it.
 pub(super) fn converted(text: &str) -> Result<String, String> {
     let all = file::parse(text)?;
     let mut import = Import::default();
@@ -54,7 +54,7 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
         return Err("there is no site in it".to_owned());
     }
     import.global_workers();
-    // Caddy sends requests without TLS for the others to HTTPS.
+    // Caddy redirects plain HTTP requests to HTTPS, except for sites that are HTTP only.
     let only_plain = |site: &Site| site.listen.iter().all(|addr| !addr.starts_with("https://"));
     if !import.page.sites.iter().any(only_plain) && import.page.sites.iter().any(|site| site.listen.len() > 1) {
         import.page.section("tls").write("redirect", "true");
@@ -65,7 +65,7 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
 #[derive(Default)]
 struct Import {
     page: Page,
-    /// `worker` of the global options: for the site whose root has the script.
+    /// `worker` lines in the global options: each for the site whose root contains the script.
     workers: Vec<Directive>,
 }
 
@@ -105,7 +105,7 @@ impl Import {
         self.page.sites.push(site);
     }
 
-    /// Directives under the conditions of the block that they are in.
+    /// Handles directives, under the conditions of the enclosing block.
     fn directives(&mut self, inner: &[Directive], base: &Rule, named: &[Directive], site: &mut Site) {
         let place = |one: &&Directive| ORDER.iter().position(|name| *name == one.name).unwrap_or(ORDER.len());
         let mut sorted: Vec<&Directive> = inner.iter().filter(|one| !one.name.starts_with('@')).collect();
@@ -125,7 +125,7 @@ impl Import {
         }
     }
 
-    /// A directive, its words without the matcher, and the conditions as a rule.
+    /// Handles a directive: separates its words from its matcher, and collects the conditions in a rule.
     fn directive(
         &mut self,
         directive: &Directive,
@@ -166,7 +166,7 @@ impl Import {
         self.page.report.say(directive, became);
     }
 
-    /// `handle_path`: its directives see the path without the prefix.
+    /// `handle_path`: the directives in it see the path without the prefix.
     fn stripped(&mut self, block: &Directive, base: &Rule, site: &mut Site) {
         let mut rule = base.clone();
         for inner in block.inner() {
@@ -221,7 +221,7 @@ impl Import {
         }
     }
 
-    /// Workers of the global options: each for the site whose root has its script, else for the first site.
+    /// Assigns each global worker to the site whose root contains its script, else to the first site.
     fn global_workers(&mut self) {
         for directive in std::mem::take(&mut self.workers) {
             let file = worker_file(&directive).to_owned();
@@ -262,7 +262,7 @@ impl Import {
     }
 }
 
-/// The named matchers of a site, those in its blocks included.
+/// Collects the named matchers of a site, including those in its blocks.
 fn matchers(inner: &[Directive], named: &mut Vec<Directive>) {
     for one in inner {
         if one.name.starts_with('@') {
@@ -277,12 +277,12 @@ fn has_anywhere(inner: &[Directive], names: &[&str]) -> bool {
     inner.iter().any(|one| names.contains(&&*one.name) || has_anywhere(one.inner(), names))
 }
 
-/// The matcher of a directive as conditions in addition to those of its block, and the directive without it.
+/// Returns the conditions of a directive's matcher and its block, and the directive without the matcher.
 fn conditions(directive: &Directive, base: &Rule, named: &[Directive]) -> Result<(Rule, Directive), String> {
     let mut rule = base.clone();
     let mut bare = directive.clone();
     let first = directive.word(0);
-    // One word alone is the target of these, even if it looks like a path.
+    // With a single word, these directives have a target and no matcher, even if the word looks like a path.
     let is_target = directive.words.len() == 1 && matches!(&*directive.name, "root" | "rewrite" | "redir");
     let is_matcher = first == "*" || first.starts_with('/') || first.starts_with('@');
     if !is_matcher || is_target || directive.name == "try_files" {
@@ -302,7 +302,7 @@ fn conditions(directive: &Directive, base: &Rule, named: &[Directive]) -> Result
     Ok((rule, bare))
 }
 
-/// Takes an address of a site: its host, and what to listen on.
+/// Adds an address of a site: its host, and the address to listen on.
 fn address(addr: &str, site: &mut Site) {
     let (scheme, rest) = addr.split_once("://").unwrap_or(("", addr));
     let rest = rest.split('/').next().unwrap_or_default();
@@ -326,12 +326,12 @@ fn address(addr: &str, site: &mut Site) {
     }
 }
 
-/// The script of a `worker`, in its block or after the word.
+/// Script of a `worker`, in its block or on its line.
 fn worker_file(directive: &Directive) -> &str {
     directive.inner().iter().find(|one| one.name == "file").map_or_else(|| directive.word(0), |file| file.word(0))
 }
 
-/// FrankenPHP's worker as the site's pool.
+/// Converts a FrankenPHP worker to the site's pool.
 fn worker(directive: &Directive, site: &mut Site) -> &'static str {
     let file = worker_file(directive);
     let root = site.keys.text("root").unwrap_or_default();

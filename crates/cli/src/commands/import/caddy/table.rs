@@ -1,4 +1,5 @@
-//! Directives and global options of a Caddyfile, and the fate of each. Their matchers are conditions already.
+//! Directives and global options of a Caddyfile and their counterparts. Matchers have been converted to conditions
+//! before.
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::Rule;
@@ -191,7 +192,7 @@ pub(super) const TABLE: &[Row] = &[
     dropped("handle_errors", "write error_pages by hand"),
 ];
 
-/// A target with this server's variables, or `None` where one has no counterpart.
+/// Replaces Caddy's placeholders in a target with this server's variables; `None` if one has no counterpart.
 pub(super) fn target(text: &str) -> Option<String> {
     let pairs = [
         ("?{query}", ""),
@@ -208,7 +209,7 @@ pub(super) fn target(text: &str) -> Option<String> {
         ("{remote_host}", "$client"),
     ];
     let mut made = pairs.iter().fold(text.to_owned(), |text, (theirs, own)| text.replace(theirs, own));
-    // `{re.NAME.1}` and `{re.1}`
+    // `{re.NAME.1}` and `{re.1}`.
     while let Some((before, rest)) = made.split_once("{re.") {
         let (inside, after) = rest.split_once('}')?;
         let number = inside.rsplit('.').next().filter(|number| number.parse::<u8>().is_ok())?;
@@ -217,14 +218,14 @@ pub(super) fn target(text: &str) -> Option<String> {
     (!made.contains('{')).then_some(made)
 }
 
-/// `10MB` as `10M`.
+/// Converts `10MB` to `10M`.
 fn size(body: &Directive) -> Option<String> {
     let size = body.inner().iter().find(|one| one.name == "max_size")?.word(0).to_ascii_uppercase();
     let size = size.trim_end_matches('B').trim_end_matches('I').to_owned();
     size.ends_with(|c: char| c.is_ascii_digit() || matches!(c, 'K' | 'M' | 'G')).then_some(size)
 }
 
-/// The words of a directive as a line of its block.
+/// Converts the words of a directive to a line of its block.
 fn as_line(directive: &Directive) -> Directive {
     let (name, words) = directive
         .words
@@ -243,7 +244,7 @@ fn field(line: &Directive, rule: &mut Rule) -> bool {
     !name.is_empty() && !name.contains('*') && !value.contains('{') && line.words.len() < 2
 }
 
-/// An upstream as an address of a proxy.
+/// Converts an upstream to the address of a proxy.
 pub(super) fn upstream(word: &str) -> Option<String> {
     if let Some(path) = word.strip_prefix("unix/") {
         return Some(format!("unix:{path}"));

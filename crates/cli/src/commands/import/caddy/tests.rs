@@ -1,7 +1,7 @@
 use super::*;
 use crate::commands::import::loading::convertible;
 
-/// The page for a site with these directives, which can be loaded.
+/// Converts a site with these directives, and checks that the result can be loaded.
 fn of(text: &str) -> String {
     convertible(text, |text| converted(text).unwrap())
 }

@@ -1,4 +1,4 @@
-//! nginx's configuration as directives: words, blocks, quotes, comments.
+//! Parses nginx's configuration into directives: words, blocks, quotes, comments.
 
 use crate::commands::import::directive::Directive;
 
@@ -12,7 +12,7 @@ enum Token {
 /// Parses a file.
 ///
 /// # Errors
-/// The line of a mistake.
+/// The line with a mistake.
 pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     let tokens = tokens(text)?;
     let mut at = 0;
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     }
 }
 
-/// Blocks in blocks no deeper than this.
+/// Maximum nesting depth of blocks.
 const MAX_DEPTH: usize = 32;
 
 fn block(tokens: &[(Token, usize)], at: &mut usize, depth: usize) -> Result<Vec<Directive>, String> {
@@ -88,7 +88,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
             }
             c => {
                 let mut word = String::from(c);
-                // `${name}` is a part of a word.
+                // `${name}` is part of a word, not a block.
                 while let Some(next) = chars.peek().copied() {
                     let opens = next == '{' && word.ends_with('$');
                     let closes = next == '}' && word.rsplit_once("${").is_some_and(|(_, name)| !name.contains('}'));

@@ -1,17 +1,17 @@
-//! Locations of nginx: their paths, and which of them nginx chooses for a request.
+//! nginx's locations: their paths, and which of them nginx selects for a request.
 
 use crate::commands::import::directive::Directive;
 
-/// A location, as nginx chooses it.
+/// A location, with its priority in nginx.
 pub(super) struct Location {
     pub(super) paths: Vec<String>,
     pub(super) is_regex: bool,
-    /// Regular expressions are not tried after it.
+    /// `true` if nginx tries no regular expression after it.
     pub(super) is_final: bool,
 }
 
 impl Location {
-    /// Requests come to it only from others.
+    /// `true` for locations that only other locations lead to.
     pub(super) fn is_named(&self) -> bool {
         self.paths.iter().any(|path| path.starts_with('@'))
     }
@@ -21,7 +21,7 @@ impl Location {
     }
 }
 
-/// The paths that nginx serves elsewhere although they fit this location.
+/// Paths that match this location but that nginx serves from another.
 pub(super) fn excepted(own: &Location, all: &[Location]) -> Vec<String> {
     let others = all.iter().filter(|other| !other.is_named());
     let mut found: Vec<String> = Vec::new();
@@ -41,14 +41,14 @@ pub(super) fn excepted(own: &Location, all: &[Location]) -> Vec<String> {
     found
 }
 
-/// The path that a named location leads to, if its only word is a rewrite.
+/// Returns the path that a named location leads to, if it contains only a rewrite.
 pub(super) fn resolved<'a>(word: &'a str, server: &'a [Directive]) -> &'a str {
     let named = server.iter().find(|other| other.name == "location" && word.starts_with('@') && other.word(0) == word);
     let rewrite = named.and_then(|named| named.inner().iter().find(|inner| inner.name == "rewrite"));
     rewrite.map_or(word, |rewrite| rewrite.word(1))
 }
 
-/// The paths of a location, and how nginx chooses it.
+/// Returns the paths of a location, and its priority in nginx.
 pub(super) fn location(directive: &Directive) -> Location {
     let (modifier, path) = match directive.word(0) {
         word @ ("=" | "~" | "~*" | "^~") => (word, directive.word(1)),
@@ -63,7 +63,7 @@ pub(super) fn location(directive: &Directive) -> Location {
         "~" => vec![format!("~{path}")],
         "~*" => vec![format!("~(?i){path}")],
         _ if path.starts_with('@') => vec![path.to_owned()],
-        // A directory; a word that others begin with has no counterpart but this.
+        // Treated as a directory: a prefix that ends within a segment has no counterpart.
         _ => below(),
     };
     Location { paths, is_regex: modifier.starts_with('~'), is_final: matches!(modifier, "=" | "^~") }

@@ -1,7 +1,8 @@
-//! nginx's virtual hosts: each `server` with files or scripts becomes a site, its locations rules.
+//! nginx's virtual hosts: each `server` with files or scripts becomes a site, and its locations become rules.
 //!
-//! In nginx one location serves a request: an exact one, else the longest prefix with `^~`, else the first regular
-//! expression, else the longest prefix. Here every rule that applies counts, so a rule excludes what others serve.
+//! In nginx, a single location serves a request: an exact one, else the longest prefix with `^~`, else the first
+//! regular expression, else the longest prefix. Here every matching rule applies, so each rule excludes the paths of
+//! other locations.
 
 mod file;
 mod location;
@@ -16,10 +17,10 @@ use table::{TABLE, variables};
 
 const CONDITIONS: &str = "write its conditions as a rule by hand";
 
-/// The `howdah.toml` of a configuration, with a comment for each line.
+/// Converts a configuration, with a comment for each line.
 ///
 /// # Errors
-/// A mistake in it, or no server that serves anything.
+/// A mistake in the configuration, or no server that serves anything.
 pub(super) fn converted(text: &str) -> Result<String, String> {
     let mut import = Import::default();
     import.blocks(&file::parse(text)?);
@@ -35,7 +36,7 @@ struct Import {
 }
 
 impl Import {
-    /// The top level, `http`, and files that are included by it.
+    /// Handles the top level, `http`, and included files.
     fn blocks(&mut self, directives: &[Directive]) {
         for directive in directives {
             match (&*directive.name, &directive.block) {
@@ -67,7 +68,7 @@ impl Import {
                 (_, Some(_)) => self.page.report.dropped(directive, CONDITIONS),
             }
         }
-        // Scripts that go to PHP by their names are the only ones that run.
+        // Only scripts that some location sends to PHP by name may run.
         let to_php = |directive: &&Directive| directive.inner().iter().any(|part| part.name == "fastcgi_pass");
         let scripts: Vec<String> = locations().filter(to_php).flat_map(|directive| location(directive).paths).collect();
         if !scripts.is_empty() && scripts.iter().all(|path| path.starts_with("~^/") || path.starts_with('/')) {
@@ -80,7 +81,7 @@ impl Import {
         self.page.sites.push(site);
     }
 
-    /// `try_files` of the site as a whole: the last word is the front controller.
+    /// Handles the site's `try_files`: its last word is the front controller.
     fn front_controller(&mut self, directive: &Directive, server: &[Directive], site: &mut Site) {
         let last = directive.words.last().map_or("", String::as_str);
         let last = resolved(last, server);
@@ -91,7 +92,7 @@ impl Import {
         }
         site.keys.set("front_controller", if last.starts_with('=') { "" } else { script });
         if !directive.words.iter().any(|word| word == "$uri/") {
-            // Directories are not looked into, either.
+            // Without `$uri/`, nginx does not look for index files in directories.
             site.keys.set_list("index", &[]);
         }
         self.page.report.say(directive, "taken: front_controller");
@@ -134,7 +135,7 @@ impl Import {
                     rule.keys.set_list("try_files", &words);
                     self.page.report.say(part, "taken: try_files");
                 }
-                // It has its own pattern, so it becomes another rule.
+                // A rewrite has its own pattern, so it becomes a separate rule.
                 ("rewrite", None) => self.apply(part, Scope::Site(site)),
                 ("location", Some(nested)) => self.location(part, nested, server, &[], site),
                 (_, Some(_)) => self.page.report.dropped(part, CONDITIONS),
@@ -147,7 +148,7 @@ impl Import {
         site.rules.push(rule);
     }
 
-    /// A location whose requests go to PHP.
+    /// Handles a location whose requests go to PHP.
     fn scripts(&mut self, directive: &Directive, inner: &[Directive], own: &Location, site: &mut Site) {
         self.page.report.say(directive, "taken: these scripts run in the pool of the site");
         for part in inner {

@@ -1,4 +1,4 @@
-//! nginx's directives, and the fate of each.
+//! nginx's directives and their counterparts.
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
@@ -38,7 +38,7 @@ pub(super) const TABLE: &[Row] = &[
     site("access_log", "log.access, in the combined format", access_log).changed(),
     dropped("error_log", "the server has one error log: [log] error"),
     rule("deny", "deny", |clients, rule| {
-        // After `allow`, all others are refused anyway.
+        // With `allow`, all other clients are refused anyway.
         match clients.word(0) {
             "all" => rule.deny(),
             client => rule.keys.add("deny", client),
@@ -101,7 +101,7 @@ fn listen(directive: &Directive, site: &mut Site) -> bool {
     true
 }
 
-/// Takes a name. It is `false` for a regular expression.
+/// Adds a host name. Returns `false` for a regular expression.
 fn host(name: &str, site: &mut Site) -> bool {
     match name.strip_prefix('.') {
         _ if name.starts_with('~') => return false,
@@ -127,7 +127,7 @@ fn access_log(directive: &Directive, site: &mut Site) -> bool {
 }
 
 fn returned(directive: &Directive, rule: &mut Rule) -> bool {
-    // It ends a request before access is judged.
+    // nginx ends the request here before it checks access.
     rule.keys.remove("deny");
     rule.keys.remove("allow");
     let (code, text) = match directive.words.len() {
@@ -164,7 +164,7 @@ fn rewritten(directive: &Directive, rule: &mut Rule) -> bool {
     true
 }
 
-/// nginx's variables by their names here. The query is kept without them.
+/// Replaces nginx's variables with this server's. The query's variables are removed, because the query is kept anyway.
 pub(super) fn variables(text: &str) -> String {
     let pairs = [
         ("$is_args$args", ""),
@@ -180,7 +180,7 @@ pub(super) fn variables(text: &str) -> String {
     pairs.iter().fold(text.to_owned(), |text, (theirs, own)| text.replace(theirs, own))
 }
 
-/// The seconds of a time as `expires` has it.
+/// Number of seconds in an `expires` time.
 fn seconds(time: &str) -> Option<u64> {
     let time = if time == "max" { "3650d" } else { time };
     let unit_at = time.find(|c: char| !c.is_ascii_digit()).unwrap_or(time.len());

@@ -2,7 +2,7 @@ use super::*;
 use crate::commands::import::loading;
 use howdah_config::{ListenAddr, Settings};
 
-/// Published configurations of applications, which a scenario also asks real servers with.
+/// Published configurations of applications; a scenario also runs them against real servers.
 const CORPUS: &[(&str, &str)] = &[
     ("wordpress", include_str!("../../../../../../tests/tests/server/import/nginx/wordpress.conf")),
     ("drupal", include_str!("../../../../../../tests/tests/server/import/nginx/drupal.conf")),
@@ -26,7 +26,7 @@ fn published_configurations_become_settings_that_can_be_read() {
         assert_eq!(settings.listen, [":8080".parse::<ListenAddr>().unwrap()], "{name}");
         let site = &settings.sites[0];
         assert!(site.root.ends_with("public") && site.hosts.len() == 1, "{name}\n{page}");
-        // Every directive is in the report.
+        // Every directive must be in the report.
         for directive in text.lines().map(str::trim).filter(|line| line.ends_with(';') && !line.contains(['{', '}'])) {
             let first = directive.split([' ', ';']).next().unwrap();
             assert!(
@@ -89,7 +89,7 @@ fn each_directive_has_its_counterpart() {
         assert!(page.lines().any(|line| line.contains(part) && line.contains(why)), "{page}");
     }
     assert!(!page.contains("alias =") && page.contains("status = 404"), "an internal location is not made public");
-    // A host with a server for each port is one site.
+    // A host with one `server` per port becomes one site.
     let page = converted(
         "server { listen 80; server_name a.example; return 301 https://a.example$request_uri; }
          server { listen 443 ssl; server_name a.example; root /srv; }",
