@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(crate) struct About {
     pub(crate) php_version: Option<String>,
     pub(crate) generation: u64,
-    /// Why the last start failed, while none has succeeded since.
+    /// The reason why the last start failed, until one succeeds.
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
@@ -17,10 +17,10 @@ pub(crate) struct About {
     pub(crate) sandbox_needs: BTreeSet<Need>,
 }
 
-/// Where a snapshot pool's workers get the booted application from.
+/// Source of the booted application for a snapshot pool's workers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Boots {
-    /// Not known (yet): no worker has booted, or the pool takes no snapshots.
+    /// Unknown: no worker has booted yet, or the pool takes no snapshots.
     #[default]
     Unknown,
     /// Workers are forked from this process.
@@ -31,7 +31,7 @@ pub(crate) enum Boots {
     },
     /// The template has ended; the next worker boots and makes another.
     TemplateGone(u32),
-    /// Each worker boots on its own, for this reason.
+    /// Each worker boots separately, for this reason.
     Alone(String),
 }
 

@@ -15,17 +15,17 @@ pub struct PoolConfig {
     pub settings: PoolSettings,
     /// Settings of PHP's start, with the pool's name in logs, metrics and `status`.
     pub boot: BootSpec,
-    /// The state directory, where what was learnt is kept for the next start. None: it is not kept.
+    /// The state directory, where learned paths are kept for the next start; `None`: they are not kept.
     pub state: Option<PathBuf>,
     /// Variables added to the environment of PHP.
     pub env: Vec<(String, String)>,
-    /// Routes with limits, of all sites; `Request::route` is a position here.
+    /// Routes with limits, of all sites; `Request::route` is an index into this.
     pub routes: Vec<Share>,
     /// Bytes of one response kept in memory before the rest goes to a temporary file.
     pub response_memory: usize,
-    /// Directory for such files.
+    /// Directory of these temporary files.
     pub temp_dir: PathBuf,
-    /// Budgets for everything that waits, shared by the whole server.
+    /// Budgets for all waiting data, shared by the whole server.
     pub budgets: Budgets,
     /// User and limits of its processes.
     pub privileges: Privileges,
@@ -42,43 +42,44 @@ impl PoolConfig {
         &self.boot.worker
     }
 
-    /// Workers that always run. 0: a pool on demand, which has none while there is no work.
+    /// Minimum number of workers. 0: an on-demand pool, which has none while there is no work.
     pub const fn min_workers(&self) -> usize {
         self.settings.workers.min as usize
     }
 
-    /// Workers that may run under load.
+    /// Maximum number of workers.
     pub(crate) const fn max_workers(&self) -> usize {
         self.settings.workers.max as usize
     }
 
-    /// Workers that are started with the pool. A snapshot pool boots its application in one, even if it is one on demand.
+    /// Number of workers started with the pool. A snapshot pool boots its application in one worker, even if it is on
+    /// demand.
     pub(crate) fn start_workers(&self) -> usize {
         let least = usize::from(self.settings.mode == Mode::Snapshot);
         self.settings.start_workers.max(self.min_workers()).max(least).min(self.max_workers())
     }
 
-    /// True if it goes ahead of another pool (`Pool::yields_to`), which serves whenever this one does not.
+    /// True if the pool has a fallback (`Pool::yields_to`), which serves whenever this one does not.
     pub const fn yields(&self) -> bool {
         self.settings.recipe.is_some()
     }
 
-    /// Paths that its workers are warmed up with.
+    /// Paths in the settings with which workers are warmed up.
     pub(crate) fn warmup(&self) -> &[String] {
         if self.settings.mode == Mode::Snapshot { &self.settings.warmup } else { &[] }
     }
 
-    /// True if its workers are also warmed up with what was frequent before.
+    /// True if workers are also warmed up with frequent paths learned from the traffic.
     pub(crate) fn learns(&self) -> bool {
         self.settings.warmup_auto && self.settings.mode == Mode::Snapshot && self.settings.script.is_some()
     }
 
-    /// Processor time that a request may use. Workers that are multiplexed do not tell whose it is.
+    /// Maximum processor time of a request. `None` for multiplexed workers, which do not report it per request.
     pub(crate) fn cpu_deadline(&self) -> Option<Duration> {
         self.settings.cpu_deadline.filter(|_| !self.is_multiplexed())
     }
 
-    /// True if it has no worker while there is no work.
+    /// True if the pool has no worker while there is no work.
     pub(crate) const fn is_on_demand(&self) -> bool {
         self.min_workers() == 0
     }
@@ -97,23 +98,23 @@ impl PoolConfig {
         self.settings.mode.is_multiplexed()
     }
 
-    /// Requests that a lane holds at most, if its worker is multiplexed.
+    /// Maximum number of requests in a lane, if its worker is multiplexed.
     pub(crate) fn lane_depth(&self) -> Option<usize> {
         self.is_multiplexed().then(|| self.settings.concurrency.max(1))
     }
 
-    /// Requests that a worker has left when the next one is started, so that it stands ready when this one goes.
+    /// Number of requests that a worker may still serve when its successor is started, so that this is ready in time.
     const fn notice(&self) -> u64 {
         let tenth = self.settings.max_requests / 10;
         if tenth < 64 { tenth } else { 64 }
     }
 
-    /// True for a worker that has done so many requests and is to be replaced soon.
+    /// True if a worker that has done this many requests is to be replaced soon.
     pub(crate) const fn retires_soon(&self, requests: u64) -> bool {
         self.settings.max_requests > 0 && requests + self.notice() >= self.settings.max_requests
     }
 
-    /// True once in a worker's life: when that begins.
+    /// True at the request from which `retires_soon` holds: once in a worker's life.
     pub(crate) const fn retires_next(&self, requests: u64) -> bool {
         self.settings.max_requests > 0 && requests + self.notice() == self.settings.max_requests
     }

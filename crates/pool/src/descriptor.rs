@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A shared descriptor whose number cannot change while it is registered: nothing can reach inside.
+/// A shared descriptor whose number cannot change while it is registered: no code can replace the descriptor inside.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedFd(Arc<OwnedFd>);
 

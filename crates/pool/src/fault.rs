@@ -1,4 +1,4 @@
-//! Why a request could not be answered: one table from error to status, retry, log level and metric label.
+//! Reasons why a request could not be answered: one table from fault to status, retry, log level and metric label.
 
 /// Log level of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Level {
     Debug,
     /// At level `warn`.
     Warn,
-    /// At level `warn`, now and then: in overload there are thousands.
+    /// At level `warn`, rate-limited: in overload there are thousands.
     Often,
 }
 
@@ -24,17 +24,17 @@ pub enum FaultKind {
     Stopping,
     /// The worker died while it ran the request.
     WorkerDied,
-    /// The worker sent something that breaks the transport's rules.
+    /// The worker broke the transport's protocol.
     WorkerBroken,
     /// The request ran longer than the pool's deadline; its worker was killed.
     Deadline,
-    /// The request used more processor time than it may; its worker was killed.
+    /// The request exceeded its limit on processor time; its worker was killed.
     CpuDeadline,
     /// The request's head does not fit into a lane.
     HeadTooLarge,
     /// The client went away before the response was complete.
     ClientGone,
-    /// There is no room, in memory or in temporary files, for what would have to wait.
+    /// Neither memory nor temporary files have budget for data that would have to wait.
     OverBudget,
     /// A spool or spill file could not be written or read.
     Storage,
@@ -59,13 +59,14 @@ impl Fault {
         Self { kind, detail: None }
     }
 
-    /// A fault with what is known about it.
+    /// A fault with details.
     #[must_use]
     pub fn with(kind: FaultKind, detail: impl Into<Box<str>>) -> Self {
         Self { kind, detail: Some(detail.into()) }
     }
 
-    /// A file could not be made, written or read. Without a descriptor for it, the client should try again.
+    /// A fault for a file that could not be created, written or read. If the process or system is out of descriptors,
+    /// the client should try again.
     #[must_use]
     pub fn storage(what: &str, error: &std::io::Error) -> Self {
         let is_out = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
@@ -91,18 +92,18 @@ impl FaultKind {
             Self::ClientGone => (499, None, Debug, "client_gone"),
             Self::OverBudget => (503, Some(1), Warn, "over_budget"),
             Self::Storage => (500, None, Warn, "storage"),
-            // Clients get what those of the requests before got.
+            // Clients get the same status as those of earlier requests that killed their workers.
             Self::Quarantined => (502, None, Warn, "quarantined"),
         }
     }
 
-    /// The HTTP status that tells a client of this fault while nothing has been sent.
+    /// The HTTP status for the client, if no part of a response was sent.
     #[must_use]
     pub const fn status(self) -> u16 {
         self.row().0
     }
 
-    /// The value of `Retry-After` in seconds, where clients should come back.
+    /// The value of `Retry-After` in seconds, if clients should retry.
     #[must_use]
     pub const fn retry_after(self) -> Option<u32> {
         self.row().1

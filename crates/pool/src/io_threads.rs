@@ -13,7 +13,7 @@ thread_local! {
 pub struct IoThreads(Vec<Handle>);
 
 impl IoThreads {
-    /// The I/O threads, given each thread's runtime. At least one.
+    /// Creates the list from each thread's runtime; at least one.
     #[must_use]
     pub fn new(runtimes: Vec<Handle>) -> Self {
         Self(runtimes)
@@ -25,25 +25,25 @@ impl IoThreads {
         self.0.len()
     }
 
-    /// True if there are none (then nothing can run).
+    /// True if there are no I/O threads, so that nothing can run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The runtime of one; numbers wrap.
+    /// The runtime of an I/O thread; numbers wrap around.
     #[must_use]
     pub fn runtime(&self, number: usize) -> &Handle {
         &self.0[number % self.0.len()]
     }
 }
 
-/// Says that the calling thread is an I/O thread, and which. Called once, when an I/O thread starts.
+/// Marks the calling thread as the I/O thread with this number. Called once, when an I/O thread starts.
 pub fn enter(number: usize) {
     CURRENT.set(number);
 }
 
-/// Which I/O thread the calling one is.
+/// Number of the calling I/O thread.
 #[must_use]
 pub fn current() -> usize {
     CURRENT.get()

@@ -1,8 +1,8 @@
-//! One lane as the scheduler sees it: the sending half, the worker behind it and the requests it holds. What depends on
-//! whether the worker runs one request at a time or many at once is in `serial` and `multiplexed`.
+//! One lane as the scheduler sees it: the sending half, its worker, and the requests it holds. `serial` and
+//! `multiplexed` hold the parts that differ between workers that run one request at a time and those that run many.
 //!
-//! A body that travels as a descriptor stays with its request until the worker has begun that and asks for the body: a
-//! request that is taken back leaves nothing behind in the socket of a worker that does not run it.
+//! A body that travels as a descriptor stays with its request until the worker has begun the request and asks for the
+//! body. So a request that is taken back leaves nothing in the socket of a worker that does not run it.
 
 use crate::lane::requests::{BodyWay, InFlight, LaneRequests};
 use crate::process::launcher::Launcher;
@@ -31,10 +31,10 @@ mod serial;
 pub(crate) use multiplexed::MultiplexedLane;
 pub(crate) use serial::SerialLane;
 
-/// Longest body that is copied into the ring; longer ones travel as a descriptor.
+/// Maximum size of a body that is copied into the ring, in bytes; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
-/// Requests for which a lane has room from the start: one that is serial, and any other at most.
+/// Requests for which a serial lane allocates room at its start, and the maximum for a multiplexed lane.
 const INITIAL_CAPACITY: usize = 2;
 const MANY_REQUESTS: usize = 128;
 
@@ -60,16 +60,16 @@ impl BodyToSend {
     }
 }
 
-/// Method by which a snapshot worker finds the pages that a request has written.
+/// A snapshot worker's report about its restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SnapshotWork {
-    /// A position in `wire::SNAPSHOT_WAYS`.
+    /// Index into `wire::SNAPSHOT_WAYS`.
     pub(crate) way: u32,
-    /// Searches since the worker's start; without one, a restore copies the pages it knows.
+    /// Searches for written pages since the worker's start. A restore without a search copies back the pages it knows.
     pub(crate) searches: u32,
     /// Pages that the last restore put back.
     pub(crate) restored_pages: u32,
-    /// Nanoseconds it took.
+    /// Duration of the last restore, in nanoseconds.
     pub(crate) restore_ns: u32,
 }
 
@@ -92,16 +92,16 @@ pub(crate) struct Lane {
     /// The I/O thread its reader runs on.
     pub(crate) home: usize,
     pub(crate) state: WorkerState,
-    /// It has said that it is ready at least once.
+    /// The worker has reported ready at least once.
     pub(crate) was_ready: bool,
     pub(crate) in_flight: LaneRequests,
     pub(crate) kind: LaneKind,
     pub(crate) requests: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
-    /// Since when it has no request and is to end.
+    /// When the ending worker had no request left.
     pub(crate) ends_since: Option<Instant>,
-    /// The request that it has ended last.
+    /// The request that ended last.
     pub(crate) last: Option<LastRequest>,
     /// The last request's snapshot report.
     pub(crate) snapshot: Option<SnapshotWork>,
@@ -115,9 +115,9 @@ pub(crate) struct Lane {
 /// Execution model of the lane's worker.
 #[derive(Debug)]
 pub(crate) enum LaneKind {
-    /// One after the other.
+    /// Runs one request after the other.
     Serial(SerialLane),
-    /// Many at once.
+    /// Runs many requests at once.
     Multiplexed(MultiplexedLane),
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct NewWorker {
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
     pub(crate) home: usize,
-    /// Requests its lane holds at most, if it is multiplexed.
+    /// Maximum number of requests in its lane; `None` for a serial worker.
     pub(crate) concurrency: Option<usize>,
     /// Signals its processes.
     pub(crate) launcher: Launcher,
@@ -165,12 +165,12 @@ impl Lane {
         }
     }
 
-    /// Reports of its worker's connection pools.
+    /// Reports of the worker's connection pools.
     pub(crate) fn connection_pools(&self) -> Vec<PoolReport> {
         self.sender.pools()
     }
 
-    /// Puts a request into the lane, at the time `now`. On an error the request comes back.
+    /// Puts a request into the lane, at the time `now`. On an error the request is returned.
     pub(crate) fn send(
         &mut self,
         pending: Box<Pending>,
@@ -221,10 +221,10 @@ impl Lane {
         }
     }
 
-    /// The body of the request with this number, for which its worker asks: once, and only for a request that it runs.
-    /// An error means that it broke the rules.
+    /// Returns the body of the request `number` for its worker, which may ask once, and only for a request that it
+    /// runs. An outer error means that the worker broke the protocol.
     pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
-        // Those given before were received by now, if the requests they are for are done.
+        // Once the requests of earlier bodies are done, the worker must have received those bodies.
         let others_run = self.in_flight.iter().any(|request| request.body == BodyWay::Given);
         if !others_run && !self.control.all_received() {
             return Err("bodies that it asked for and did not take");
@@ -240,7 +240,7 @@ impl Lane {
         })
     }
 
-    /// The body that was given has been sent.
+    /// Notes that the body from `give_body` was sent.
     pub(crate) fn body_sent(&self) {
         self.sender.body_sent();
     }
@@ -259,7 +259,7 @@ impl Lane {
         if self.in_flight.len() > 1 { self.take_back_last() } else { None }
     }
 
-    /// Drops a request whose client has gone, or tells the worker if it has begun it.
+    /// Takes back a request whose client has gone, or notifies the worker if it has begun the request.
     pub(crate) fn let_go(&mut self, number: u64) {
         let Some(request) = self.in_flight.get(number) else { return };
         if !self.is_begun(request) && self.sender.take_back(request.slot) {
@@ -269,7 +269,7 @@ impl Lane {
         }
     }
 
-    /// The request that a response with this number is for. A serial worker responds to its first request.
+    /// The request for a response with this number. A serial worker responds only to its first request.
     pub(crate) fn responded_to(&mut self, number: u64) -> Option<&mut InFlight> {
         match self.kind {
             LaneKind::Serial(_) => self.in_flight.front_mut().filter(|request| request.number == number),
@@ -277,7 +277,7 @@ impl Lane {
         }
     }
 
-    /// Takes out a request that is done, at the time `now`.
+    /// Removes a request that ended at the time `now`.
     pub(crate) fn end_request(&mut self, number: u64, now: Instant) -> Option<InFlight> {
         let request = self.in_flight.remove(number)?;
         self.requests += 1;
@@ -293,7 +293,7 @@ impl Lane {
         Some(request)
     }
 
-    /// True if a multiplexed lane may be given a request.
+    /// True if the lane is multiplexed and takes another request.
     pub(crate) fn has_place(&self) -> bool {
         match &self.kind {
             LaneKind::Serial(_) => false,
@@ -301,7 +301,7 @@ impl Lane {
         }
     }
 
-    /// Requests that it holds at most, if it is multiplexed.
+    /// Maximum number of requests in a multiplexed lane; 1 for a serial lane.
     pub(crate) const fn depth(&self) -> usize {
         match &self.kind {
             LaneKind::Serial(_) => 1,
@@ -309,7 +309,7 @@ impl Lane {
         }
     }
 
-    /// Further requests that it may hold.
+    /// Number of further requests that the lane takes.
     pub(crate) fn free_places(&self) -> usize {
         if self.has_place() { self.depth().saturating_sub(self.in_flight.len()) } else { 0 }
     }
@@ -322,38 +322,38 @@ impl Lane {
         }
     }
 
-    /// Notices that a multiplexed worker has taken all it was sent. True if it has not, after requests were taken back.
+    /// Clears `stuck` if a multiplexed worker has taken everything it was sent. Returns true if it is still stuck.
     pub(crate) fn look_whether_stuck(&mut self) -> bool {
         let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return false };
         multiplexed.look_whether_stuck(&self.sender);
         multiplexed.stuck
     }
 
-    /// Requests were taken back that a multiplexed worker did not take.
+    /// Marks a multiplexed worker as stuck, after requests that it did not take were taken back.
     pub(crate) fn note_stuck(&mut self) {
         if let LaneKind::Multiplexed(multiplexed) = &mut self.kind {
             multiplexed.stuck = true;
         }
     }
 
-    /// True if the worker's nice value may be higher than its own.
+    /// True if the worker's nice value may be raised.
     pub(crate) const fn gives_way(&self) -> bool {
         matches!(&self.kind, LaneKind::Serial(serial) if serial.gives_way)
     }
 
-    /// Number of requests in the lane after the one that the worker takes first.
+    /// Number of requests in the lane that the worker has not begun, without the one that it takes first.
     pub(crate) fn waiting_requests(&self) -> usize {
         let untaken = self.in_flight.iter().rev().take_while(|request| !self.is_begun(request)).count();
         untaken.min(self.in_flight.len().saturating_sub(1))
     }
 
-    /// True if the lane's last request lies there without being run.
+    /// True if the lane's last request waits behind another one.
     pub(crate) fn holds_waiting_request(&self) -> bool {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// Expected wait of a request after those in the lane, in microseconds. `None` if unknown, always in a multiplexed
-    /// lane.
+    /// Expected wait of a further request in this lane, in microseconds. `None` if unknown; always `None` in a
+    /// multiplexed lane.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
         match &self.kind {
             LaneKind::Serial(serial) => serial.expected_wait(&self.in_flight, &self.sender, now),
@@ -361,18 +361,19 @@ impl Lane {
         }
     }
 
-    /// True if the worker has begun this request, as far as it tells.
+    /// True if the worker has begun this request, according to its frames and shared memory.
     pub(crate) fn is_begun(&self, request: &InFlight) -> bool {
         request.is_begun(&self.sender)
     }
 
-    /// The request whose code a multiplexed worker was running (as far as it tells).
+    /// The request whose code a multiplexed worker was running, according to its shared memory.
     pub(crate) fn selected(&self) -> Option<u64> {
         let is_multiplexed = matches!(self.kind, LaneKind::Multiplexed(_));
         Some(self.sender.selected()).filter(|&number| is_multiplexed && number != 0)
     }
 
-    /// True for the request that the worker takes first: `at` is its place in the lane. Many at once have no first.
+    /// True if the request at index `at` is the one that the worker takes first. In a multiplexed lane only a sole
+    /// request is.
     pub(crate) fn takes_first(&self, at: usize) -> bool {
         match self.kind {
             LaneKind::Serial(_) => at == 0,
@@ -380,17 +381,17 @@ impl Lane {
         }
     }
 
-    /// True if the worker died because its zygote had.
+    /// True if the worker was ended because its zygote had died.
     pub(crate) fn has_lost_its_zygote(&self) -> bool {
         self.zygote.as_ref().is_some_and(ZygoteLife::is_over)
     }
 
-    /// True if the request's script has run past its time limit (as far as the worker tells).
+    /// True if the request's script has exceeded its time limit, according to the worker's shared memory.
     pub(crate) fn is_timed_out(&self, number: u64) -> bool {
         self.sender.timed_out(number)
     }
 
-    /// Tells the worker that the client of a request has gone.
+    /// Notifies the worker that the client of a request has gone.
     pub(crate) fn abort(&mut self, number: u64) {
         match self.kind {
             LaneKind::Serial(_) => self.sender.abort(number),
@@ -404,7 +405,7 @@ impl Lane {
         }
     }
 
-    /// Tells a multiplexed worker that one of its requests is past its deadline.
+    /// Notifies a multiplexed worker that one of its requests is past its deadline.
     pub(crate) fn cancel_overdue(&mut self, number: u64) {
         if let Some(request) = self.in_flight.get_mut(number) {
             request.overdue = Some(Instant::now());
@@ -419,12 +420,12 @@ impl Lane {
         }
     }
 
-    /// True if something for a multiplexed worker waits for room in the request ring.
+    /// True if a message to a multiplexed worker waits for room in the request ring.
     pub(crate) const fn wants_room(&self) -> bool {
         matches!(&self.kind, LaneKind::Multiplexed(multiplexed) if multiplexed.wants_room())
     }
 
-    /// Sends a multiplexed worker what had no room.
+    /// Sends a multiplexed worker the messages that had no room in the request ring.
     pub(crate) fn send_kept(&mut self) {
         let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return };
         if let Err(error) = multiplexed.send_kept(&mut self.sender) {
@@ -432,21 +433,21 @@ impl Lane {
         }
     }
 
-    /// The worker says that it is ready. False: it is not to serve any more.
+    /// Notes that the worker reported ready. Returns false if it is not to serve any more.
     pub(crate) fn note_ready(&mut self) -> bool {
         let serves = self.state.note(WorkerEvent::Ready);
         self.was_ready |= serves;
         serves
     }
 
-    /// Asks the worker to end after the requests it has.
+    /// Asks the worker to exit after its current requests.
     pub(crate) fn stop(&mut self) {
         if self.state.note(WorkerEvent::Stop) {
             self.tell_to_stop();
         }
     }
 
-    /// Condemns a worker that will be killed, for this reason, as soon as it has reported its stack.
+    /// Condemns a worker that will be killed for `reason` as soon as it has reported its stack.
     pub(crate) fn condemn(&mut self, reason: KillReason) {
         let is_news = self.state.is_to_stay();
         if self.state.note(WorkerEvent::Condemn(reason)) && is_news {
@@ -465,7 +466,7 @@ impl Lane {
         }
     }
 
-    /// Kills the worker. The first reason is the one that counts.
+    /// Kills the worker. Only the first reason is kept.
     pub(crate) fn kill(&mut self, reason: KillReason) {
         self.state.note(WorkerEvent::Kill(reason));
         self.launcher.kill_worker(&self.pidfd);

@@ -1,13 +1,13 @@
-//! The task that reads one lane: when it reads, sleeps and waits for a client, and what it leaves behind when the
-//! worker has died. What the frames mean is `frames`, whose responses have begun `open_responses`.
+//! The task that reads one lane: when it reads, sleeps, and waits for a client, and what happens after the worker's
+//! death. `frames` interprets the frames; `open_responses` holds the responses that have begun.
 //!
-//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock; the pool's lock is
-//! taken once when a request's first frame arrives and once when the request is done (`LaneHandle`). Where the worker
-//! is multiplexed, frames of different requests alternate, and one slow client must not hold up the others.
+//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock. The pool's lock is
+//! taken once when a request's first frame arrives and once when the request is done (`LaneHandle`). Frames of a
+//! multiplexed worker belong to alternating requests, and one slow client must not hold up the others.
 //!
-//! A worker may send anything. `frame_order` says what may follow what, `response_head` and `log_limit` how much,
-//! `waste` how often it may wake the server for nothing. Whatever happens here, a panic included, ends in `finish`: the
-//! lane is gone, its requests are answered or run again, the supervisor knows.
+//! A worker may send anything. `frame_order` limits the order of frames, `response_head` and `log_limit` their volume,
+//! and `waste` how often a worker may wake the server without effect. Whatever happens here, a panic included, ends in
+//! `finish`: it removes the lane, answers or reruns the lane's requests, and notifies the supervisor.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -36,13 +36,14 @@ pub(crate) mod rescue;
 mod waste;
 mod worker_log;
 
-/// Frames of this size are given back to the worker at once, smaller ones by the batch.
+/// The ring space of frames from this size on is released to the worker at once; that of smaller ones once per batch.
 const LARGE_FRAME: usize = 16 * 1024;
-/// Interval at which a response that lacks budget tries again: budget freed by others does not wake its reader.
+/// Interval at which a response without budget tries again: budget freed by other responses does not wake its reader.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum time that a worker waits with a response that lacks budget, while its client reads nothing.
+/// Maximum time that a worker waits with a response that lacks budget while its client reads nothing.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within a response.
+/// Frames read before other tasks of the thread get a turn; up to twice as many if the batch would end within a
+/// response.
 const BATCH: usize = 64;
 
 pub(crate) struct LaneReader {
@@ -52,23 +53,23 @@ pub(crate) struct LaneReader {
     pidfd: Arc<OwnedFd>,
     /// Responses that have begun.
     open: OpenResponses,
-    /// The response that arrives has more waiting for its front than may.
+    /// The current response has more data waiting for its front than allowed.
     overfull: bool,
-    /// Responses whose body may still lie in the ring.
+    /// Responses whose body may still be in the ring.
     holding: Vec<Sink>,
-    /// When the batch that is being read began: precise enough for all its requests.
+    /// Start of the current batch: precise enough for all its requests.
     now: Instant,
-    /// The worker has said that it is ready.
+    /// The worker has reported ready.
     ready: bool,
     log: WorkerLog,
     waste: Waste,
-    /// Collected parts of an order for connections and channels.
+    /// Collected parts of an unfinished order for connections and channels.
     live_parts: Vec<u8>,
 }
 
 /// End of a batch.
 enum Batch {
-    /// Nothing is left, and so many frames were read.
+    /// The ring is empty; the number of frames that were read.
     Empty(usize),
     More,
     Broken(String),
@@ -94,12 +95,12 @@ impl LaneReader {
         }
     }
 
-    /// Reads until the worker is dead, then hands its requests back.
+    /// Reads until the worker is dead, then handles its requests.
     pub(crate) async fn run(mut self) {
         if panics::caught(self.read()).await.is_none() {
             tracing::error!(pool = self.lane.pool(), pid = self.lane.pid(), "lane reader panicked: killing its worker");
             self.kill(KillReason::Panicked);
-            // Its place is free once it is dead.
+            // The worker's number is free only after its death.
             if let Ok(pidfd) = descriptor::watch(self.pidfd.clone()) {
                 let _ = pidfd.readable().await;
             }
@@ -121,7 +122,7 @@ impl LaneReader {
                 return self.kill(KillReason::Broken(format!("cannot wait for the worker: {error}")));
             }
         };
-        // Woken since frames were last read.
+        // The reader was woken since it last read frames.
         let mut woken = false;
         loop {
             let batch = self.read_batch().await;
@@ -145,14 +146,14 @@ impl LaneReader {
                 }
                 Batch::Broken(what) => {
                     self.kill(KillReason::Broken(what));
-                    // Nothing more is read from it; wait for the death.
+                    // Read nothing more from the worker; wait for its death.
                     let _ = pidfd.readable().await;
                     break;
                 }
                 Batch::Empty(_) => {}
             }
             if !self.holding.is_empty() {
-                // The fronts that were woken for these responses come first.
+                // Fronts that were woken for these responses run first.
                 step_back().await;
                 self.settle();
                 continue;
@@ -165,7 +166,7 @@ impl LaneReader {
             }
             self.waste.sleeps();
             if self.open.are_multiplexed() {
-                // Only now: the worker wakes a server that has announced its sleep.
+                // Not earlier: the worker wakes only a server that has announced its sleep.
                 self.lane.room_made();
             }
             // The eventfd is waited on edge-triggered and never read: every write is a new edge.
@@ -176,7 +177,7 @@ impl LaneReader {
                     Err(_) => break,
                 },
                 _ = pidfd.readable() => {
-                    // Frames that it wrote before it died still count.
+                    // Frames that the worker wrote before its death still count.
                     while matches!(self.read_batch().await, Batch::More) {}
                     break;
                 }
@@ -185,7 +186,7 @@ impl LaneReader {
         }
     }
 
-    /// True if the worker has no request that its frames could be about.
+    /// True if the worker has no request to which its frames could belong.
     fn is_idle(&self) -> bool {
         self.open.is_empty() && !self.lane.has_requests()
     }
@@ -202,8 +203,8 @@ impl LaneReader {
                     if taken == 1 {
                         self.now = Instant::now();
                     }
-                    // Given back before the worker can have a next request: else it would find its ring full of responses
-                    // that were copied long ago, and publish half a response only to get room.
+                    // Released before the worker can begin its next request. Otherwise the worker would find its ring
+                    // full of responses that were copied long ago, and publish half a response only to get room.
                     if frame.kind == FrameKind::Done || frame.payload.len() >= LARGE_FRAME {
                         self.frames.frames_taken();
                     }
@@ -211,7 +212,7 @@ impl LaneReader {
                         end = Batch::Broken(what);
                         break;
                     }
-                    // There would be no room for further frames.
+                    // Further frames of this response would have no room.
                     if std::mem::take(&mut self.overfull) {
                         break;
                     }
@@ -234,7 +235,7 @@ impl LaneReader {
         end
     }
 
-    /// Waits until the current request's response has room again, if it has none: the worker goes at its client's speed.
+    /// Waits until the current response has room: a serial worker is slowed to its client's speed.
     async fn let_client_catch_up(&mut self) {
         let Some(sink) = self.open.current.as_ref().map(|current| current.sink.clone()) else { return };
         if sink.is_overfull() {
@@ -243,12 +244,13 @@ impl LaneReader {
         }
     }
 
-    /// A response without budget that does not move is given up, so that its worker is there for others.
+    /// Waits for room in a response. A response without budget whose client reads nothing is failed after
+    /// `STALL_TIMEOUT`, to free its worker.
     async fn wait_for_room(&mut self, sink: &Sink) {
         let (mut taken, mut since) = (sink.taken(), Instant::now());
         while tokio::time::timeout(POLL_INTERVAL, std::future::poll_fn(|cx| sink.poll_room(cx))).await.is_err() {
             let now_taken = sink.taken();
-            // A file that is full has a client that still has to be given up by the connection.
+            // With a full file the connection, not this task, gives up on the client.
             if now_taken != taken || !sink.lacks_budget() {
                 (taken, since) = (now_taken, Instant::now());
             } else if since.elapsed() > STALL_TIMEOUT {
@@ -265,12 +267,12 @@ impl LaneReader {
         }
     }
 
-    /// Copies what no front has taken out of the ring, so that it is not held longer than for a turn.
+    /// Copies the bodies that no front has taken out of the ring, so that ring space is held for one turn at most.
     fn settle(&mut self) {
         self.holding.drain(..).for_each(|sink| sink.settle());
     }
 
-    /// The worker is dead: its requests are answered or run again, and the supervisor is notified.
+    /// After the worker's death: answers or reruns its requests and notifies the supervisor.
     fn finish(mut self) {
         self.log.end(&self.lane);
         let Some(mut lane) = self.lane.remove() else { return };
@@ -305,8 +307,8 @@ impl LaneReader {
     }
 }
 
-/// Lets the tasks that were woken before this one run first. (`yield_now` would wait for the operating system's news as
-/// well.)
+/// Lets the tasks that were woken before this one run first. (`yield_now` would also wait for a poll of the operating
+/// system's events.)
 async fn step_back() {
     let mut stepped = false;
     std::future::poll_fn(|cx| {

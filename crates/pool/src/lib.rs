@@ -1,10 +1,10 @@
-//! The waiting queue, the scheduler and the supervision of PHP workers. Knows no HTTP: fronts hand over a `Request` and get
-//! a `Response`.
+//! The waiting queue, the scheduler and the supervision of PHP workers. Knows no HTTP: fronts submit a `Request` and
+//! get a `Response`.
 //!
-//! `pool` is the door; `queue` decides which `lane` gets a request; `lane_reader` turns a lane's frames into responses that
-//! wait in a sink of `response`; `supervisor` starts and replaces processes (`process`), ends what runs too long and moves
-//! what a pool has learned (`learning`) to its next generation. They meet in `shared`, behind the one lock.
-//! docs/internals/pool.md has the order in which to read them.
+//! `pool` is the interface; `queue` decides which `lane` gets a request; `lane_reader` turns a lane's frames into
+//! responses that wait in a sink of `response`; `supervisor` starts and replaces processes (`process`), ends requests
+//! that run too long, and passes on what a pool has learned (`learning`) to its next generation. They share their state
+//! in `shared`, behind the one lock. docs/internals/pool.md has the order in which to read them.
 
 mod about;
 pub mod config;

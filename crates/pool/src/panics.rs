@@ -1,5 +1,5 @@
-//! Panics in the pool's own tasks. One is a bug, and it must cost as little as it can: the task's requests get a
-//! response, its worker is replaced, and no client waits for something that will never happen.
+//! Contains panics in the pool's own tasks. A panic is a bug whose damage is limited: the task's requests get a
+//! response, its worker is replaced, and no client waits forever.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,21 +7,21 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Pause before a task that panicked begins anew, so that one which always does costs little.
+/// Pause before a task that panicked is restarted, so that one that always panics costs little.
 const RESTART_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
 
-/// Runs a future to its end. `None`: it panicked; the panic itself is on standard error.
+/// Runs a future to its end. Returns `None` if it panicked; the panic message is on standard error.
 pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(polled) => polled.map(Some),
-        // Never polled again, only dropped.
+        // The future is never polled again, only dropped.
         Err(_) => Poll::Ready(None),
     })
     .await
 }
 
-/// Runs a task that must not end before its time: one that panics begins anew.
+/// Runs a task that must not end early: restarts it after a panic.
 pub(crate) async fn kept_running<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
     while caught(begin()).await.is_none() {
         tracing::error!("{what} panicked: restarting it");

@@ -1,4 +1,4 @@
-//! `Pool`: the door for fronts and for the server that starts and stops pools. What is behind it is in other modules.
+//! `Pool`: the interface for fronts, and for the server that starts and stops pools.
 
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
@@ -25,10 +25,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Maximum time that a request waits before a full queue. It is part of its total wait.
+/// Maximum time that a request waits to enter a full queue. It is part of its total wait.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
-/// Someone who waits before a full queue: gives up when this is dropped.
+/// A request that waits to enter a full queue; dropping this gives up its wait.
 struct AtDoor<'a>(&'a Shared);
 
 impl Drop for AtDoor<'_> {
@@ -60,10 +60,10 @@ pub fn start_pool(
     pool
 }
 
-/// Makes a pool that starts nothing until it is reloaded, and then serves or reports why it cannot. It continues the
-/// counts of the pool that it replaces, if any.
+/// Creates a pool that starts no process until it is reloaded; the reload returns once it serves, or the reason why it
+/// cannot. The pool continues the counters of `before`, the pool that it replaces.
 ///
-/// Its supervisor runs on the calling runtime until the pool is stopped, as `start_pool` says.
+/// Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
 pub fn prepare_pool(
     config: PoolConfig,
@@ -84,7 +84,7 @@ pub fn prepare_pool(
 }
 
 impl Pool {
-    /// A pool whose events go to the holder of the other end.
+    /// Creates a pool without a supervisor; its events go to the receiver of `events`.
     pub(crate) fn unsupervised(
         config: PoolConfig,
         io_threads: IoThreads,
@@ -122,7 +122,7 @@ impl Pool {
         self.shared.name()
     }
 
-    /// Makes the text that scripts get as the pool's state (`fpm_get_status()`).
+    /// Sets the function that formats the pool's status for scripts (`fpm_get_status()`).
     pub fn reports_by(&self, report: fn(&PoolStatus) -> String) {
         self.shared.reports_by(move |shared| report(&status::of(shared)));
     }
@@ -133,14 +133,14 @@ impl Pool {
         self.shared.config()
     }
 
-    /// Runs a request: queues it, gives it to a worker and returns as soon as the head of the response is there.
-    /// Dropping the future or the response's body tells the worker that the client has gone.
+    /// Runs a request: queues it, sends it to a worker, and returns as soon as the response's head is complete.
+    /// Dropping the future or the response's body notifies the worker that the client has gone.
     ///
     /// # Errors
-    /// A `Fault`; nothing of a response exists then.
+    /// A `Fault`; then no part of a response exists.
     pub async fn run(&self, request: Request) -> Result<Response, Fault> {
         let stats = RequestStats { pool: self.shared.kept_name(), ..RequestStats::default() };
-        // Held until the response begins: what waits in the queue costs memory too.
+        // Held until the response begins, as a queued request uses memory too.
         let mut charge = Charge::new(self.limits.budgets.memory, request.share.clone());
         if !charge.grow(request.cost()) {
             let fault = Fault::with(FaultKind::OverBudget, "there is no room for the request");
@@ -163,14 +163,15 @@ impl Pool {
         result
     }
 
-    /// The target of a request from which the warm-up is to learn, or which paths are of one route.
+    /// Returns the request's target if its response should be passed to `learn`, for the warm-up or the names of
+    /// routes.
     #[must_use]
     pub fn learns_from(&self, request: &Request) -> Option<Vec<u8>> {
         let learns = self.config().learns() || self.demotions().is_some();
         (learns && request.is_get && self.shared.learned.wants_next()).then(|| request.target().to_vec())
     }
 
-    /// Such a request was responded to, here or in the pool in classic mode.
+    /// Learns from the response to a request for `target`, from this pool or the one in classic mode.
     pub fn learn(&self, target: Option<Vec<u8>>, response: &Response) {
         let Some(target) = target else { return };
         if let (Some(demotions), Some(route)) = (self.demotions(), &response.route) {
@@ -181,8 +182,8 @@ impl Pool {
         }
     }
 
-    /// Hands a request to the scheduler. Before a full queue it waits for its turn: its client's connection is not read
-    /// meanwhile, and a refusal that comes at once would only bring the client back at once.
+    /// Submits a request to the scheduler. If the queue is full, it waits for its turn. Meanwhile its client's
+    /// connection is not read; an immediate refusal would only make the client retry at once.
     async fn submit(&self, pending: Box<Pending>) -> Result<(), Fault> {
         let mut now = pending.request.complete;
         let (mut fault, mut pending) = match self.shared.submit(pending, now) {
@@ -200,7 +201,7 @@ impl Pool {
                 Err(refused) => refused,
             };
         }
-        // The last of its workers has gone in this moment, or such requests kill them.
+        // The pool's last worker has just gone, or requests like this one kill workers.
         if matches!(fault.kind, FaultKind::PoolDown | FaultKind::Quarantined)
             && let Some(other) = self.shared.way_back()
         {
@@ -209,8 +210,8 @@ impl Pool {
         Err(fault)
     }
 
-    /// Waits for a turn before a full queue. `false` if the request, which arrived at `came`, has waited for its whole
-    /// `patience`.
+    /// Waits for a turn to enter the full queue. Returns `false` if the request, which arrived at `came`, has used up
+    /// its `patience`.
     async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
         let (turns, left) = {
@@ -236,8 +237,8 @@ impl Pool {
         }
     }
 
-    /// Returns when the queue has a place, or has had none for a while, and says how long that took. Asked before a
-    /// request's body is read: what cannot be run soon stays with the client.
+    /// Waits until the queue has a place, for `FULL_QUEUE_WAIT` at most, and returns the time waited. Called before a
+    /// request's body is read: the body of a request that cannot run soon stays with the client.
     pub async fn room(&self) -> Duration {
         if !self.shared.lock().queue.is_full() {
             return Duration::ZERO;
@@ -247,14 +248,14 @@ impl Pool {
         came.elapsed()
     }
 
-    /// Returns the largest form that its PHP reads, as of the last boot: `post_max_size`. None where PHP sets no limit, and
+    /// The largest form that its PHP reads, in bytes: `post_max_size` at the last boot. `None` if PHP has no limit, or
     /// before the first boot.
     #[must_use]
     pub fn form_limit(&self) -> Option<u64> {
         Some(self.shared.form_limit.load(Ordering::Relaxed)).filter(|limit| *limit < u64::MAX)
     }
 
-    /// True while at least one worker takes requests, or could be started for one: a pool on demand whose PHP has booted.
+    /// True while at least one worker takes requests, or, in an on-demand pool whose PHP has booted, could be started.
     #[must_use]
     pub fn can_serve(&self) -> bool {
         let about = self.shared.about();
@@ -262,26 +263,26 @@ impl Pool {
         could || self.serves()
     }
 
-    /// From now on that pool serves whenever this one does not: what waits here for a worker goes there.
+    /// Sets the fallback pool, which serves whenever this one does not: requests that wait here for a worker move
+    /// there.
     pub fn yields_to(&self, other: &Self) {
         self.shared.yields_to(&other.shared);
     }
 
-    /// From now on routes of this pool may be demoted to that one. Said once, before the first request.
+    /// Lets routes of this pool be demoted to `classic`. Called once, before the first request.
     pub fn demotes_to(&self, classic: &Self) -> Arc<Demotions> {
         let (name, classic) = (self.shared.kept_name(), classic.shared.kept_name());
         let demotions = || Arc::new(Demotions::new(name, classic, self.shared.kept_metrics()));
         self.shared.demotions.get_or_init(demotions).clone()
     }
 
-    /// The routes that were demoted, if some may be.
+    /// The demotions, if routes of this pool may be demoted.
     #[must_use]
     pub fn demotions(&self) -> Option<&Arc<Demotions>> {
         self.shared.demotions.get()
     }
 
-    /// `true` if a request that arrives now would run at once without delaying another. A pool on demand may start a
-    /// worker for it.
+    /// `true` if a new request would run at once without delaying another. An on-demand pool may start a worker for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let scheduler = self.shared.lock();
@@ -296,17 +297,17 @@ impl Pool {
         self.shared.lock().serves()
     }
 
-    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
+    /// Starts new workers from a fresh boot of PHP and drains the old ones. Returns when the new workers serve.
     ///
     /// # Errors
-    /// Why the new ones did not start; the old ones stay then.
+    /// The reason why the new workers did not start; the old ones then stay.
     pub async fn reload(&self) -> Result<(), String> {
         let (waiter, reloaded) = oneshot::channel();
         self.shared.tell_supervisor(Event::Reload(waiter));
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
     }
 
-    /// Takes over from `before`, which gets no further requests: what was counted there and has no metric goes on here.
+    /// Takes over from `before`, which gets no further requests: continues its counters that have no metric.
     pub fn take_over(&self, before: &Self) {
         let (tally, connections) = {
             let scheduler = before.shared.lock();
@@ -320,7 +321,7 @@ impl Pool {
         self.shared.update_about(|about| about.sandbox_needs.extend(needs));
     }
 
-    /// Lets a worker finish its requests and puts another in its place. False: there is none with this number.
+    /// Drains a worker and replaces it. Returns false if no worker with this number serves.
     #[must_use]
     pub fn drain_worker(&self, worker: u32) -> bool {
         let mut scheduler = self.shared.lock();
@@ -334,10 +335,10 @@ impl Pool {
         is_there
     }
 
-    /// Looks at the PHP stacks of all workers, so many times a second, for so long. The workers notice nothing.
+    /// Samples the PHP stacks of all workers, `rate` times a second for `length`. The workers are not interrupted.
     ///
     /// # Errors
-    /// Why there is no profile, for the operator.
+    /// The reason why there is no profile, for the operator.
     pub async fn profile(&self, rate: u32, length: Duration) -> Result<Profile, String> {
         let (taker, mut samples) = mpsc::unbounded_channel();
         let (begun, told) = oneshot::channel();
@@ -350,25 +351,26 @@ impl Pool {
         Ok(sum.into_profile(self.name(), rate, length))
     }
 
-    /// Ends the pool: no new requests, running ones may finish within `grace`. Returns when no process is left.
+    /// Stops the pool: it takes no new requests, and running ones may finish within `grace`. Returns when no process is
+    /// left.
     pub async fn stop(&self, grace: Duration) {
         let (done, stopped) = oneshot::channel();
         self.shared.tell_supervisor(Event::Stop { grace, done });
         let _ = stopped.await;
     }
 
-    /// Says whether memory is short on this machine: then idle workers end one by one down to the pool's minimum, and none
-    /// is started before somebody waits for it.
+    /// Sets the flag that memory is short on this machine. While it is, idle workers are stopped one by one down to the
+    /// pool's minimum, and none is started before a request waits for it.
     pub fn set_memory_short(&self, is_short: bool) {
         self.shared.set_memory_short(is_short);
     }
 
-    /// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
+    /// Updates the gauges. Called when metrics are read, so that requests bear no cost.
     pub fn update_gauges(&self) {
         status::update_gauges(&self.shared);
     }
 
-    /// The pool at this moment.
+    /// The pool's current status.
     #[must_use]
     pub fn status(&self) -> PoolStatus {
         status::of(&self.shared)

@@ -1,4 +1,4 @@
-//! Requests to a pool, and responses from it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
+//! Requests to a pool. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
 
 pub(crate) mod estimate;
 pub(crate) mod last_request;
@@ -20,10 +20,10 @@ use tokio::sync::oneshot;
 pub struct Request {
     /// Variables, script and meta data in wire form (see `howdah_transport::wire::RequestBuilder`).
     pub head: EncodedRequest,
-    /// The request's body, complete: fronts spool it before they hand the request over, so that a slow client never
-    /// holds a worker.
+    /// The complete request body: fronts spool it before they submit the request, so that a slow client never holds a
+    /// worker.
     pub body: RequestBody,
-    /// `true` for a GET, which the server may make again for itself.
+    /// `true` for a GET, which the server may repeat for its own purposes.
     pub is_get: bool,
     /// True if the request may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
     pub repeatable: bool,
@@ -31,30 +31,31 @@ pub struct Request {
     pub id: RequestId,
     /// When the request's head had arrived.
     pub received: Instant,
-    /// When all of it had, and it was ready to be run.
+    /// When the whole request had arrived and could run.
     pub complete: Instant,
     /// Time for which its body was not read because the queue was full (`Pool::room`).
     pub waited: Duration,
-    /// The client, for fairness: equal numbers share one turn. A client's address, as a number.
+    /// The client, for fairness: requests with equal numbers share one flow. A client's address, as a number.
     pub client: u64,
-    /// The position among `PoolConfig::routes` of its route, if that has limits.
+    /// Index of its route in `PoolConfig::routes`, if that has limits.
     pub route: Option<u16>,
     /// Time limits set by rules.
     pub limits: TimeLimits,
     /// The receiver of informational responses, if there is one.
     pub interim: Option<Arc<dyn TakesInterim>>,
-    /// The receiver of what its script logs, in addition to the server's log.
+    /// The receiver of its script's log lines, in addition to the server's log.
     pub log: Option<Arc<dyn TakesLog>>,
     /// The receiver of its script's orders for connections and channels, where the site has any.
     pub live: Option<Arc<dyn TakesLive>>,
     /// The client connection's share of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
-    /// The receiver of the time that the request kept its worker, including a snapshot's restore.
+    /// The receiver of the time for which the request occupied its worker, including a snapshot's restore.
     pub busy: Option<oneshot::Sender<Duration>>,
 }
 
 impl Request {
-    /// A request that the server makes itself: no client waits for it, it has no body, and it dies with its worker.
+    /// A request that the server makes itself: no client waits for it, it has no body, and it is not run again if its
+    /// worker dies.
     #[must_use]
     pub fn without_client(head: EncodedRequest, id: RequestId) -> Self {
         let now = Instant::now();
@@ -78,7 +79,7 @@ impl Request {
         }
     }
 
-    /// The method's name. A slice of `head`, as are the next two: nothing is parsed.
+    /// The method's name. Like `target` and `path`, a slice of `head`: nothing is parsed.
     #[must_use]
     pub fn method(&self) -> &[u8] {
         self.head.method()
@@ -96,8 +97,8 @@ impl Request {
         self.target().split(|&byte| byte == b'?').next().unwrap_or_default()
     }
 
-    /// Bytes of memory that the request takes while it waits. A body of more than 1 KB is not among them: that is
-    /// charged already.
+    /// Bytes of memory that the request uses while it waits. Excludes a body of more than 1 KB, which is charged
+    /// already.
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.head.wire_len() as u64 + 1536
@@ -122,17 +123,17 @@ pub trait TakesInterim: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// A front's side of a request that has another log for it. Called on a thread of the pool's choice while the request runs;
-/// must not wait.
+/// A front's side of a request that has an additional log. Called on a thread of the pool's choice while the request
+/// runs; must not block.
 pub trait TakesLog: std::fmt::Debug + Send + Sync {
-    /// Takes a message of the script.
+    /// Receives a log message of the script.
     fn line(&self, text: &str);
 }
 
-/// A site's connections and channels, which scripts of its requests give orders to. Called on a thread of the pool's choice;
-/// must not wait.
+/// Receives a script's orders for its site's connections and channels. Called on a thread of the pool's choice; must
+/// not block.
 pub trait TakesLive: std::fmt::Debug + Send + Sync {
-    /// Follows an order. Its lengths and numbers make sense, its texts are unchecked.
+    /// Carries out an order. Its lengths and numbers are valid, its texts are unchecked.
     fn take(&self, order: LiveOrder);
 }
 
@@ -152,12 +153,12 @@ pub enum RequestBody {
     /// No body.
     #[default]
     Empty,
-    /// A body in memory. Travels in the ring when it fits, through a memfd when not.
+    /// A body in memory. Sent in the ring if it fits, otherwise through a memfd.
     Memory(Bytes),
-    /// A body in an unnamed temporary file, with its length in bytes and what it is charged; read by the worker through the
+    /// A body in an unnamed temporary file, with its length in bytes and its charge; the worker reads it through the
     /// descriptor.
     File(OwnedFd, u64, Charge),
-    /// A form above PHP's limit, of which only the length in bytes was kept: PHP would not read it.
+    /// A form above PHP's limit: only its length in bytes was kept, as PHP would not read it.
     Dropped(u64),
 }
 
@@ -172,7 +173,7 @@ impl RequestBody {
         }
     }
 
-    /// True if there is no byte of body.
+    /// True if the body has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,5 +1,5 @@
 //! State shared by the parts of a pool: its settings, the scheduler behind the pool's one lock, its counters, and its
-//! status. It decides nothing.
+//! status. It makes no decisions.
 
 use crate::about::About;
 use crate::config::PoolConfig;
@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 
-/// Maximum time a request waits once the queue has been longer than this for as long as `queue_timeout`.
+/// Maximum wait of a request in overload: after the oldest wait has exceeded this for `queue_timeout`.
 const QUEUE_TARGET: Duration = Duration::from_secs(2);
 
 /// Increase of the nice value of a worker while it runs a request that computes for long and short ones arrive.
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     io_threads: IoThreads,
     events: mpsc::UnboundedSender<Event>,
     pub(crate) counters: Arc<Counters>,
-    /// When the pool was started, or the first of those that it follows.
+    /// When the pool was started, or the first of its predecessors.
     pub(crate) started: SystemTime,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
@@ -47,18 +47,18 @@ pub(crate) struct Shared {
     pub(crate) has_slow_log: bool,
     /// Paths learned from its traffic, and by its predecessors.
     pub(crate) learned: Arc<Learned>,
-    /// The pool that serves whenever this one does not.
+    /// The fallback pool, which serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
     report: OnceLock<Report>,
-    /// Comparisons of its routes with another pool's, if enabled.
+    /// Demotions of its routes to another pool, if enabled.
     pub(crate) demotions: OnceLock<Arc<Demotions>>,
-    /// Idle workers are to end first.
+    /// Memory is short: idle workers are stopped early.
     memory_is_short: AtomicBool,
-    /// The largest form that its PHP reads; `u64::MAX` for any, and before the first boot.
+    /// The largest form that its PHP reads, in bytes; `u64::MAX` without a limit, or before the first boot.
     pub(crate) form_limit: AtomicU64,
 }
 
-/// Counts since the server's start without a metric.
+/// Counters since the server's start that have no metric.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
@@ -68,11 +68,11 @@ pub(crate) struct Counters {
     pub(crate) cold_starts: ColdStarts,
 }
 
-/// Messages of booting workers since one was last ready: each attempt repeats them.
+/// Hashes of lines that booting workers logged since a worker was last ready: each attempt repeats them.
 #[derive(Debug, Default)]
 pub(crate) struct BootLog(Mutex<HashSet<u64>>);
 
-/// Makes the text that scripts get as the pool's state.
+/// Formats the pool's status for scripts.
 struct Report(Box<dyn Fn(&Shared) -> String + Send + Sync>);
 
 impl std::fmt::Debug for Report {
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Report {
 }
 
 impl BootLog {
-    /// More different lines than these are all logged.
+    /// Once this many different lines are known, further new ones are always logged.
     const MAX_LINES: usize = 256;
 
     pub(crate) fn is_new(&self, line: &str) -> bool {
@@ -92,7 +92,7 @@ impl BootLog {
         if seen.len() < Self::MAX_LINES { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
     }
 
-    /// A worker has booted: what the next one that does not says is news.
+    /// Forgets all lines, as a worker has booted: lines of the next failed boot are logged again.
     pub(crate) fn forget(&self) {
         self.0.lock().clear();
     }
@@ -143,7 +143,7 @@ impl Shared {
         &self.name
     }
 
-    /// The name, for those who keep it.
+    /// The name, for callers that keep it.
     pub(crate) fn kept_name(&self) -> Arc<str> {
         self.name.clone()
     }
@@ -169,18 +169,18 @@ impl Shared {
         self.scheduler.lock()
     }
 
-    /// The pool's state as scripts get it.
+    /// The pool's status as scripts get it.
     pub(crate) fn report(&self) -> Option<String> {
         self.report.get().map(|report| (report.0)(self))
     }
 
     pub(crate) fn reports_by(&self, report: impl Fn(&Self) -> String + Send + Sync + 'static) {
-        // Said once, when the pool is made.
+        // Called once, when the pool is created.
         let _ = self.report.set(Report(Box::new(report)));
     }
 
     pub(crate) fn yields_to(&self, other: &Arc<Self>) {
-        // Said once, when both are made.
+        // Called once, when both pools are created.
         let _ = self.way_back.set(Arc::downgrade(other));
     }
 
@@ -188,7 +188,7 @@ impl Shared {
         self.way_back.get()?.upgrade()
     }
 
-    /// Hands a request to the scheduler.
+    /// Submits a request to the scheduler.
     pub(crate) fn submit(&self, pending: Box<Pending>, now: Instant) -> Result<(), (Fault, Box<Pending>)> {
         let mut scheduler = self.lock();
         if !scheduler.quarantine.is_empty() {
@@ -212,7 +212,7 @@ impl Shared {
         self.memory_is_short.store(is_short, Relaxed);
     }
 
-    /// Runs a request that another pool cannot run; its client hears of it if this one cannot either.
+    /// Runs a request that another pool cannot run, or fails it if this one cannot either.
     pub(crate) fn run_instead(&self, pending: Box<Pending>, now: Instant) {
         if let Err((fault, pending)) = self.submit(pending, now) {
             pending.sink.fail(fault);
@@ -235,7 +235,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The watches find the pool gone, and end.
+        // Wakes the watches, which find the pool gone and end.
         let scheduler = self.lock();
         (0..self.io_threads.len()).for_each(|io_thread| scheduler.watch(io_thread).notify_one());
     }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A pool at one moment.
+/// Snapshot of a pool's state.
 #[derive(Debug, Clone, Serialize)]
 pub struct PoolStatus {
     /// Its name.
@@ -26,87 +26,87 @@ pub struct PoolStatus {
     pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
-    /// Requests that a worker runs at once.
+    /// Number of requests that a worker runs at once.
     pub concurrency: u32,
-    /// Counts up with every reload.
+    /// Number of the generation; grows with every reload.
     pub generation: u64,
-    /// In snapshot mode, the process that has booted the application and from which workers are forked.
+    /// In snapshot mode, the process that booted the application and from which workers are forked.
     pub snapshot_template: Option<u32>,
-    /// In snapshot mode, why each worker boots on its own instead.
+    /// In snapshot mode, the reason why each worker boots separately instead.
     pub snapshot_unshared: Option<String>,
-    /// In snapshot mode, true if `warmup` left something that all visitors would share, and the pool serves without it.
+    /// In snapshot mode, true if `warmup` left state that all visitors would share, so that the pool serves without it.
     pub snapshot_warmup_refused: bool,
-    /// In snapshot mode, what is wrong with the requests of `warmup`.
+    /// In snapshot mode, problems with the requests of `warmup`.
     pub snapshot_warmup: Vec<String>,
-    /// In snapshot mode, frequent requests that are not learnt for the warm-up, and why.
+    /// In snapshot mode, frequent requests that are not learned for the warm-up, each with the reason.
     pub snapshot_not_learnt: Vec<String>,
-    /// Why no worker can be started, while that is so.
+    /// The reason why no worker can be started; `None` while workers can.
     pub down: Option<String>,
-    /// Why the last attempt to start PHP failed, until one succeeds.
+    /// The reason why the last attempt to start PHP failed, until one succeeds.
     pub last_error: Option<String>,
-    /// Requests that wait for a worker.
+    /// Number of requests that wait for a worker.
     pub queued: usize,
-    /// Requests the queue can hold.
+    /// Maximum number of requests in the queue.
     pub queue_limit: usize,
-    /// Wait of the first of them, in milliseconds.
+    /// Wait of the oldest queued request, in milliseconds.
     pub oldest_wait_ms: u64,
-    /// More comes than can be served: requests are refused sooner.
+    /// More requests arrive than can be served, so they are refused sooner.
     pub overloaded: bool,
     /// Management of the number of workers: `static`, `dynamic` or `ondemand`.
     pub manager: &'static str,
-    /// Workers that always run.
+    /// Minimum number of workers.
     pub workers_min: usize,
-    /// Workers that may run.
+    /// Maximum number of workers.
     pub workers_max: usize,
-    /// Workers that stand ready. In async mode their free places count, too.
+    /// Number of available workers. In async mode free places of busy workers count too.
     pub workers_spare: usize,
-    /// Of a pool on demand, the requests that found it without a worker, and what they waited for one.
+    /// In an on-demand pool, requests that found it without a worker, and their waits.
     pub cold_starts: Option<ColdStartStatus>,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
-    /// Requests done.
+    /// Number of finished requests.
     pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
     /// Time that requests waited for a worker.
     pub queue_wait: Durations,
-    /// Time that they ran in PHP.
+    /// Time that requests ran in PHP.
     pub php_time: Durations,
     /// Requests run again after a worker died.
     pub replays: u64,
     /// Seconds since the epoch at which the pool was started.
     pub started: u64,
-    /// Requests taken, those that wait included.
+    /// Number of accepted requests, including waiting ones.
     pub accepted: u64,
-    /// The most requests that waited in the queue at once.
+    /// Maximum number of requests that waited in the queue at once.
     pub most_queued: usize,
-    /// The most workers that were busy at once.
+    /// Maximum number of workers that were busy at once.
     pub most_busy: usize,
     /// Number of times that more workers were wanted than allowed.
     pub limit_reached: u64,
-    /// Requests that were noted in the slow log, or would have been if there were fewer; `None` without one.
+    /// Number of slow requests, including those that the slow log's rate limit left out; `None` without a slow log.
     pub slow_requests: Option<u64>,
-    /// Workers that were replaced, for whatever reason.
+    /// Number of workers that ended, for any reason.
     pub restarts: u64,
     /// Reloads that succeeded.
     pub reloads: u64,
     /// In snapshot mode, sessions of connections opened at boot that were reset after a request.
     pub snapshot_sessions_reset: u64,
-    /// In snapshot mode, workers replaced because a request has done what cannot be undone.
+    /// In snapshot mode, workers replaced because a request did something that cannot be undone.
     pub snapshot_workers_replaced: u64,
     /// Failed requests by label.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Methods and paths whose requests kill their workers, and the seconds for which they are still refused.
+    /// Methods and paths whose requests kill their workers, each with the seconds for which it is still refused.
     pub refused: BTreeMap<String, f64>,
-    /// The pool in classic mode that a share of its responses is compared with.
+    /// The pool in classic mode with which a share of its responses is compared.
     pub compared_with: Option<String>,
-    /// Comparisons by what came of them.
+    /// Number of comparisons by result.
     pub compared: BTreeMap<&'static str, u64>,
-    /// Routes that are run there instead.
+    /// Routes that run in that pool instead.
     pub demoted: Vec<DemotedRoute>,
-    /// Routes that may follow.
+    /// Routes that may be demoted too.
     pub suspected: Vec<SuspectedRoute>,
-    /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
+    /// Connection pools (`Howdah\Pool`) by name, summed over all workers.
     pub connection_pools: Vec<ConnectionPool>,
     /// The profile of its sandbox.
     pub sandbox: SandboxProfile,
@@ -114,7 +114,7 @@ pub struct PoolStatus {
     pub sandbox_needs: BTreeSet<Need>,
 }
 
-/// A worker at one moment.
+/// Snapshot of a worker's state.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerStatus {
     /// Its number in the pool.
@@ -125,11 +125,11 @@ pub struct WorkerStatus {
     pub phase: &'static str,
     /// True while it runs a request.
     pub busy: bool,
-    /// Requests it has done.
+    /// Number of requests that it has finished.
     pub requests: u64,
     /// Seconds since it was started.
     pub age_s: u64,
-    /// Requests it has, running or about to.
+    /// Number of requests in its lane, running or waiting.
     pub in_flight: usize,
     /// The id of the request that has run longest.
     pub request: Option<String>,
@@ -137,29 +137,29 @@ pub struct WorkerStatus {
     pub label: Option<String>,
     /// Running time, in milliseconds.
     pub running_ms: Option<u64>,
-    /// The request that it runs, else the one that it has ended last. Not part of the JSON.
+    /// The request that it runs, or else the one that ended last. Not part of the JSON.
     #[serde(skip)]
     pub last: Option<RequestReport>,
-    /// Bytes of memory that it has in use, shared ones included.
+    /// Resident memory in bytes, including shared pages.
     pub memory: Option<u64>,
-    /// Milliseconds of processor time that it has had.
+    /// Processor time used, in milliseconds.
     pub cpu_ms: Option<u64>,
     /// The generation it belongs to.
     pub generation: u64,
-    /// In snapshot mode, how written pages are found: `pagemap_scan`, `pagemap` or `fork`.
+    /// In snapshot mode, the method that finds written pages: `pagemap_scan`, `pagemap` or `fork`.
     pub snapshot_pages: Option<&'static str>,
-    /// In snapshot mode, how often it had to search for them; the other restores knew.
+    /// In snapshot mode, the number of restores that had to search for written pages.
     pub snapshot_searches: Option<u32>,
-    /// In snapshot mode, how many pages its last restore put back.
+    /// In snapshot mode, the number of pages that its last restore put back.
     pub snapshot_restored_pages: Option<u32>,
-    /// In snapshot mode, how long that took, in microseconds.
+    /// In snapshot mode, the duration of its last restore, in microseconds.
     pub snapshot_restore_us: Option<f64>,
     /// Its connection pools (`Howdah\Pool`) by name.
     pub connection_pools: Vec<ConnectionPool>,
 }
 
 impl WorkerStatus {
-    /// No worker.
+    /// Placeholder for no worker.
     pub const NONE: Self = Self {
         worker: 0,
         pid: 0,
@@ -183,7 +183,7 @@ impl WorkerStatus {
     };
 }
 
-/// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
+/// Updates the gauges. Called when metrics are read, so that requests bear no cost.
 pub(crate) fn update_gauges(shared: &Shared) {
     let scheduler = shared.lock();
     let workers = scheduler.lanes.iter().flatten();
@@ -207,7 +207,7 @@ pub(crate) fn update_gauges(shared: &Shared) {
     shared.metrics().processor_time.running(used.as_micros() as u64);
 }
 
-/// The pool at this moment.
+/// Collects the pool's current status.
 pub(crate) fn of(shared: &Shared) -> PoolStatus {
     let about = shared.about();
     let demotions = shared.demotions.get();
@@ -284,7 +284,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
     status
 }
 
-/// Reads what the kernel knows of each worker. Not under the scheduler's lock.
+/// Reads memory and processor time of each worker from the kernel. Called without the scheduler's lock.
 fn look_at_processes(workers: &mut [WorkerStatus]) {
     let page = rustix::param::page_size() as u64;
     for worker in workers {
@@ -300,7 +300,7 @@ fn look_at_processes(workers: &mut [WorkerStatus]) {
     }
 }
 
-/// A distribution of durations, as precise as the buckets.
+/// A distribution of durations in buckets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Durations {
     pub count: u64,

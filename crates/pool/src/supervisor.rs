@@ -1,8 +1,9 @@
-//! Keeps a pool alive: starts zygotes and workers, replaces the dead, backs off when PHP does not boot, enforces
-//! deadlines, stops. How many workers there are is `scaling`, a reload `reloading`, what ends unasked `lost`.
+//! Keeps a pool alive: starts zygotes and workers, replaces dead ones, backs off when PHP does not boot, enforces
+//! deadlines, and stops the pool. `scaling` controls the number of workers, `reloading` does reloads, and `lost`
+//! handles processes that end unexpectedly.
 //!
-//! One task per pool, on the main thread's runtime (a zygote dies with the thread that started it, and that one lives as
-//! long as the server). It owns the generations; lanes belong to the scheduler.
+//! One task per pool, on the main thread's runtime: a zygote dies with the thread that started it, and the main thread
+//! lives as long as the server. It owns the generations; the scheduler owns the lanes.
 
 use crate::about::Boots;
 use crate::fault::{Fault, FaultKind};
@@ -56,9 +57,9 @@ const FAILURES_UNTIL_DOWN: u32 = 3;
 /// Work for the supervisor.
 enum Due {
     Event(Event),
-    /// Some time has passed.
+    /// A `TICK` has passed.
     Tick,
-    /// It is time to look whether requests still wait.
+    /// `grow_at` has come: check whether requests still wait.
     Growth,
 }
 
@@ -75,22 +76,22 @@ pub(crate) struct Supervisor {
     /// Workers wanted now, between the pool's limits.
     target: usize,
     failures: u32,
-    /// Boots in a row that were ended from outside.
+    /// Consecutive boots that were killed from outside.
     killed: u32,
     not_before: Option<Instant>,
     next_home: usize,
-    /// When to look whether requests still wait.
+    /// When to check whether requests still wait.
     grow_at: Option<Instant>,
-    /// When a worker was last let go because too many were idle.
+    /// When a worker was last stopped because too many were idle.
     shrunk_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
-    /// Nothing is started before the first reload has succeeded.
+    /// No process is started before the first reload.
     waits_for_order: bool,
-    /// The worker that was ended because of its warm-up.
+    /// The worker that was killed because of its warm-up.
     refused: Option<u32>,
-    /// A warm-up was advised.
+    /// The advice to set a warm-up was logged.
     advised: bool,
-    /// `next` is there because of what was learnt, and of nothing else.
+    /// `next` was started only to apply a learned warm-up.
     next_is_learnt: bool,
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
@@ -103,7 +104,7 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// The supervisor of a pool that has no processes yet; `sender` is the other end of its events.
+    /// Creates the supervisor of a pool without processes; `sender` is the sending end of `events`.
     pub(crate) fn new(
         pool: Arc<Shared>,
         events: mpsc::UnboundedReceiver<Event>,
@@ -142,8 +143,8 @@ impl Supervisor {
         }
     }
 
-    /// A supervisor that starts nothing before a reload: then as many workers as the previous pool had, whose last
-    /// generation had this number.
+    /// Starts nothing before a reload, then at least `workers`, the number that the previous pool had. `generation` is
+    /// the previous pool's last generation.
     pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
         self.waits_for_order = true;
         self.target = self.target.max(workers.min(self.pool.config().max_workers()));
@@ -172,7 +173,7 @@ impl Supervisor {
         }
     }
 
-    /// Does what is due. True: the pool has stopped.
+    /// Does what is due. Returns true once the pool has stopped.
     fn step(&mut self, due: Due) -> bool {
         match due {
             Due::Event(event) => self.handle(event),
@@ -189,14 +190,14 @@ impl Supervisor {
         false
     }
 
-    /// After a panic it is unknown which step was not taken, so nothing is kept: zygotes end, their workers with them,
-    /// whose requests are run again where that is safe, and a new generation begins.
+    /// Replaces all processes: after a panic it is unknown which step was not completed. Zygotes end with their
+    /// workers, whose requests are run again where that is safe, and a new generation begins.
     fn start_over(&mut self) {
         tracing::error!(pool = self.pool.name(), "pool supervisor panicked: replacing the pool's processes");
         let next = self.next.take().map(|(generation, _)| generation);
         for generation in self.current.take().into_iter().chain(next) {
             generation.zygote.kill();
-            // Until its end is known.
+            // Kept until `ZygoteGone`.
             self.old.push(generation);
         }
         self.not_before = Some(Instant::now() + AFTER_PANIC);
@@ -312,13 +313,13 @@ impl Supervisor {
         }
     }
 
-    /// A worker has found its boot out of date: what was forked from the same boot is as old.
+    /// Drops the template of an outdated boot: workers forked from it would be outdated too.
     fn drop_outdated(&mut self, number: u64, boot_began_us: u64) {
         let Some(generation) = self.generation_mut(number) else { return };
         if let Boots::Template { pid, began_us } = generation.boots
             && began_us <= boot_began_us
         {
-            // Should the zygote be gone, so is its template.
+            // If the zygote is gone, its template is too.
             let _ = generation.zygote.drop_template();
             self.note_boots(number, Boots::TemplateGone(pid));
         }
@@ -333,7 +334,7 @@ impl Supervisor {
         let Some(generation) = self.generation_mut(number) else { return };
         generation.warm_up.note(pool.name(), refused, findings);
         if refused {
-            // It waits for its end, and the zygote knows by now that the next one is to do without.
+            // The worker waits to be killed. The zygote already knows that its next worker skips the warm-up.
             for lane in pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.pid == pid) {
                 lane.kill(KillReason::WarmUp);
             }
@@ -353,7 +354,7 @@ impl Supervisor {
         }
     }
 
-    /// A worker runs: gives it a lane in the scheduler and a reader on its home.
+    /// Adds the lane of a forked worker to the scheduler and starts its reader on the home I/O thread.
     fn forked(&mut self, number: u64, worker: u32, pid: u32, mut fds: Vec<OwnedFd>) {
         let home = self.next_home;
         self.next_home += 1;
@@ -403,7 +404,7 @@ impl Supervisor {
         self.old.retain(|g| g.number != number);
     }
 
-    /// Something of a generation did not start.
+    /// Handles a failed start in a generation.
     fn failed(&mut self, number: u64, why: String) {
         if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
             self.fail_reload(why);
@@ -416,10 +417,10 @@ impl Supervisor {
         if self.pool.config().yields() {
             return self.yield_after(why);
         }
-        // A worker's message stands in the log with all its lines.
+        // The log already has all lines of a worker's message.
         let short = why.lines().next().unwrap_or_default();
         if self.not_before.is_some_and(|t| t > Instant::now()) {
-            // Workers that were started together fail together: one attempt.
+            // Workers that were started together fail together, which counts as one attempt.
             tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}");
             return;
         }
@@ -460,7 +461,8 @@ impl Supervisor {
         })
     }
 
-    /// Starts what is missing: the zygote, workers up to the target, workers of the generation a reload prepares.
+    /// Starts missing processes: the zygote, workers up to the target, and workers of the generation that a reload
+    /// prepares.
     fn keep_workers(&mut self) {
         if self.stop.is_some() || self.not_before.is_some_and(|t| t > Instant::now()) {
             return;
@@ -548,14 +550,14 @@ impl Supervisor {
         self.stop = Some((Instant::now() + grace, done));
     }
 
-    /// While stopping: lets go of zygotes once no worker is left; true when the last has ended.
+    /// While stopping: closes zygotes once no worker is left. Returns true when the last has ended.
     fn all_gone(&mut self) -> bool {
         if self.pool.lock().lanes.iter().flatten().next().is_some() {
             return false;
         }
         self.old.clear();
         if let Some(generation) = self.current.as_mut() {
-            // Its end is awaited as `ZygoteGone`, so that no process is left when the pool has stopped.
+            // Waits for `ZygoteGone`, so that no process is left when the pool has stopped.
             generation.zygote.close();
             return false;
         }

@@ -1,8 +1,8 @@
 //! Watches requests that were put behind others: wakes up when `Scheduler::spread` wants to check them again.
 //!
-//! One task on each I/O thread, with its own timer: a timerfd, since the runtime's timers have steps of a millisecond,
-//! in which an idle worker could have run a hundred short requests. It is armed only while something waits behind
-//! something else. The timer is never read: setting it anew makes the next expiry a new edge.
+//! One task on each I/O thread, with its own timer. It is a timerfd, since the runtime's timers have a resolution of a
+//! millisecond, in which an idle worker could have run a hundred short requests. It is armed only while a request waits
+//! behind another. The timer is never read: setting it again makes the next expiry a new edge.
 
 use crate::descriptor::{self, SharedFd};
 use crate::panics;
@@ -47,7 +47,7 @@ async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>, first_lo
     }
 }
 
-/// A timer of microseconds, or of milliseconds if the system has no descriptor for it.
+/// A timer with microsecond resolution, or milliseconds if the system has no descriptor for it.
 enum Timer {
     Fine(AsyncFd<SharedFd>),
     Coarse,

@@ -1,9 +1,9 @@
-//! From the server's clock to the one by which workers stamp their requests.
+//! Converts the server's clock to the clock of workers' time stamps.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Which moment of one clock is which of the other.
+/// One moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     instant: Instant,
@@ -22,7 +22,7 @@ impl Clock {
         Self { instant, micros }
     }
 
-    /// A moment by the workers' clock: microseconds, which come round after 71 minutes.
+    /// A moment by the workers' clock, in microseconds; wraps around after 71 minutes.
     pub(crate) fn micros(self, now: Instant) -> u32 {
         self.micros.wrapping_add(now.saturating_duration_since(self.instant).as_micros() as u32)
     }

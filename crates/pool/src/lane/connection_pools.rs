@@ -36,7 +36,7 @@ pub(crate) fn of_worker(lane: &Lane) -> Vec<ConnectionPool> {
     pools
 }
 
-/// Those of all workers, and what workers that have ended had counted.
+/// The connection pools of all workers, with the totals of ended workers.
 pub(crate) fn of_all<'a>(lanes: impl Iterator<Item = &'a Lane>, ended: &[ConnectionPool]) -> Vec<ConnectionPool> {
     let mut pools = ended.to_vec();
     for lane in lanes {
@@ -45,7 +45,7 @@ pub(crate) fn of_all<'a>(lanes: impl Iterator<Item = &'a Lane>, ended: &[Connect
     pools
 }
 
-/// A worker has ended.
+/// Adds the counters of a worker that has ended to `ended`.
 pub(crate) fn keep(lane: &Lane, ended: &mut Vec<ConnectionPool>) {
     of_worker(lane).into_iter().for_each(|pool| pool.add_to_ended(ended));
 }

@@ -1,5 +1,5 @@
-//! The lane of a worker that runs many requests at once and ends them in any order. It must never be waited for: what
-//! has no room in its ring is kept, and requests that it does not take go elsewhere.
+//! The lane of a worker that runs many requests at once and ends them in any order. The server never waits for it:
+//! messages without room in its ring are kept, and requests that it does not take go to other workers.
 
 use crate::lane::requests::LaneRequests;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// State of multiplexed lanes only.
 #[derive(Debug)]
 pub(crate) struct MultiplexedLane {
-    /// Requests it holds at most.
+    /// Maximum number of requests in the lane.
     depth: usize,
     /// The request ring had no room for the last request.
     full: bool,
-    /// Requests were taken back because the worker did not take them for long, and it has not come back since.
+    /// Requests were taken back because the worker did not take them in time, and it has ended or taken none since.
     pub(crate) stuck: bool,
-    /// The first request that the worker has not taken, and since when it is that.
+    /// The first request that the worker has not taken, and since when it has been the first.
     untaken: Option<(u64, Instant)>,
     unsent: Vec<Unsent>,
 }
@@ -42,17 +42,17 @@ impl MultiplexedLane {
         requests.len() < self.depth && !self.full && !self.stuck
     }
 
-    /// A request could not be sent for lack of room.
+    /// Notes that the request ring had no room for a request.
     pub(super) fn note_full(&mut self) {
         self.full = true;
     }
 
-    /// A request is done: the worker has come back.
+    /// Notes the end of a request: the worker is not stuck.
     pub(super) fn note_done(&mut self) {
         self.stuck = false;
     }
 
-    /// Notices that the worker has taken all it was sent.
+    /// Clears `stuck` if the worker has taken everything it was sent.
     pub(super) fn look_whether_stuck(&mut self, sender: &RequestSender) {
         self.stuck = self.stuck && !sender.is_empty();
     }
@@ -71,7 +71,7 @@ impl MultiplexedLane {
         };
         let since = match self.untaken {
             Some((other, since)) if other == number => since,
-            // It has taken some since the last look: it is slow, but comes back.
+            // The worker has taken some since the last check: it is slow but not stuck.
             Some(_) => now,
             None => sent,
         };
@@ -79,7 +79,7 @@ impl MultiplexedLane {
         Some(now.saturating_duration_since(since))
     }
 
-    /// True if something waits for room in the request ring.
+    /// True if a message or request waits for room in the request ring.
     pub(super) const fn wants_room(&self) -> bool {
         self.full || !self.unsent.is_empty()
     }
@@ -89,7 +89,7 @@ impl MultiplexedLane {
         self.send_kept(sender)
     }
 
-    /// Sends what had no room. An error means that the lane is broken.
+    /// Sends the kept messages. An error means that the lane is broken.
     pub(super) fn send_kept(&mut self, sender: &mut RequestSender) -> Result<(), SendError> {
         self.full = false;
         while let Some(&message) = self.unsent.first() {

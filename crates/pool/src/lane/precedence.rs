@@ -1,21 +1,21 @@
-//! Lowers the priority of requests that compute where the processors are the bottleneck.
+//! Lowers the priority of requests that compute while processors are the bottleneck.
 //!
-//! The kernel shares processors evenly between those that want them. A few requests that compute for long then hold up
-//! many short ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread,
-//! in its worker, in the I/O thread again. So while a pool has both, those that compute run with a higher nice value,
-//! which their worker sets before it begins them, and takes back before its next request. They still get idle processor
-//! time, and some share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database computes little
-//! and does not give way.
+//! The kernel shares processors evenly between runnable threads. A few requests that compute for long then hold up many
+//! short ones, each of which needs a processor only briefly but several times: in the I/O thread, in its worker, and in
+//! the I/O thread again. So while a pool has both kinds, those that compute run with a higher nice value. Their worker
+//! raises it before it begins them and lowers it before its next request. They still get idle processor time, and some
+//! share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database computes little and does not
+//! give way.
 //!
-//! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
-//! Without that a worker that has once given way does so for good. Then half of the workers at most may become such,
-//! and requests that compute are given to them first, all others to the rest.
+//! Raising a nice value needs no rights; lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
+//! Without `RLIMIT_NICE`, a worker that has once given way does so until it ends. Then at most half of the workers may
+//! give way; requests that compute go to those first, all other requests to the rest.
 
 use crate::request::estimate::Expected;
 use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
-/// So long after a request that does not compute its pool is one in which those that do give way.
+/// Time after a request that does not compute during which computing requests give way.
 const MIXED: Duration = Duration::from_millis(200);
 
 /// Scheduling flags for a pool's requests that compute.
@@ -26,7 +26,7 @@ pub(crate) struct Precedence {
     /// Workers can lower their nice values again.
     pub(crate) restores: bool,
     last_other: Option<Instant>,
-    /// The slow log says what a request has used.
+    /// The slow log needs the processor time of every request.
     pub(crate) measures_all: bool,
 }
 
@@ -35,23 +35,23 @@ impl Precedence {
         Self { amount, ..Self::default() }
     }
 
-    /// A request has come that others are to give way to.
+    /// Notes the arrival of a request to which computing ones give way.
     pub(crate) fn other_came(&mut self, now: Instant) {
         self.last_other = Some(now);
     }
 
-    /// True while there is someone to give way to.
+    /// True if a request that does not compute came within `MIXED`.
     pub(crate) fn is_mixed(&self, now: Instant) -> bool {
         self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
     }
 
-    /// True if such a request gives way now.
+    /// True if a request with this estimate gives way now.
     pub(crate) fn gives_way(&self, expected: Expected, now: Instant) -> bool {
         self.amount > 0 && expected.computes() && self.is_mixed(now)
     }
 
-    /// The flags of a request that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers
-    /// do, and all lanes.
+    /// Flags for a request that is put into a lane. `already`: the lane's worker gives way already; `others`: number of
+    /// lanes whose workers give way, and of all lanes.
     pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
         let measure = if self.measures_all || self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
         let (giving, all) = others;

@@ -1,35 +1,35 @@
-//! The requests that lie in one lane, oldest first.
+//! The requests in one lane, oldest first.
 //!
-//! A worker that runs one request at a time ends them in order, so both ends of a queue are enough. A multiplexed one ends
-//! them in any order: a request in the middle leaves a gap, and gaps are swept out once they outnumber the requests.
+//! A serial worker ends requests in order, so both ends of a queue are enough. A multiplexed worker ends them in any
+//! order: a request that ends in the middle leaves a gap, and gaps are removed once they outnumber the requests.
 
 use crate::request::pending::Pending;
 use howdah_transport::{RequestSender, RequestSlot};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Gaps that are not worth a sweep.
+/// Number of gaps up to which they are not removed.
 const MIN_GAPS: usize = 64;
 
 /// Transport of a request's body to its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyWay {
-    /// It lies in the request, or there is none.
+    /// The body is in the request, or there is none.
     InRequest,
-    /// The worker is to ask for its descriptor.
+    /// The worker will ask for the body's descriptor.
     ToBeAskedFor,
     /// The worker has asked, so it has begun the request.
     Given,
 }
 
-/// A request that lies in a lane.
+/// A request in a lane.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) number: u64,
     pub(crate) slot: RequestSlot,
     pub(crate) pending: Box<Pending>,
-    /// When it became the lane's first request, as far as the server can tell; in a multiplexed
-    /// lane, when it was sent.
+    /// When the request became the lane's first one, as far as the server knows; in a multiplexed lane, when it was
+    /// sent.
     pub(crate) since: Instant,
     /// Flags for its worker (`precedence`): `wire::REQUEST_*`.
     pub(crate) flags: u32,
@@ -41,14 +41,14 @@ pub(crate) struct InFlight {
     pub(crate) told_gone: bool,
     /// In a multiplexed lane: when the client got its response to a missed deadline.
     pub(crate) overdue: Option<Instant>,
-    /// It is noted in the slow log.
+    /// The slow log has the request.
     pub(crate) noted: bool,
     /// Processor time that its worker had used at the first check.
     pub(crate) cpu_before: Option<Duration>,
 }
 
 impl InFlight {
-    /// True if the worker has begun this request, as far as it tells.
+    /// True if the worker has begun this request, according to its frames and shared memory.
     pub(crate) fn is_begun(&self, sender: &RequestSender) -> bool {
         self.responding || self.body == BodyWay::Given || sender.is_begun(self.slot)
     }
@@ -60,16 +60,16 @@ struct Entry {
     request: Option<InFlight>,
 }
 
-/// Requests by number, which grow from front to back. The first and the last entry are never gaps.
+/// Requests in order of their numbers, the oldest first. The first and the last entry are never gaps.
 #[derive(Debug, Default)]
 pub(crate) struct LaneRequests {
     entries: VecDeque<Entry>,
     len: usize,
-    /// The time that all of them are expected to take, in microseconds.
+    /// Expected time of all requests together, in microseconds.
     expected: u64,
-    /// Those that are not expected to be short.
+    /// Number of requests that are not expected to be short.
     not_short: usize,
-    /// Those that are expected to compute.
+    /// Number of requests that are expected to compute.
     computing: usize,
 }
 
@@ -86,7 +86,7 @@ impl LaneRequests {
         self.len == 0
     }
 
-    /// The time that all requests together are expected to take, in microseconds.
+    /// Expected time of all requests together, in microseconds.
     pub(crate) fn expected_us(&self) -> u64 {
         self.expected
     }

@@ -1,5 +1,5 @@
-//! The lane of a worker that runs one request at a time, in their order in the lane: so a request's wait follows from
-//! the expectations for those before it.
+//! The lane of a worker that runs one request at a time, in order. So a request's expected wait is the sum of the
+//! estimates before it.
 
 use crate::lane::clock::Clock;
 use crate::lane::precedence;
@@ -7,15 +7,15 @@ use crate::lane::requests::LaneRequests;
 use howdah_transport::RequestSender;
 use std::time::{Duration, Instant};
 
-/// A worker that has not begun anything after this time does not only wake up slowly.
+/// A worker that has begun nothing after this time is not just waking up slowly.
 const SLOW_START: Duration = Duration::from_millis(1);
 
 /// State of serial lanes only.
 #[derive(Debug)]
 pub(crate) struct SerialLane {
-    /// Its worker's nice value may be higher than its own.
+    /// The worker's nice value may be raised.
     pub(crate) gives_way: bool,
-    /// By which its worker says when it began a request.
+    /// Converts to the clock of the worker's time stamps.
     pub(crate) clock: Clock,
 }
 
@@ -29,8 +29,8 @@ impl SerialLane {
         Self { gives_way: false, clock: Clock::system() }
     }
 
-    /// A request with these flags was sent. Taken back before it is begun, it leaves its claim behind, and the next
-    /// request that gives way to none clears it.
+    /// Notes that a request with these flags was sent. If it is taken back before it begins, `gives_way` stays set
+    /// until the next request that gives way to none.
     pub(super) fn note_sent(&mut self, flags: u32) {
         self.gives_way |= precedence::ordered(flags) == Some(true);
     }
@@ -40,24 +40,25 @@ impl SerialLane {
         self.gives_way = precedence::ordered(flags).unwrap_or(self.gives_way);
     }
 
-    /// Expected wait of a request after those in the lane, in microseconds. `None` if the running one has exceeded its
-    /// expectation.
+    /// Expected wait of a further request in this lane, in microseconds. `None` if the running request has exceeded its
+    /// estimate.
     pub(super) fn expected_wait(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let Some(front) = requests.front() else { return Some(0) };
         let ran = micros(now, front.since);
-        // The server's own data suffices as long as things go as expected.
+        // While the request is within its estimate, the server's own data suffices.
         if ran <= u64::from(front.pending.expected.mean) {
             return Some(requests.expected_us() - ran);
         }
         self.look_at_progress(requests, sender, now)
     }
 
-    /// Expected wait by the worker's own progress. Costs cache misses.
+    /// Expected wait according to the worker's time stamps. Reading them costs cache misses.
     fn look_at_progress(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let mut ahead = 0;
         for request in requests.iter().rev() {
             if request.is_begun(sender) {
-                // A claim of the worker's. It can have begun the request neither before that was sent nor in the future.
+                // The worker's stamp is only a claim: a request cannot have begun before it was sent, nor in the
+                // future.
                 let ran = sender
                     .ran_us(request.slot, self.clock.micros(now))
                     .map_or(u64::MAX, u64::from)
@@ -66,7 +67,7 @@ impl SerialLane {
             }
             ahead += u64::from(request.pending.expected.mean);
         }
-        // The worker sleeps, or is on its way: unless that takes too long.
+        // The worker is asleep or waking up, unless that takes too long.
         (requests.front_age(now) <= SLOW_START).then_some(ahead)
     }
 }

@@ -1,6 +1,6 @@
-//! The order of a worker's frames, as one table: which kinds may follow each other in the response to one request, and
-//! how much may come of those that cost the worker nothing. A worker that breaks the order loses its lane; so nothing
-//! it sends after a response's head can reach the client as anything but a part of that response's body.
+//! The order of a worker's frames as one table: which kinds may follow each other in the response to a request, and
+//! limits on frames that cost the worker nothing. A worker that breaks the order loses its lane. So anything that it
+//! sends after a response's head reaches the client only as a part of that response's body.
 //!
 //! | at | interim | head | body | end | done | live |
 //! |---|---|---|---|---|---|---|
@@ -10,18 +10,18 @@
 //! | body | - | - | body | ended | - | body |
 //! | ended | - | - | - | - | over | ended |
 //!
-//! An order for connections and channels (live) may come in parts too; until its last one nothing else may come.
+//! An order for connections and channels (live) may come in parts too; until its last part no other frame may come.
 
 use howdah_transport::wire::FrameKind;
 
-/// Informational responses of one request that are passed on, and their bytes. HTTP lets a server drop them.
+/// Limits on one request's informational responses that are passed on: number and bytes. HTTP lets a server drop them.
 const MAX_INTERIM: u32 = 64;
 const MAX_INTERIM_BYTES: usize = 256 * 1024;
 
-/// Progress of the response to a request, by its worker's frames.
+/// Progress of a response, according to the worker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
-    /// Nothing but informational responses has come.
+    /// Only informational responses, or nothing, has come.
     #[default]
     Waiting,
     /// A part of an informational response has come.
@@ -37,7 +37,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Where a frame of this kind leads; `more`: another part of it follows.
+    /// The stage after a frame of this kind; `None` if the frame is not allowed. `more`: another part of it follows.
     fn after(self, kind: FrameKind, more: bool) -> Option<Self> {
         Some(match (self, kind) {
             (Self::Waiting | Self::InterimParts, FrameKind::Interim) if more => Self::InterimParts,
@@ -47,7 +47,7 @@ impl Stage {
             (Self::Body, FrameKind::Body) => Self::Body,
             (Self::Waiting | Self::Body | Self::Ended, FrameKind::Live) => self,
             (Self::Body, FrameKind::End) => Self::Ended,
-            // Unanswered: the client gets an error.
+            // Done without a response: the client gets an error.
             (Self::Waiting | Self::Ended, FrameKind::Done) => Self::Over,
             _ => return None,
         })
@@ -62,12 +62,12 @@ pub(crate) struct FrameOrder {
     interim_bytes: usize,
     /// A part of an order has come.
     live_parts: bool,
-    /// The last frame asked for a flush, and nothing has come since.
+    /// The last frame asked for a flush, and no data has come since.
     flushed: bool,
 }
 
 impl FrameOrder {
-    /// Takes note of a frame. An error means that the worker broke the rules.
+    /// Advances by one frame. An error means that the worker broke the protocol.
     pub(crate) fn note(&mut self, kind: FrameKind, more: bool) -> Result<(), &'static str> {
         if self.live_parts && kind != FrameKind::Live {
             return Err("an order for connections that another frame interrupts");
@@ -90,14 +90,14 @@ impl FrameOrder {
         self.live_parts || matches!(self.stage, Stage::InterimParts | Stage::HeadParts)
     }
 
-    /// Counts a frame of an informational response; false if it is one too many.
+    /// Counts a frame of an informational response; false if that exceeds the limits.
     pub(crate) fn takes_interim(&mut self, bytes: usize, more: bool) -> bool {
         self.interim_bytes = self.interim_bytes.saturating_add(bytes);
         self.interim = self.interim.saturating_add(u32::from(!more));
         self.interim <= MAX_INTERIM && self.interim_bytes <= MAX_INTERIM_BYTES
     }
 
-    /// `true` if a frame of the body adds anything to the one before.
+    /// `true` if a frame of the body adds data or a new flush.
     pub(crate) fn says_something(&mut self, empty: bool, flush: bool) -> bool {
         let new = !empty || (flush && !self.flushed);
         self.flushed = flush || (self.flushed && empty);

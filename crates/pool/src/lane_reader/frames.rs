@@ -1,5 +1,5 @@
-//! Interprets a worker's frames. A worker may send anything: an error means that it broke the rules, and the lane with
-//! them.
+//! Interprets a worker's frames. A worker may send anything: an error means that it broke the protocol, and its lane is
+//! then broken too.
 
 use super::{LaneReader, worker_log};
 use crate::fault::{Fault, FaultKind};
@@ -18,7 +18,7 @@ use std::time::Instant;
 use zerocopy::FromBytes;
 
 impl LaneReader {
-    /// Takes one frame. An error means that the worker broke the rules.
+    /// Handles one frame. An error means that the worker broke the protocol.
     pub(super) fn take(&mut self, frame: Frame) -> Result<(), String> {
         match frame.kind {
             FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("ready twice".into()),
@@ -52,7 +52,7 @@ impl LaneReader {
             FrameKind::Head => self.take_head(frame)?,
             FrameKind::Body => self.take_body(frame),
             FrameKind::End => {
-                // Where PHP goes on behind its response, this is what the access log will have.
+                // If PHP continues after its response, the access log gets these values.
                 let micros = |from: Instant, to: Instant| to.saturating_duration_since(from).as_micros() as u64;
                 let (received, since, now) = (current.received, current.since.max(current.received), self.now);
                 current.sink.update_stats(|stats| {
@@ -88,12 +88,12 @@ impl LaneReader {
         };
         match error.kind() {
             ErrorKind::WouldBlock => return Err("bodies that it asked for and did not take".into()),
-            // It has died, which will be noticed in a moment.
+            // The worker has died, which the reader will notice shortly.
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
             _ => {}
         }
         sink.fail(Fault::storage("cannot hand a body over", &error));
-        // The worker waits for a response.
+        // The worker waits for an answer.
         control.send_no_body(number).map_err(|error| format!("cannot be notified that there is no body: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.body_sent();
@@ -101,14 +101,14 @@ impl LaneReader {
         Ok(())
     }
 
-    /// Sends the worker the state of its pool. Each time counts as waste, which is limited.
+    /// Sends the worker its pool's status. Each request for it counts as waste, which is limited.
     fn give_status(&mut self, number: u64) -> Result<(), String> {
         self.waste.note(self.is_idle());
         let Some((text, control)) = self.lane.status_wanted(number)? else { return Ok(()) };
         let sent = BodyToSend::Memory(text.into()).into_descriptor();
         match sent.and_then(|fd| control.send_status(number, fd.as_fd())) {
             Ok(()) => Ok(()),
-            // It has died, which will be noticed in a moment.
+            // The worker has died, which the reader will notice shortly.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
             Err(error) => Err(format!("cannot get its pool's state: {error}")),
         }
@@ -136,7 +136,7 @@ impl LaneReader {
                 }
             }
             ResponseHead::TooLong => {
-                // Further frames are dropped. Scripts can do this, so the worker is not broken.
+                // Further frames are dropped. Scripts can cause this, so the worker is not broken.
                 let what = "a response with more than 1000 header lines, or 1 MiB of them";
                 current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
                 current.ended = true;
@@ -153,7 +153,7 @@ impl LaneReader {
         let more = frame.flags & FLAG_MORE != 0;
         let takes = current.order.takes_interim(frame.payload.len(), more);
         if !takes || current.ended || current.sink.is_gone() {
-            // The frames of one are dropped together, or not parsed: a part alone makes no sense.
+            // All frames of an informational response are dropped together: a part of one cannot be parsed.
             current.head = HeadParts::default();
             self.waste.note(false);
             return Ok(());
@@ -167,7 +167,7 @@ impl LaneReader {
         Ok(())
     }
 
-    /// Adds a frame of an order for connections and channels. The last one hands it to the site of the request.
+    /// Adds a frame of an order for connections and channels. The last frame passes the order to the request's site.
     fn take_live(&mut self, Frame { payload, number, flags, .. }: Frame) -> Result<(), String> {
         if self.live_parts.len() + payload.len() > MAX_LIVE_ORDER {
             return Err("an order for connections that is too long".into());
@@ -218,7 +218,7 @@ impl LaneReader {
             };
             current.unseen = true;
         }
-        // A serial worker waits for a client that is far behind; here it must not.
+        // A serial worker waits for a slow client; a multiplexed one must not, so its response is failed.
         if multiplexed && after.overfull {
             if current.sink.lacks_budget() {
                 current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the response"));

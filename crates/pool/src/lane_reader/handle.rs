@@ -1,5 +1,5 @@
 //! The pool's interface for lane readers: state changes caused by a worker's frames, each under the pool's lock. A
-//! reader knows one lane and nothing of the scheduler.
+//! reader knows only its lane, not the scheduler.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Maximum number of times that a request is returned, besides once by each worker. Workers that booted after its
-/// arrival keep it.
+/// Maximum number of times that a request is given back, in addition to once by each worker. Workers that booted after
+/// its arrival do not give it back.
 const MAX_GIVEN_BACK: usize = 2;
 
 /// One lane of a pool.
@@ -34,11 +34,11 @@ pub(crate) struct LaneHandle {
 /// A request whose response begins.
 pub(crate) struct Begun {
     pub(crate) sink: Sink,
-    /// When its request had arrived.
+    /// When the request's head had arrived.
     pub(crate) received: Instant,
-    /// When its worker turned to it, as far as the server can tell.
+    /// When its worker began it, as far as the server knows.
     pub(crate) since: Instant,
-    /// No worker served when it came.
+    /// No worker was serving when the request arrived.
     pub(crate) cold: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Begun {
 pub(crate) struct WantedBody {
     pub(crate) body: std::io::Result<BodyToSend>,
     pub(crate) control: Arc<ControlSocket>,
-    /// Of its request.
+    /// The response of the body's request.
     pub(crate) sink: Sink,
 }
 
@@ -69,7 +69,7 @@ impl LaneHandle {
         self.pid
     }
 
-    /// A request that found no worker has waited so long for one.
+    /// Notes the wait of a request that found no worker, in microseconds.
     pub(crate) fn note_cold_start(&self, waited_us: u64) {
         if self.shared.config().is_on_demand() {
             self.shared.counters.cold_starts.note(waited_us);
@@ -91,7 +91,7 @@ impl LaneHandle {
         self.shared.tell_supervisor(Event::WorkerReady { worker, generation });
     }
 
-    /// The request that a response with this number is for.
+    /// Begins the response to request `number`; `None` if the worker has no such request.
     pub(crate) fn begin_request(&self, number: u64) -> Option<Begun> {
         let mut scheduler = self.shared.lock();
         let lane = scheduler.lanes.get_mut(self.index)?.as_mut()?;
@@ -110,7 +110,7 @@ impl LaneHandle {
         Some(Begun { sink, received, since: request.since, cold })
     }
 
-    /// A request is done, at the time `now`.
+    /// Notes the end of a request at the time `now`.
     pub(crate) fn request_done(
         &self,
         number: u64,
@@ -142,8 +142,8 @@ impl LaneHandle {
         }
     }
 
-    /// The worker's boot has become outdated: the request goes to another one, this one ends. An error means that it broke
-    /// the rules.
+    /// Handles a request that the worker gave back because its boot is outdated: the request goes to another worker,
+    /// and this worker ends. An error means that the worker broke the protocol.
     pub(crate) fn request_given_back(&self, number: u64, boot_began_us: u64) -> Result<(), String> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(()) };
@@ -155,7 +155,7 @@ impl LaneHandle {
         let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
         let request = if has_no_response { lane.in_flight.remove(number) } else { None };
         let Some(mut request) = request else { return Err("a request given back that is not to be run".into()) };
-        // Those behind it come before it in the queue's head, so they go there first.
+        // Requests behind this one are newer: they go back to the queue first, so that this one ends up before them.
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
         let too_often = request.pending.given_back > self.shared.config().max_workers() + MAX_GIVEN_BACK;
@@ -166,7 +166,7 @@ impl LaneHandle {
             self.shared.metrics().resubmitted.inc("given_back");
             scheduler.resubmit(request.pending, home, Instant::now());
         }
-        // The other pool has a separate lock.
+        // `give_up` takes the lock of the other pool.
         drop(scheduler);
         if let Some(pending) = given_up {
             self.give_up(pending);
@@ -175,8 +175,8 @@ impl LaneHandle {
         Ok(())
     }
 
-    /// Every worker gives a request back: it runs in the pool that this one goes ahead of, if there is one. Nothing of it has
-    /// been run.
+    /// Runs a request that every worker gives back in the fallback pool, or fails it if there is none. None of its code
+    /// has run.
     fn give_up(&self, mut pending: Box<Pending>) {
         let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
             return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
@@ -185,8 +185,8 @@ impl LaneHandle {
         other.run_instead(pending, Instant::now());
     }
 
-    /// The body of a request, for which its worker asks, and the socket that it goes to. `None`: the worker is being
-    /// killed. An error means that it broke the rules.
+    /// Returns the body that a worker asks for, and the socket to send it to; `None` if the worker is being killed. An
+    /// error means that the worker broke the protocol.
     pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<WantedBody>, &'static str> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(None) };
@@ -198,8 +198,8 @@ impl LaneHandle {
         Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
     }
 
-    /// The state of the pool, for which the worker of a request asks, and the socket that it goes to. `None`: the worker is
-    /// being killed. An error means that it broke the rules.
+    /// Returns the pool's status that a request's worker asks for, and the socket to send it to; `None` if the worker
+    /// is being killed. An error means that the worker broke the protocol.
     pub(crate) fn status_wanted(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
         let control = {
             let scheduler = self.shared.lock();
@@ -216,7 +216,7 @@ impl LaneHandle {
         Ok(Some((self.shared.report().unwrap_or_default(), control)))
     }
 
-    /// A body was sent over a lane's control socket.
+    /// Notes that a body was sent over the lane's control socket.
     pub(crate) fn body_sent(&self) {
         if let Some(Some(lane)) = self.shared.lock().lanes.get(self.index) {
             lane.body_sent();
@@ -229,7 +229,7 @@ impl LaneHandle {
         }
     }
 
-    /// Id and label of a request for the log.
+    /// Id and label of a request, for the log.
     pub(crate) fn request_name(&self, number: u64) -> Option<(String, String)> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
@@ -237,7 +237,8 @@ impl LaneHandle {
         Some((request.pending.request.id.to_string(), request.pending.request.label()))
     }
 
-    /// `true` if a worker's line outside of requests is worth logging: each failed boot would repeat its lines.
+    /// `true` if a line that a worker logged outside requests is worth logging: each failed boot would repeat its
+    /// lines.
     pub(crate) fn is_news(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)
@@ -250,51 +251,51 @@ impl LaneHandle {
         lane.in_flight.get(number)?.pending.request.interim.clone()
     }
 
-    /// The receiver of what a running request logs.
+    /// The receiver of a running request's log lines.
     pub(crate) fn log_front(&self, number: u64) -> Option<Arc<dyn TakesLog>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.log.clone()
     }
 
-    /// The receiver of a running request's orders for connections and channels; `None` also if it has none.
+    /// The receiver of a running request's orders for connections and channels, if the request exists and has one.
     pub(crate) fn live_front(&self, number: u64) -> Option<Arc<dyn TakesLive>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.live.clone()
     }
 
-    /// True if a lane holds requests.
+    /// True if the lane holds requests.
     pub(crate) fn has_requests(&self) -> bool {
         self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_some_and(|lane| !lane.in_flight.is_empty())
     }
 
-    /// Room may have been made in the lane's request ring.
+    /// Sends waiting messages and requests, as the lane's request ring may have room again.
     pub(crate) fn room_made(&self) {
         self.shared.lock().room_made(self.index);
     }
 
-    /// Kills the worker, if it still has its place.
+    /// Kills the worker if the lane is still its.
     pub(crate) fn kill(&self, reason: KillReason) {
         self.shared.lock().kill_lane(self.index, self.pid, reason);
     }
 
-    /// Takes the lane of a dead worker out, with its requests.
+    /// Removes and returns the dead worker's lane with its requests.
     pub(crate) fn remove(&self) -> Option<Lane> {
         self.shared.lock().remove_lane(self.index)
     }
 
-    /// The worker has died, and was not to end.
+    /// Notes the unexpected death of the worker.
     pub(crate) fn note_death(&self) {
         self.shared.lock().quarantine.note_death(Instant::now());
     }
 
-    /// Decides about a request that the dead worker had.
+    /// Reruns or fails a request of the dead worker.
     pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death) {
         death.rescue(&self.shared, pending, part);
     }
 
-    /// Tells the supervisor of the worker's death.
+    /// Notifies the supervisor of the worker's death.
     pub(crate) fn tell_gone(&self, death: Death) {
         self.shared.tell_supervisor(Event::WorkerGone(death));
     }

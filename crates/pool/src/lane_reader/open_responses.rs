@@ -1,5 +1,5 @@
-//! The responses that have begun in one lane. A serial worker has one at a time; the frames of a multiplexed one
-//! alternate, so one response is current and the others stand by.
+//! The responses that have begun in one lane. A serial worker has one at a time. Frames of a multiplexed worker
+//! alternate between responses: one response is current and the others are set aside.
 
 use crate::lane_reader::frame_order::FrameOrder;
 use crate::lane_reader::handle::Begun;
@@ -14,29 +14,29 @@ pub(super) struct OpenResponse {
     pub(super) sink: Sink,
     pub(super) received: Instant,
     pub(super) since: Instant,
-    /// No worker served when its request came.
+    /// No worker was serving when its request arrived.
     pub(super) cold: bool,
     pub(super) order: FrameOrder,
     /// Collected parts of a head.
     pub(super) head: HeadParts,
-    /// Data was added that the front has not been notified of.
+    /// The front has not been notified of added data.
     pub(super) unseen: bool,
-    /// Nothing more goes to the front.
+    /// The front gets no more data.
     pub(super) ended: bool,
 }
 
-/// See the file's head.
+/// The current response and the ones set aside.
 pub(super) struct OpenResponses {
-    /// The one whose frames are arriving.
+    /// The response whose frames are arriving.
     pub(super) current: Option<OpenResponse>,
-    /// State of multiplexed workers only.
+    /// Other responses that have begun; only for multiplexed workers.
     others: Option<Others>,
 }
 
 #[derive(Default)]
 struct Others {
     open: RequestMap<OpenResponse>,
-    /// Those whose front was not told of what this batch has added.
+    /// Responses whose front has not been notified of data in this batch.
     unseen: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ impl OpenResponses {
         Self { current: None, others: multiplexed.then(Others::default) }
     }
 
-    /// True if responses may alternate.
+    /// True if frames of different responses may alternate.
     pub(super) const fn are_multiplexed(&self) -> bool {
         self.others.is_some()
     }
@@ -54,7 +54,7 @@ impl OpenResponses {
         self.current.is_none() && self.others.as_ref().is_none_or(|others| others.open.is_empty())
     }
 
-    /// Makes the response to the request with this number the current one; `begin` finds the request if it has not begun.
+    /// Makes the response to request `number` the current one; `begin` finds the request if its response has not begun.
     pub(super) fn turn_to(&mut self, number: u64, begin: impl FnOnce() -> Option<Begun>) -> Result<(), String> {
         let open = match &mut self.others {
             Some(others) => {
@@ -72,7 +72,7 @@ impl OpenResponses {
         Ok(())
     }
 
-    /// `true` if the front would be notified of an unfinished response.
+    /// `true` if the current response has unnotified data and is not complete.
     pub(super) fn is_within_response(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.unseen && !current.ended)
     }
@@ -88,7 +88,7 @@ impl OpenResponses {
         told
     }
 
-    /// True if the client of this request has its whole response, or is to get no more of it.
+    /// True if the response to this request is complete or was given up.
     pub(super) fn has_ended(&self, number: u64) -> bool {
         let current = self.current.as_ref().filter(|current| current.number == number);
         let open = current.or_else(|| self.others.as_ref().and_then(|others| others.open.get(&number)));
@@ -98,7 +98,8 @@ impl OpenResponses {
 
 impl Others {
     fn put(&mut self, last: OpenResponse) -> Result<(), String> {
-        // Heads and orders are written in one go; else an evil worker could have a long one collected for each of its requests.
+        // Honest workers write heads and orders without interruption. Otherwise a hostile worker could have a long one
+        // collected for each of its requests.
         if last.order.within_parts() {
             return Err("a head or an order that another request interrupts".into());
         }
@@ -116,7 +117,7 @@ impl OpenResponse {
         Self { number, sink, received, since, cold, order, head, unseen: false, ended: false }
     }
 
-    /// Tells the front of what was added, if anything was.
+    /// Notifies the front of added data; returns false if there was none.
     fn show(&mut self) -> bool {
         let unseen = std::mem::take(&mut self.unseen);
         if unseen {

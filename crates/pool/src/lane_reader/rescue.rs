@@ -1,8 +1,8 @@
-//! Decides about the requests of a dead worker: which of them may have killed it, which are run again, and how often.
+//! Decides about the requests of a dead worker: which may have killed it, which are run again, and how often.
 //!
-//! **A number in shared memory is a claim.** The worker's words about running requests are believed only where that
-//! cannot make a request run more often than its pool allows: the request that a worker takes first counts as begun
-//! whatever they say, and each reason to run one again has a separate bound.
+//! **A number in shared memory is a claim.** The worker's reports about running requests are trusted only where that
+//! cannot make a request run more often than its pool allows. The request that a worker takes first always counts as
+//! begun, and each reason to run a request again has a separate limit.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::Lane;
@@ -16,29 +16,29 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of times that a request moves to another worker because its worker died before beginning it: for a
-/// request that may not run twice, and for one that may.
+/// Maximum number of times that a request moves to another worker because its worker died before beginning it: for
+/// requests that may not run twice, and for those that may.
 const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
 /// Maximum number of times that a request is run again because other requests' code killed the worker, or the zygote
 /// died.
 const MAX_BYSTANDER: u32 = 8;
 /// Pause before a request goes to a third worker. Workers may die together, with their zygote or for lack of memory,
-/// and the deaths are noticed one by one: without a pause the third would already be dead too.
+/// and their deaths are noticed one by one: without a pause the third worker could already be dead too.
 const THIRD_TRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request's part in the death of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The worker had not begun it.
+    /// The worker had not begun the request.
     NotBegun,
-    /// It waited while the code of another request ran.
+    /// The request waited while the code of another one ran.
     Bystander,
-    /// Its worker was ended because the zygote had died. A script may have killed that: so it is noted, but it does not
-    /// count as one that kills its worker.
+    /// The worker was ended because the zygote had died. A script may have killed the zygote, so the request is noted,
+    /// but it does not count as one that kills its worker.
     Orphaned,
-    /// Its own code ran, or that is unknown.
+    /// The request's code was running, or may have been.
     Suspect,
-    /// Its own code ran, and had run past PHP's time limit, at the second of which PHP ends the process.
+    /// The request's code ran past `max_execution_time`. After `hard_timeout` more, PHP ends the process.
     TimedOut,
 }
 
@@ -82,7 +82,7 @@ impl Death {
         pending.sink.fail(fault);
     }
 
-    /// Takes note of a request that may have killed its worker. True: requests like it are refused.
+    /// Notes a request that may have killed its worker. Returns true if requests like it are now refused.
     fn note_suspect(&self, pool: &Shared, pending: &Pending, part: Part) -> bool {
         let by_itself = matches!(self.reason, None | Some(KillReason::Broken(_)));
         if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
@@ -97,7 +97,7 @@ impl Death {
         let pause = scheduler.quarantine.note_request(path.clone(), now);
         let refused = scheduler.quarantine.refuses(&path, now).is_some();
         if pause.is_some() {
-            // Those that wait would be next.
+            // Waiting requests for the same path would kill the next workers.
             let is_same = |pending: &Pending| quarantine::key(&pending.request) == path;
             while let Some(waiting) = scheduler.queue.remove_one(is_same) {
                 waiting.sink.fail(Fault::new(FaultKind::Quarantined));
@@ -158,7 +158,7 @@ impl Death {
             pool.metrics().replays.inc();
             pending.sink.reset();
             pending.killed += u32::from(part == Part::Suspect);
-            // It waits anew: the time it has run does not count as waiting.
+            // Its wait starts anew: the time that it ran does not count as waiting.
             pending.entered = Instant::now();
         }
         if pending.killed < 2 {

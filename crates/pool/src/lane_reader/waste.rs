@@ -1,15 +1,17 @@
-//! Frames and wake-ups that get nothing done: what of them one worker may cost the server. An I/O thread serves many, so a
-//! worker that makes work is read more slowly; one that does so without a request is not honest.
+//! Limits the cost of frames and wake-ups that have no effect. An I/O thread serves many workers, so a worker that
+//! wastes its time is read more slowly. A worker that does so without a request is treated as hostile.
 
 use std::time::Duration;
 
-/// After so much waste the reader pauses. At this rate a worker cannot take more than a few per cent of a thread.
+/// Useless frames and wake-ups after which the reader pauses. At this rate a worker cannot use more than a few per cent
+/// of a thread.
 const PER_PAUSE: u32 = 32;
 /// Length of the pause.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
-/// So much without a request, none of which was done since, and the lane is broken.
+/// Useless frames and wake-ups without a request, and without a finished one in between, after which the lane is
+/// broken.
 const MAX_IDLE_WAKEUPS: u32 = 2000;
-/// Rounds of a reader that finds something each time it wants to sleep, until other tasks get their turn.
+/// Failed attempts to sleep, each because new frames had come, after which other tasks get a turn.
 const MAX_ROUNDS: u32 = 8;
 
 /// The waste of one worker.
@@ -21,13 +23,13 @@ pub(crate) struct Waste {
 }
 
 impl Waste {
-    /// Something was useless; `idle`: the worker has no request.
+    /// Counts a useless frame or wake-up; `idle`: the worker has no request.
     pub(crate) fn note(&mut self, idle: bool) {
         self.since_pause += 1;
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// A request is done: the worker is good for something.
+    /// Resets the count without a request, as a request is done.
     pub(crate) fn something_done(&mut self) {
         self.idle = 0;
     }
@@ -46,7 +48,7 @@ impl Waste {
         due
     }
 
-    /// The reader wanted to sleep and could not. True if others are to run first.
+    /// Counts a failed attempt to sleep. Returns true if other tasks are to run first.
     pub(crate) fn could_not_sleep(&mut self) -> bool {
         self.restless += 1;
         if self.restless < MAX_ROUNDS {
@@ -56,7 +58,7 @@ impl Waste {
         true
     }
 
-    /// The reader goes to sleep.
+    /// Resets the failed attempts, as the reader goes to sleep.
     pub(crate) fn sleeps(&mut self) {
         self.restless = 0;
     }

@@ -9,7 +9,7 @@ const LOG_INFO: u8 = 6;
 
 pub(super) struct WorkerLog {
     limit: LogLimit,
-    /// The first error logged outside of a request: why the worker did not get ready, should it end now.
+    /// The first error logged outside of a request: explains a worker's death before it was ready.
     pub(super) said: Option<String>,
 }
 
@@ -18,7 +18,7 @@ impl WorkerLog {
         Self { limit: LogLimit::new(now), said: None }
     }
 
-    /// Passes a line on, which is the payload of a frame. False: it was of no use.
+    /// Logs a line, the payload of a frame. Returns false if the line was malformed or dropped.
     pub(super) fn line(&mut self, lane: &LaneHandle, number: u64, payload: &[u8], now: Instant) -> bool {
         let Some((&level, text)) = payload.split_first() else { return false };
         let verdict = self.limit.admit(text.len(), now);
@@ -50,7 +50,7 @@ impl WorkerLog {
         true
     }
 
-    /// The worker is dead, and writes no more.
+    /// Reports lines dropped last, after the worker's death.
     pub(super) fn end(&mut self, lane: &LaneHandle) {
         if let Some(lines) = self.limit.take_left_out() {
             say_left_out(lane, lines);
@@ -58,7 +58,7 @@ impl WorkerLog {
     }
 }
 
-/// A line of the server's own about a request.
+/// Logs a line about a request on the server's behalf.
 pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
     let (id, label) = lane.request_name(number).unwrap_or_default();
     tracing::warn!(target: "php", request = id, label, "{text}");

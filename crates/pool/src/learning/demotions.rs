@@ -1,9 +1,9 @@
-//! Demotes routes of a pool that keeps state between requests to classic mode, because their responses differed from
-//! classic mode's, because they took longer than there, or because their requests killed their workers.
+//! Demotes routes of a pool that keeps state between requests to classic mode: because their responses differed from
+//! classic mode's, took longer, or because their requests killed workers.
 //!
-//! `routes.rs` defines a route. Only routes under suspicion and demoted ones are remembered, so there is
-//! nothing to look up while all is well, and both tables are bounded: of suspects the one that was not heard of for
-//! longest is forgotten; where too many routes are demoted, all are, as the pool cannot be trusted with any.
+//! `routes.rs` defines routes. Only suspected and demoted routes are remembered, so nothing is looked up while all is
+//! well. Both tables are bounded. Among suspects the one without news for longest is forgotten. If too many routes are
+//! demoted, all are, as the pool cannot be trusted with any.
 
 use crate::learning::routes::{Routes, covers};
 use crate::learning::target::may_be_asked_again;
@@ -15,40 +15,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Comparisons of a route that count, and how many of them have to differ, or to have taken longer. One that differs is an
-/// error; times scatter.
+/// Number of a route's last comparisons that count, and how many of them have to differ or be slower to demote it. A
+/// difference is an error, while times scatter.
 const COMPARISONS: u32 = 10;
 const DIFFERING: u32 = 3;
 const SLOWER: u32 = 8;
-/// Workers that a route's requests have to kill, and how many of its requests come for one such death at the most.
+/// Number of workers that a route's requests have to kill to demote it, and the maximum number of its requests per such
+/// death.
 const DEATHS: u32 = 3;
 const REQUESTS: u32 = 10;
-/// After so many requests a death is forgotten, and that a route is as fast as in classic mode.
+/// Requests after which a death, or a finding that a route is fast, is forgotten.
 const FORGIVE_AFTER: u32 = 1000;
-/// Requests of a route whose restore has searched for written pages, until it is compared.
+/// Requests of a route with a search for written pages in their restore, from which the route is compared.
 const SEARCHES: u32 = 20;
-/// Deaths of different requests this close to each other are one: something else has killed the workers.
+/// Deaths of different requests this close together count as one: they have another cause.
 const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
-/// A death of so long ago counts no more.
+/// Time after which a death no longer counts.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
-/// Most routes under suspicion, and most demoted ones.
+/// Maximum number of suspected and of demoted routes.
 const SUSPECTS: usize = 256;
 const DEMOTED: usize = 128;
 /// Maximum length of a reason, in bytes.
 const REASON: usize = 400;
-/// The name that stands for all routes.
+/// The name of all routes together.
 const ALL: &str = "*";
 
 /// Where a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// It runs in its pool.
+    /// In its own pool.
     Own,
-    /// In its own pool, and it is worth a comparison.
+    /// In its own pool; its response should be compared.
     Suspected,
-    /// It runs in classic mode.
+    /// In classic mode.
     Classic,
-    /// In classic mode until workers with another warm-up serve: it was slow.
+    /// In classic mode until workers with another warm-up serve, because it was slow.
     Cold,
 }
 
@@ -56,14 +57,14 @@ pub enum Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Same,
-    /// The response is the same, and took longer than in classic mode; says by how much.
+    /// The response is the same but took longer than in classic mode; the text describes by how much.
     Slower(String),
-    /// Says how it differs.
+    /// Describes the difference.
     Differs(String),
 }
 
 impl Verdict {
-    /// Its name in the metric.
+    /// Label in the metric.
     const fn name(&self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -73,29 +74,30 @@ impl Verdict {
     }
 }
 
-/// A route that is run in classic mode.
+/// A route whose requests run in classic mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DemotedRoute {
     pub route: String,
     /// Seconds since the epoch.
     pub since: u64,
     pub reason: String,
-    /// It took longer, which a warm-up may change.
+    /// The reason is its speed, which a warm-up may change.
     #[serde(skip)]
     slow: bool,
 }
 
-/// A route of which something is known.
+/// A suspected route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SuspectedRoute {
     pub route: String,
-    /// Number of its last comparisons that differed, and of others that were slower than classic mode.
+    /// Number of its last comparisons that differed, and that were slower than classic mode.
     pub differed: u32,
     pub slower: u32,
     pub compared: u32,
-    /// Workers that its requests have killed.
+    /// Number of workers that its requests have killed.
     pub deaths: u32,
-    /// Requests after which all memory was searched for written pages, as their code is not warm, and all requests meanwhile.
+    /// Requests after which all memory was searched for written pages, as their code is not warm, and all requests in
+    /// the same period.
     pub searched: u32,
     pub came: u32,
 }
@@ -107,7 +109,7 @@ pub struct Demotions {
     /// The pool in classic mode.
     classic: Arc<str>,
     metrics: Arc<PoolMetrics>,
-    /// Something is known of some route: all that is looked at while nothing is.
+    /// A route is suspected or demoted. While false, requests check nothing else.
     knows_some: AtomicBool,
     table: Mutex<Table>,
 }
@@ -123,7 +125,7 @@ impl Demotions {
         &self.classic
     }
 
-    /// Where a request for this target, which arrives now, is to run.
+    /// Decides where a new request for this target runs.
     #[must_use]
     pub fn way_of(&self, target: &[u8]) -> Way {
         if !self.knows_some.load(Relaxed) {
@@ -134,15 +136,15 @@ impl Demotions {
         table.note_request(&route)
     }
 
-    /// The application has reported the name of the route that responds to this target.
+    /// Notes the name of the route that responded to this target, as the application reports it.
     pub(crate) fn note_route(&self, target: &[u8], name: &[u8]) {
-        // A part of it would be in the status.
+        // The status would show a part of the target.
         if may_be_asked_again(target) {
             self.table.lock().note_route(name, target);
         }
     }
 
-    /// A response for this target was compared.
+    /// Notes the comparison of a response for this target.
     pub fn note_comparison(&self, target: &[u8], verdict: Verdict) {
         self.metrics.compared.inc(verdict.name());
         if verdict == Verdict::Same && !self.knows_some.load(Relaxed) {
@@ -154,7 +156,7 @@ impl Demotions {
         self.changed(&table, demoted);
     }
 
-    /// A request for this target has died with its worker; `again`: as it did before with another one.
+    /// Notes that a request for this target died with its worker; `again`: it had already died with another one.
     pub(crate) fn note_death(&self, target: &[u8], again: bool) {
         let mut table = self.table.lock();
         let route = table.routes.of(target);
@@ -162,9 +164,10 @@ impl Demotions {
         self.changed(&table, demoted);
     }
 
-    /// A request for this target has run code or used memory that the snapshot does not have: the restore took long.
+    /// Notes that a request for this target ran code or used memory that the snapshot does not have, so that its
+    /// restore took long.
     pub(crate) fn note_search(&self, target: &[u8]) {
-        // It could not be compared, and its visitor's token would be in the status.
+        // The target could not be compared, and the status would show its visitor's token.
         if !may_be_asked_again(target) {
             return;
         }
@@ -174,7 +177,7 @@ impl Demotions {
         self.changed(&table, None);
     }
 
-    /// Workers with another warm-up serve: routes that took longer than in classic mode may not do so any more.
+    /// Restores slow routes once workers with another warm-up serve: they may be fast now.
     pub(crate) fn restore_slow(&self) {
         let mut table = self.table.lock();
         let slow: Vec<String> =
@@ -186,7 +189,7 @@ impl Demotions {
         self.changed(&table, None);
     }
 
-    /// Gives requests for a path, or for a route by its name, back to the pool; all of them for `*`. How many routes that were.
+    /// Restores a path, or a route by its name, to the pool; all routes for `*`. Returns the number of restored routes.
     pub fn restore(&self, path: &str) -> usize {
         let mut table = self.table.lock();
         let restored = table.restore(path);
@@ -202,7 +205,7 @@ impl Demotions {
         self.table.lock().demoted.len()
     }
 
-    /// The routes that are run in classic mode.
+    /// The routes whose requests run in classic mode.
     #[must_use]
     pub fn demoted(&self) -> Vec<DemotedRoute> {
         self.table.lock().demoted.values().cloned().collect()
@@ -233,7 +236,7 @@ impl Demotions {
     }
 }
 
-/// The last comparisons, a bit each, the newest lowest; set where something was found.
+/// One bit for each of the last comparisons, the newest lowest; set for a finding.
 #[derive(Debug, Default)]
 struct Last(u32);
 
@@ -256,24 +259,24 @@ struct Suspect {
     compared: u32,
     deaths: u32,
     last_death: Option<Instant>,
-    /// Requests since the first death, or the first that was searched for.
+    /// Requests since the first death or search.
     came: u32,
-    /// Requests whose restore has searched for written pages.
+    /// Requests whose restore searched for written pages.
     searched: u32,
-    /// It was as fast as classic mode all the same.
+    /// A comparison found it as fast as classic mode, despite its searches.
     is_fast: bool,
-    /// When it was last heard of, as a number that counts up.
+    /// Sequence number of the last news of it.
     heard: u64,
 }
 
 impl Suspect {
-    /// Most of its requests find code or memory that the snapshot does not have, and nothing has shown it to be fast.
+    /// Most of its requests use code or memory that the snapshot does not have, and no comparison found it fast.
     const fn is_cold(&self) -> bool {
         !self.is_fast && self.searched >= SEARCHES && self.searched * 2 > self.came
     }
 }
 
-/// The decision table. It knows neither time nor threads.
+/// The decision table, without clock or threads.
 #[derive(Debug, Default)]
 struct Table {
     routes: Routes,
@@ -291,7 +294,7 @@ impl Table {
         self.demoted.contains_key(route) || self.demoted.contains_key(ALL)
     }
 
-    /// Moves the demotions of a route's single paths to the route.
+    /// Merges demotions of single paths into the route that they belong to, and drops their suspicions.
     fn note_route(&mut self, name: &[u8], target: &[u8]) {
         let Some(route) = self.routes.note(name, target) else { return };
         let demoted: Vec<String> = self.demoted.keys().filter(|path| covers(&route, path)).cloned().collect();
@@ -317,7 +320,7 @@ impl Table {
         Way::Own
     }
 
-    /// The route, should it be demoted by this.
+    /// Records a comparison; returns the route if this demotes it.
     fn note_comparison(&mut self, route: &str, verdict: Verdict) -> Option<DemotedRoute> {
         if self.is_demoted(route) || (verdict == Verdict::Same && !self.suspects.contains_key(route)) {
             return None;
@@ -350,7 +353,7 @@ impl Table {
         }
     }
 
-    /// Records a death.
+    /// Records a death; returns the route if this demotes it.
     fn note_death(&mut self, route: &str, again: bool, now: Instant) -> Option<DemotedRoute> {
         if self.is_demoted(route) {
             return None;

@@ -1,13 +1,12 @@
-//! Learns a pool's warm-up from its traffic: frequent GETs that PHP answers with 200. Requests of one route are one
-//! group, where a recipe reports the route; elsewhere those of paths that differ in their numbers alone. One path
-//! stands for its group: the last one, without a query if possible, so that no visitor chooses what warms up all
-//! workers.
+//! Learns a pool's warm-up from its traffic: frequent GETs that PHP answers with 200. Requests are grouped by route if
+//! a recipe reports it, otherwise by their path with numbers ignored. One path represents its group: the last one,
+//! without a query if possible, so that no visitor chooses the warm-up of all workers.
 //!
-//! All of it is bounded: so many groups, each with one path of so many bytes. Targets that may belong to a visitor are
-//! not kept (`target.rs`); those that are frequent all the same are reported.
+//! Everything is bounded: the number of groups, and the length of the one path in each. Targets that may belong to a
+//! visitor are not kept (`target.rs`); frequent ones among them are reported.
 //!
-//! The plan is kept in the state directory, so that a server that starts anew need not learn it again. There it is a line for
-//! each path, followed by a tab and its group; a path that is read is checked like one of a request.
+//! The plan is kept in the state directory, so that a restarted server need not learn it again. The file has a line for
+//! each path, followed by a tab and its group. Paths read from it are checked like those of requests.
 
 use crate::config::PoolConfig;
 use crate::learning::kept_file;
@@ -17,20 +16,22 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
+/// Maximum number of counted groups. A new group replaces the rarest and inherits its count, so frequent groups
+/// prevail.
 const MAX_GROUPS: usize = 128;
-/// Paths that the warm-up gets.
+/// Maximum number of learned paths in the warm-up.
 const MAX_PATHS: usize = 16;
 /// Requests after which the first plan is made.
 const FIRST_REVIEW: u64 = 100;
-/// Requests from one look to the next at most; until so many were seen, as many as were seen by then.
+/// Maximum number of requests between two reviews. Until then each review waits for as many requests as were seen
+/// before it.
 const MAX_REVIEW_INTERVAL: u64 = 1000;
-/// Counts are halved when there are more than so many, so that what was frequent long ago loses its weight.
+/// Counts are halved when their sum exceeds this, so that old traffic loses its weight.
 const WEIGHT: u64 = 2 * MAX_REVIEW_INTERVAL;
-/// Requests from one tick to the next that are all looked at. Of further ones it is one in `SAMPLE`.
+/// Requests per tick that are all counted; of further ones, one in `SAMPLE` is.
 const ALL: u64 = 128;
 const SAMPLE: u64 = 16;
-/// One of so many requests has to be of a group for it to be frequent.
+/// A group is frequent if at least one of this many requests belongs to it.
 const FREQUENT_ONE_IN: u64 = 50;
 const MAX_ROUTE_LEN: usize = 128;
 /// Maximum number of reports of paths that are not learned.
@@ -39,9 +40,9 @@ const MAX_REPORTS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     pool: String,
-    /// Requests since the last tick.
+    /// Number of requests since the last tick.
     came: AtomicU64,
-    /// Where the plan is kept.
+    /// The plan's file.
     kept: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -49,18 +50,18 @@ pub(crate) struct Learned {
 #[derive(Debug, Default)]
 struct State {
     groups: HashMap<String, Group>,
-    /// The sum of all counts, as far as groups were not replaced.
+    /// Sum of all counts, apart from replaced groups.
     weight: u64,
     since_look: u64,
-    /// Requests from the last look to the next.
+    /// Requests from the last review to the next.
     wait: u64,
-    /// Requests with which new workers are warmed up.
+    /// Paths with which new workers are warmed up.
     plan: Vec<Planned>,
-    /// It is of before the start: should it not work any more, a better one can be learnt.
+    /// The plan was read from the file: if it fails, a better one can be learned.
     of_before: bool,
-    /// A plan did not work: nothing is learnt any more.
+    /// A learned plan failed: learning has stopped.
     refused: bool,
-    /// Frequent paths that were reported as not learnt.
+    /// Reports of frequent paths that are not learned.
     reports: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ struct Group {
 #[derive(Debug)]
 enum Path {
     Fit(String),
-    /// The last target without what may be secret, and why it is not kept.
+    /// The last target with possible secrets masked, and why it is not kept.
     Refused(String, Refusal),
 }
 
@@ -96,13 +97,14 @@ impl Planned {
     }
 }
 
-/// A route's name as a group; paths begin with a slash. It comes from the worker.
+/// True for a valid group name of a route: it begins with a colon, a path with a slash. The name comes from the worker,
+/// so it is checked.
 fn is_route(name: &[u8]) -> bool {
     (1..=MAX_ROUTE_LEN).contains(&name.len()) && name[0] == b':' && name.iter().all(u8::is_ascii_graphic)
 }
 
 impl Learned {
-    /// Reads the plan that a pool of these settings had kept before the start.
+    /// Reads the plan that a pool with these settings kept before the restart.
     pub(crate) fn of(config: &PoolConfig) -> Self {
         let kept = config.state.as_ref().filter(|_| config.learns()).map(|state| kept_file::of_pool(state, config));
         let text = kept.as_deref().and_then(kept_file::read).unwrap_or_default();
@@ -115,18 +117,19 @@ impl Learned {
         Self { pool: config.name().to_owned(), came: AtomicU64::default(), kept, state: Mutex::new(state) }
     }
 
-    /// Returns whether the request that comes now is to be looked at.
+    /// Returns whether to count the current request.
     pub(crate) fn wants_next(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed);
         came < ALL || came.is_multiple_of(SAMPLE)
     }
 
-    /// Called at each tick of the supervisor: a pool with few requests learns from all of them.
+    /// Called on each tick of the supervisor: restarts the sampling, so that a pool with few requests learns from all
+    /// of them.
     pub(crate) fn tick(&self) {
         self.came.store(0, Ordering::Relaxed);
     }
 
-    /// A GET for this target was answered with 200, by this route if the worker has reported one.
+    /// Counts a GET for this target that was answered with 200, and its route if the worker reported one.
     pub(crate) fn note(&self, target: &[u8], route: Option<&[u8]>) {
         let read = target::read(target);
         let route = route.map(|name| [b":", name].concat()).filter(|name| is_route(name));
@@ -144,8 +147,8 @@ impl Learned {
         }
     }
 
-    /// The paths that new workers are to be warmed up with, if enough has been learnt since the last time to change them,
-    /// and how many requests have told that. `fixed`: the paths that the settings name.
+    /// Returns new warm-up paths and the number of requests they are based on, if enough was learned since the last
+    /// time to change them. `fixed`: the paths in the settings.
     pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
         let mut state = self.state.lock();
         if state.refused || state.since_look < state.wait.max(FIRST_REVIEW) {
@@ -166,7 +169,7 @@ impl Learned {
         Some((plan.into_iter().map(|planned| planned.path).collect(), seen))
     }
 
-    /// Logs, once each, what is frequent and cannot be learnt.
+    /// Logs frequent paths that cannot be learned, once each.
     fn report(&self, state: &mut State) {
         for report in state.not_learnt() {
             if state.reports.len() < MAX_REPORTS && !state.reports.contains(&report) {
@@ -176,18 +179,18 @@ impl Learned {
         }
     }
 
-    /// The paths of the plan, each the last one of its group.
+    /// The plan's paths: for each group the path seen last.
     pub(crate) fn plan(&self) -> Vec<String> {
         let state = self.state.lock();
         state.plan.iter().map(|planned| state.path_of(&planned.group).unwrap_or(&planned.path).to_owned()).collect()
     }
 
-    /// Returns the frequent paths that are not learnt, each with the reason.
+    /// Reports of frequent paths that are not learned, each with the reason.
     pub(crate) fn reports(&self) -> Vec<String> {
         self.state.lock().reports.clone()
     }
 
-    /// The plan does not work. True: there was one.
+    /// Discards a plan that failed. Returns true if there was one.
     pub(crate) fn refuse(&self) -> bool {
         let mut state = self.state.lock();
         let had_one = !state.plan.is_empty();
@@ -199,7 +202,7 @@ impl Learned {
         had_one
     }
 
-    /// Refuses the plan if it is of before the start.
+    /// Discards the plan if it was read from the file.
     pub(crate) fn forget_what_was_before(&self) {
         if self.state.lock().of_before {
             self.refuse();
@@ -239,13 +242,13 @@ impl State {
         group.count * FREQUENT_ONE_IN >= self.weight
     }
 
-    /// The plan with what is frequent and not in it, if there is any. What is in it stays while there is room, and gives its
-    /// place only to what is twice as frequent: each plan costs a boot.
+    /// Returns the plan extended by frequent groups that are not in it; `None` if nothing changes. A planned group
+    /// stays while there is room, and is replaced only by one twice as frequent: each plan costs a boot.
     fn next_plan(&self, fixed: &[String]) -> Option<Vec<Planned>> {
         let named: HashSet<String> =
             fixed.iter().filter_map(|path| Some(target::read(path.as_bytes()).ok()?.group)).collect();
         let is_named = |path: &str| target::read(path.as_bytes()).is_ok_and(|target| named.contains(&target.group));
-        // A client that adds a query must not have the page counted twice.
+        // A page must not count twice because a client adds a query.
         let has_plain = |name: &str| name.split_once('?').is_some_and(|(path, _)| self.groups.contains_key(path));
         let mut plan: Vec<Planned> = self.plan.clone();
         for planned in &mut plan {

@@ -1,5 +1,5 @@
-//! Knowledge of an application that a pool gathers from its traffic: requests that warm a new generation up, and routes
-//! that run in classic mode because they differed elsewhere.
+//! Knowledge about an application that a pool gathers from its traffic: requests that warm up a new generation, and
+//! routes that are demoted to classic mode.
 
 pub(crate) mod demotions;
 mod kept_file;

@@ -1,32 +1,32 @@
-//! Names of routes for what is counted by route: the path without its query, with `#` for each number. Where a recipe
-//! reports which route has responded, paths of one route are one: `*` stands for a part in which they differ.
+//! Names of routes, for counts per route: the path without its query, with `#` for each number. If a recipe reports
+//! which route responded, all paths of a route have one name, with `*` for a part in which they differ.
 //!
-//! A request's route is known when it has run, and what it is called before: a new path is of the route whose known
-//! paths look most like it. One that is taken for another's runs in classic mode at the worst.
+//! A route is reported only after its request has run, but its name is needed before. So a new path is assigned to the
+//! route whose known paths are most like it. A wrong assignment at worst runs the request in classic mode.
 
 use std::collections::BTreeMap;
 
-/// The bytes of a name, and of what the application calls it.
+/// Maximum length of a name, and of the name that the application reports, in bytes.
 pub(super) const NAME: usize = 200;
 const REPORTED: usize = 128;
-/// Known routes; of further ones each path is a route.
+/// Maximum number of reported routes; beyond it each path is a route.
 const MOST: usize = 256;
 const ANY: &str = "*";
 
-/// The common form of each route's paths, by the application's name for it and the number of its parts.
+/// Common pattern of each route's paths, by the reported name and the number of path segments.
 #[derive(Debug, Default)]
 pub(super) struct Routes(BTreeMap<(Vec<u8>, usize), String>);
 
 impl Routes {
-    /// The name of a target's route. A name's is itself.
+    /// Name of a target's route. A name maps to itself.
     pub(super) fn of(&self, target: &[u8]) -> String {
         let path = without_numbers(target);
         let similar = self.0.values().filter(|known| has_words(known) && covers(known, &path));
         similar.min_by_key(|known| count_any(known)).cloned().unwrap_or(path)
     }
 
-    /// The application has responded to this target by the route that it calls so. Returns the name that this route has
-    /// from now on, if its paths were known by others.
+    /// Notes that the route `reported` responded to this target. Returns the route's new name if its paths were known
+    /// by other names.
     pub(super) fn note(&mut self, reported: &[u8], target: &[u8]) -> Option<String> {
         if reported.is_empty() || reported.len() > REPORTED {
             return None;
@@ -49,7 +49,7 @@ impl Routes {
     }
 }
 
-/// A path of parts that all vary says nothing of its route.
+/// False for a pattern whose segments all vary: it would match any path.
 fn has_words(route: &str) -> bool {
     route.split('/').any(|part| !part.is_empty() && part != ANY)
 }

@@ -1,18 +1,19 @@
-//! Decides which targets the server may repeat: for a warm-up, or to compare two pools. A target with a token belongs
-//! to a visitor, or is used up by a request; it would also appear in the log.
+//! Decides which targets the server may request again, for a warm-up or to compare two pools. A target with a token
+//! belongs to a visitor, or is used up by a request; it would also appear in the log.
 //!
-//! Tokens cannot be distinguished from names for certain. A path that is refused by mistake costs speed, a token that passes costs a
-//! visitor something, so doubtful words are refused: codes of a dozen characters in which letters and digits alternate.
+//! Tokens cannot be distinguished from names with certainty. A path refused by mistake costs speed, while an accepted
+//! token may harm its visitor. So doubtful words are refused: codes of a dozen characters in which letters and digits
+//! alternate.
 
 const MAX_PATH_LEN: usize = 256;
 const MAX_QUERY_LEN: usize = 64;
-/// Longest word with digits or inner capitals that may still be a name.
+/// Maximum length of a name with digits or inner capitals.
 const MAX_WORD_LEN: usize = 20;
-/// Shortest word or code that is long enough for a token.
+/// Minimum length of a token.
 const MIN_TOKEN_LEN: usize = 12;
-/// Length from which a code need not be so dense.
+/// Length from which a less dense code is a token too.
 const LONG_TOKEN: usize = 32;
-/// Path segments whose next segment is a one-time link's, with or without a token: a request may use it up.
+/// Path segments of one-time links, with or without a token in the next segment: a request may use up the link.
 const ONE_TIME: [&str; 16] = [
     "activate",
     "activation",
@@ -31,7 +32,7 @@ const ONE_TIME: [&str; 16] = [
     "logout",
     "signout",
 ];
-/// Words in the names of query parameters that hold something secret, however short.
+/// Words in the names of query parameters whose values are secret, however short.
 const SECRET_NAMES: [&str; 16] = [
     "apikey",
     "auth",
@@ -55,7 +56,7 @@ const SECRET_NAMES: [&str; 16] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     pub(crate) text: &'a str,
-    /// The path with its numbers as one, and the names of the query's parameters.
+    /// The path with all numbers treated as equal, and the names of the query's parameters.
     pub(crate) group: String,
 }
 
@@ -124,7 +125,8 @@ pub fn may_be_asked_again(target: &[u8]) -> bool {
     read(target).is_ok()
 }
 
-/// The target for people, without what may be secret: segments that look so are `*`, and of the query only names remain.
+/// The target for the log, without possible secrets: suspicious segments become `*`, and of the query only names
+/// remain.
 pub(crate) fn masked(target: &[u8]) -> String {
     let text = String::from_utf8_lossy(target);
     let (path, query) = split(&text);
@@ -162,7 +164,7 @@ fn group_of(path: &str, query: &str) -> String {
     group
 }
 
-/// A segment such as `reset-password`, not a title that happens to have such a word.
+/// True for a segment such as `reset-password`, but not for a title that contains such a word.
 fn is_one_time(segment: &str) -> bool {
     segment.split(['-', '_', '.']).count() <= 2 && has_word(segment, &ONE_TIME)
 }
@@ -172,7 +174,7 @@ fn has_word(text: &str, words: &[&str]) -> bool {
         .any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
 }
 
-/// Returns whether a segment of a path, or a name or value of a query, may be a token or say whose it is.
+/// True if a path segment, or a query's name or value, may be a token or identify its owner.
 fn looks_secret(text: &str) -> bool {
     let plain = without_escapes(text);
     let is_letter_or_digit = |c: &u8| c.is_ascii_alphanumeric();
@@ -181,7 +183,7 @@ fn looks_secret(text: &str) -> bool {
     let is_uuid = text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_address = plain.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
     let is_padded = plain.ends_with('=') && code.len() >= MIN_TOKEN_LEN;
-    // Of the parts of a JSON Web Token, the first two begin so.
+    // The first two parts of a JSON Web Token begin like this.
     let is_jwt = words().any(|word| word.starts_with("eyJ"));
     let is_dense = code.len() >= MIN_TOKEN_LEN && {
         let changes: usize = words().map(changes).sum();
@@ -190,7 +192,7 @@ fn looks_secret(text: &str) -> bool {
     is_uuid || is_address || is_padded || is_jwt || is_dense || words().any(is_token)
 }
 
-/// A word that is too long, or too mixed, for a name or a number.
+/// True for a word that is too long or too mixed to be a name or a number.
 fn is_token(word: &str) -> bool {
     let (digits, capitals) = (has_digit(word), has_inner_capital(word));
     let is_hex = digits && word.bytes().all(|b| b.is_ascii_hexdigit()) && !word.bytes().all(|b| b.is_ascii_digit());
@@ -203,7 +205,7 @@ fn has_digit(word: &str) -> bool {
     word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Capitals and small letters in one word, other than a capital at its beginning.
+/// True for a word with a capital after its first character, and lower-case letters.
 fn has_inner_capital(word: &str) -> bool {
     word.bytes().any(|b| b.is_ascii_lowercase()) && word.bytes().skip(1).any(|b| b.is_ascii_uppercase())
 }
@@ -219,7 +221,8 @@ fn changes(word: &str) -> usize {
         .count()
 }
 
-/// The text with a space for each escaped byte: a word of another script is many of them. Escaped ASCII stays as it is.
+/// Replaces each escaped non-ASCII byte with a space: words in other scripts consist of many. Escaped ASCII stays as it
+/// is.
 fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -325,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Tokens as the usual libraries make them: none of thousands passes.
+    /// Tokens as generated by common libraries: all of thousands are refused.
     #[test]
     fn random_tokens_of_every_usual_alphabet_are_refused() {
         let alphabets = [

@@ -6,24 +6,24 @@ use howdah_transport::Mode;
 use howdah_transport::wire::EncodedRequest;
 use howdah_transport::zygote_protocol::{Finding, WarmUpRequest};
 
-/// Requests of a worker after which its restores are judged.
+/// Number of a worker's requests after which its restores are judged.
 const REQUESTS_TO_JUDGE: u64 = 50;
 
-/// Encodes the request for a path, or says why none comes to the pool. Asked for each generation anew: files may have
-/// changed.
+/// Encodes the request for a path; the error explains why the path does not reach the pool. Called again for each
+/// generation, as files may have changed.
 pub type EncodeWarmUp = Box<dyn Fn(&str) -> Result<EncodedRequest, String> + Send + Sync>;
 
 /// Findings of a generation's warm-up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WarmUp {
-    /// The pool serves without it.
+    /// The warm-up was refused, so the pool serves without it.
     pub(crate) refused: bool,
-    /// For the operator.
+    /// Messages for the operator.
     pub(crate) findings: Vec<String>,
 }
 
 impl WarmUp {
-    /// The requests that a generation is warmed up with.
+    /// Encodes the requests that warm up a generation.
     pub(crate) fn requests(
         &mut self,
         config: &PoolConfig,
@@ -43,7 +43,7 @@ impl WarmUp {
         requests
     }
 
-    /// Says what a boot has shown. What a later boot, without warm-up, has to say is added.
+    /// Logs and keeps a boot's findings. Findings of a later boot without warm-up are added.
     pub(crate) fn note(&mut self, name: &str, refused: bool, findings: Vec<Finding>) {
         for finding in &findings {
             if finding.is_error {

@@ -1,10 +1,10 @@
-//! The end of a pool's process, and who is to blame.
+//! The end of a pool's process, and its cause.
 //!
-//! A boot has failed if PHP says so, or if the process ended on its own: with a status, or by a fault in its code.
-//! One that was killed from outside (the out-of-memory killer, an operator) says nothing about the application.
+//! A boot has failed if PHP reports that, or if the process ended by itself: with a status, or by a fault in its code.
+//! A kill from outside (by the out-of-memory killer or an operator) is no evidence against the application.
 //!
-//! Two sources report a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause.
-//! They come in either order; a death that matters waits here for its cause.
+//! Two sources report a worker's death. Its lane's reader sees it first; its zygote, which reaps it, knows the cause.
+//! The reports come in either order; a death that matters waits here for its cause.
 
 use crate::process::worker_state::KillReason;
 use rustix::process::Signal;
@@ -16,10 +16,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// Maximum time that a death waits for its cause. The zygote reports it at once, so one that does not is stuck.
+/// Maximum time that a death waits for its cause. A zygote reports it at once, unless it is stuck.
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Signals that no fault of a program's own code raises.
+/// Signals that are never raised by a fault in the program's code.
 const FROM_OUTSIDE: [i32; 5] =
     [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::KILL.as_raw(), Signal::TERM.as_raw()];
 
@@ -29,12 +29,12 @@ const FROM_OUTSIDE: [i32; 5] =
 pub enum End {
     Status(i32),
     Signal(i32),
-    /// Unknown; the reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
 impl End {
-    /// As a zygote tells it.
+    /// From a zygote's report.
     pub(crate) fn of(status: Option<i32>, signal: Option<i32>) -> Self {
         match (signal, status) {
             (Some(signal), _) => Self::Signal(signal),
@@ -43,7 +43,7 @@ impl End {
         }
     }
 
-    /// `true` if it was killed, and not by its own fault.
+    /// `true` if the process was killed from outside.
     pub(crate) fn is_from_outside(&self) -> bool {
         matches!(self, Self::Signal(signal) if FROM_OUTSIDE.contains(signal))
     }
@@ -68,7 +68,7 @@ impl fmt::Display for End {
     }
 }
 
-/// A worker that ends within this time without having had a request counts as a failed start.
+/// A worker that ends within this time without a request counts as a failed start.
 const SHORT_LIFE: Duration = Duration::from_millis(200);
 
 /// A worker's death, as its lane's reader reports it: to its requests (`rescue`) and to the supervisor.
@@ -80,19 +80,19 @@ pub(crate) struct Death {
     pub(crate) generation: u64,
     /// The I/O thread that read its lane.
     pub(crate) home: usize,
-    /// It had been ready.
+    /// The worker had reported ready.
     pub(crate) was_ready: bool,
-    /// It served, and had never had a request.
+    /// The worker was serving but never had a request.
     pub(crate) idle: bool,
     pub(crate) lived: Duration,
-    /// Set if the server killed it.
+    /// The reason, if the server killed the worker.
     pub(crate) reason: Option<KillReason>,
-    /// The first error it logged before it was ready.
+    /// The first error that it logged outside of a request.
     pub(crate) said: Option<String>,
 }
 
 impl Death {
-    /// `true` if it speaks against what the worker booted, unless somebody killed it.
+    /// `true` if the death counts against the worker's boot, unless the worker was killed from outside.
     pub(crate) fn is_of_no_use(&self) -> bool {
         let is_useless = !self.was_ready || (self.idle && self.lived < SHORT_LIFE);
         is_useless && !matches!(self.reason, Some(KillReason::WarmUp))
@@ -110,12 +110,12 @@ impl Death {
     }
 }
 
-/// A generation's workers, and the halves of what is known about their deaths.
+/// A generation's workers, and deaths that only one of the two sources has reported.
 #[derive(Debug, Default)]
 pub(crate) struct Deaths {
-    /// Each worker that lives, or whose death one side has reported; with its end, if the zygote was that side.
+    /// Live workers, and those whose death only one source has reported; with the end, if that source is the zygote.
     workers: HashMap<u32, Option<End>>,
-    /// Deaths without a cause, and since when.
+    /// Deaths without a known cause, and when they were reported.
     unexplained: Vec<(Death, Instant)>,
 }
 
@@ -124,7 +124,7 @@ impl Deaths {
         self.workers.insert(pid, None);
     }
 
-    /// The zygote tells how a process has ended: the cause of a death that waited for it, if one did.
+    /// Records a process's end from its zygote. Returns the death that waited for this cause, if any.
     pub(crate) fn ended(&mut self, pid: u32, end: &End) -> Option<Death> {
         if let Some(at) = self.unexplained.iter().position(|(death, _)| death.pid == pid) {
             return Some(self.unexplained.swap_remove(at).0);
@@ -135,12 +135,12 @@ impl Deaths {
         None
     }
 
-    /// A worker is dead that was of use, or was killed on purpose.
+    /// Records the death of a worker whose cause does not matter: it had served, or the server killed it.
     pub(crate) fn settled(&mut self, pid: u32) {
         self.workers.remove(&pid);
     }
 
-    /// A worker is dead that was of no use: with its cause, if that is known.
+    /// Records the death of a worker that never served usefully. Returns it with its cause if that is known.
     pub(crate) fn useless(&mut self, death: Death, now: Instant) -> Option<(Death, End)> {
         match self.workers.remove(&death.pid).flatten() {
             Some(end) => Some((death, end)),
@@ -151,12 +151,12 @@ impl Deaths {
         }
     }
 
-    /// True while a cause is missing.
+    /// True while a death waits for its cause.
     pub(crate) fn are_unexplained(&self) -> bool {
         !self.unexplained.is_empty()
     }
 
-    /// A death that has waited too long for its cause.
+    /// Removes a death that has waited too long for its cause.
     pub(crate) fn given_up(&mut self, now: Instant) -> Option<Death> {
         let at = self.unexplained.iter().position(|(_, since)| now.saturating_duration_since(*since) > CAUSE_WAIT)?;
         Some(self.unexplained.swap_remove(at).0)
@@ -223,7 +223,7 @@ mod tests {
                 assert!(!End::from(Ok(ExitStatus::from_raw(status))).is_from_outside(), "{signal}");
             }
         }
-        // A shell's status of a killed child is a status like any other.
+        // The status with which a shell reports a killed child is an ordinary status.
         for status in [0, 1, 124, 137, 255] {
             assert!(!End::from(Ok(ExitStatus::from_raw(status << 8))).is_from_outside(), "{status}");
         }
@@ -240,7 +240,7 @@ mod tests {
         assert!(deaths.ended(1, &kill).is_none() && deaths.useless(death(1), now).is_some_and(|(_, end)| end == kill));
         assert!(deaths.useless(death(2), now).is_none() && deaths.are_unexplained());
         assert!(deaths.ended(2, &kill).is_some_and(|death| death.pid == 2) && !deaths.are_unexplained());
-        // One of use, in either order; and a process that is no worker.
+        // A death whose cause does not matter, in either order; and a process that is no worker.
         deaths.settled(3);
         assert!(
             deaths.ended(3, &kill).is_none() && deaths.ended(4, &kill).is_none() && deaths.ended(9, &kill).is_none()

@@ -6,10 +6,10 @@ use std::ffi::{OsStr, OsString};
 /// Variables with this prefix are settings of the server, secrets among them.
 const SERVER_PREFIX: &str = "HOWDAH_";
 
-/// The few with that prefix that PHP's side reads.
+/// Variables with that prefix that PHP's processes read.
 const PHP_VARIABLES: &[&str] = &["HOWDAH_SNAPSHOT_COPY", "HOWDAH_SNAPSHOT_PAGES", "HOWDAH_WORDPRESS_TRUST"];
 
-/// Variables from systemd for the server only: with them a script could report that the server has ended.
+/// Variables from systemd for the server only: with them a script could report to systemd that the server has ended.
 const SERVICE_VARIABLES: &[&str] = &[
     "FDSTORE",
     "LISTEN_FDNAMES",
@@ -21,7 +21,8 @@ const SERVICE_VARIABLES: &[&str] = &[
     "WATCHDOG_USEC",
 ];
 
-/// Returns the environment that a pool's PHP is started with: `own` is that of the process that starts it, `env` the pool's.
+/// Returns the environment for a pool's PHP. `own`: environment of the process that starts it; `env`: the pool's
+/// variables.
 #[must_use]
 pub fn of_php(
     own: impl IntoIterator<Item = (OsString, OsString)>,
@@ -34,7 +35,7 @@ pub fn of_php(
 
 fn is_inherited(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    // Fields that the collector knows the server by: tokens, as a rule.
+    // Headers that authenticate the server to the collector, usually tokens.
     let is_credential = name.starts_with("OTEL_") && name.ends_with("_HEADERS");
     let is_of_the_server = name.starts_with(SERVER_PREFIX) && !PHP_VARIABLES.contains(&&*name);
     !is_credential && !is_of_the_server && !SERVICE_VARIABLES.contains(&&*name)

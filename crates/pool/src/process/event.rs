@@ -17,11 +17,11 @@ pub(crate) enum Event {
         worker: u32,
         generation: u64,
     },
-    /// A worker takes no more requests, or will soon take none: it can be replaced before it has ended.
+    /// A worker takes no more requests, or will soon stop: it can be replaced before it ends.
     WorkerRetires,
     /// A request has to wait: the pool may have to grow.
     RequestsWait,
-    /// A worker has ended because what its boot has read has changed since.
+    /// A worker is ending because files that its boot read have changed since.
     BootOutdated {
         generation: u64,
         boot_began_us: u64,
@@ -36,14 +36,14 @@ pub(crate) enum Event {
         generation: u64,
         end: End,
     },
-    /// A profile of the workers is requested; with the receiver of the samples, and of the result of its start.
+    /// A profile of the workers is requested. `taker` receives the samples, `begun` the result of the start.
     Profile {
         rate: u32,
         length: Duration,
         taker: Taker,
         begun: oneshot::Sender<Result<(), String>>,
     },
-    /// Effects that no event has.
+    /// Makes the supervisor panic.
     #[cfg(test)]
     Panic,
     Reload(ReloadWaiter),

@@ -1,7 +1,7 @@
-//! The server's hand for what needs rights that it has given up: starting PHP as other users, and signalling that.
+//! Does what needs rights that the server has given up: starting PHP as other users, and signalling it.
 //!
-//! Without a launcher (`Launcher::default()`) the server does both itself. With one, each order is a message; a task on the
-//! main runtime sends them, because orders come from every thread and none may wait.
+//! Without a launcher (`Launcher::default()`) the server does both itself. With a launcher each order is a message. A
+//! task on the main runtime sends the messages, because orders come from every thread and none may block.
 
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
@@ -34,9 +34,9 @@ pub struct LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Starts the launcher, with the programs that it may start (as root only `root_program`) and the socket files to
-    /// remove at its end (or not yet, where this server takes another's place). To be called as root, and before the
-    /// server becomes somebody else.
+    /// Starts the launcher with the programs that it may start (as root only `root_program`) and the socket files to
+    /// remove when it ends (with `takes_over` not yet, as the predecessor still listens there). Must be called as root,
+    /// before the server switches its user.
     ///
     /// # Errors
     /// The system's error.
@@ -64,7 +64,7 @@ impl LauncherProcess {
         Ok(Self { child, socket })
     }
 
-    /// Takes up the work on the current runtime.
+    /// Starts the tasks that send orders and receive reports, on the current runtime.
     ///
     /// # Errors
     /// The system's error.
@@ -80,7 +80,7 @@ impl LauncherProcess {
     }
 }
 
-/// The launcher's end, as the server awaits it.
+/// Handle to await the launcher's end.
 #[derive(Debug)]
 pub struct LauncherEnd {
     child: Child,
@@ -94,23 +94,23 @@ impl LauncherEnd {
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 
-    /// Has the launcher end, which then removes the server's socket files, and returns when it has.
+    /// Ends the launcher, which then removes the server's socket files, and returns when it has ended.
     pub async fn end(mut self) {
         let _ = rustix::net::shutdown(self.socket.get_ref().get(), rustix::net::Shutdown::Write);
         self.gone().await;
-        // It closes its end of the socket by ending.
+        // The launcher closes its end of the socket only by exiting.
         let _ = self.child.wait();
     }
 }
 
-/// Starts and signals PHP's processes. Clones mean the same.
+/// Starts and signals PHP's processes. Clones share one launcher.
 #[derive(Debug, Clone, Default)]
 pub struct Launcher(Option<Arc<Remote>>);
 
 #[derive(Debug)]
 struct Remote {
     orders: mpsc::UnboundedSender<Order>,
-    /// Receivers of the ends of started processes; `None` when the launcher has ended, and no end will be known.
+    /// Receivers of started processes' ends; `None` once the launcher has ended, after which no end is reported.
     waiting: Arc<Mutex<Option<Waiting>>>,
     next: AtomicU64,
 }
@@ -128,12 +128,13 @@ struct Order {
 pub struct Remotely {
     /// The launcher's number for it.
     pub id: u64,
-    /// Its end.
+    /// Resolves to the process's end.
     pub ended: oneshot::Receiver<End>,
 }
 
 impl Launcher {
-    /// Orders the start of a pool's program. The descriptors come back where there is no launcher: the caller starts it.
+    /// Orders the start of a pool's program. Returns the descriptors if there is no launcher: the caller then starts
+    /// it.
     pub(crate) fn start(&self, config: &PoolConfig, fds: [OwnedFd; 3]) -> Result<Remotely, [OwnedFd; 3]> {
         let Some(remote) = &self.0 else { return Err(fds) };
         let (id, ended) = remote.number();
@@ -142,8 +143,8 @@ impl Launcher {
         Ok(Remotely { id, ended })
     }
 
-    /// Orders the settings to be read with root's rights, so that their programs may be started; `None` if there is no
-    /// launcher. Ends with status 0 if they may.
+    /// Orders the launcher to read the settings with root's rights, so that their programs may be started; `None` if
+    /// there is no launcher. The process ends with status 0 on success.
     #[must_use]
     pub fn settle(&self) -> Option<Remotely> {
         let remote = self.0.as_ref()?;
@@ -152,11 +153,10 @@ impl Launcher {
         Some(Remotely { id, ended })
     }
 
-    /// Orders the start of the program that may run as root, with this as its standard input. That comes back where there
-    /// is no launcher: the caller starts it.
+    /// Orders the start of the program that may run as root, with `socket` as its standard input.
     ///
     /// # Errors
-    /// There is no launcher.
+    /// There is no launcher: returns the socket, and the caller starts the program.
     pub fn start_root_program(&self, socket: OwnedFd) -> Result<Remotely, OwnedFd> {
         let Some(remote) = &self.0 else { return Err(socket) };
         let (id, ended) = remote.number();
@@ -164,13 +164,13 @@ impl Launcher {
         Ok(Remotely { id, ended })
     }
 
-    /// True if what starts processes is the launcher.
+    /// True if a launcher starts the processes.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The launcher leaves these socket files where they are when it ends, or removes them.
+    /// Tells the launcher to keep these socket files when it ends (`keep`), or to remove them.
     pub fn keep_sockets(&self, paths: Vec<PathBuf>, keep: bool) {
         if let Some(remote) = &self.0 {
             remote.order(ToLauncher::KeepSockets { paths, keep }, Vec::new());
@@ -184,7 +184,7 @@ impl Launcher {
         }
     }
 
-    /// Kills a worker. One that is dead already is its reader's concern.
+    /// Kills a worker. Its reader handles one that is already dead.
     pub(crate) fn kill_worker(&self, pidfd: &Arc<OwnedFd>) {
         match &self.0 {
             Some(remote) => remote.order(ToLauncher::Signal { which: WorkerSignal::Kill }, vec![pidfd.clone()]),
@@ -192,7 +192,7 @@ impl Launcher {
         }
     }
 
-    /// Asks a worker for its stack. False: it is dead.
+    /// Asks a worker for its stack. Returns false if the worker is dead.
     pub(crate) fn ask_for_stack(&self, pidfd: &Arc<OwnedFd>) -> bool {
         match &self.0 {
             Some(remote) => {
@@ -205,7 +205,7 @@ impl Launcher {
 }
 
 impl Remote {
-    /// A number for a process to be, and how it will have ended.
+    /// Allocates a number for a new process, with the receiver of its end.
     fn number(&self) -> (u64, oneshot::Receiver<End>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (told, ended) = oneshot::channel();
@@ -216,7 +216,7 @@ impl Remote {
     }
 
     fn order(&self, message: ToLauncher, fds: Vec<Arc<OwnedFd>>) {
-        // The queue is closed only when the launcher is gone, and the server ends then.
+        // The queue is closed only after the launcher has ended, and the server then ends too.
         let _ = self.orders.send(Order { message, fds });
     }
 }
@@ -250,7 +250,7 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>
             Ok(None) | Err(_) => break,
         }
     }
-    // Notifies waiters that the ends of their processes cannot be known.
+    // Notifies waiters that their processes' ends will not be reported.
     *waiting.lock() = None;
     let _ = gone.send(true);
 }

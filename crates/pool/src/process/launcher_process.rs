@@ -1,8 +1,8 @@
 //! The launcher: a process that stays root when the server switches its user, and starts the pools' PHP for it.
 //!
-//! It is started as a separate program, so it shares none of the server's memory, and it has one thread. It does three
-//! things: start a program that root's settings name, kill what it has started, and signal children of that. A server in
-//! wrong hands can have the pools' PHP started and killed, and nothing else.
+//! It is a separate program, so it shares no memory with the server, and it has one thread. It does three things: start
+//! a program that root's settings name, kill a process that it has started, and signal such a process's children. A
+//! compromised server can have the pools' PHP started and killed, and nothing else.
 
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Processes of one pool at a time. A reload needs two, and generations that finish their requests some more.
+/// Maximum number of one pool's processes. A reload needs two; generations that finish their requests need some more.
 const MAX_OF_POOL: usize = 32;
 /// Time that processes have to exit on their own after the server.
 const LAST_GRACE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ struct Started {
     pidfd: OwnedFd,
 }
 
-/// A socket file, and which one it was when the server bound it.
+/// A socket file, and its identity when the server bound it.
 struct SocketFile {
     path: PathBuf,
     stays: bool,
@@ -57,7 +57,7 @@ struct Launcher {
 /// Runs the launcher; returns when the server has ended. Standard input is the socket to it.
 ///
 /// # Errors
-/// That it was not started by a server, or what the system refuses it.
+/// The process was not started by a server, or a system call failed.
 pub fn run() -> io::Result<()> {
     let stdin = io::stdin();
     if rustix::net::sockopt::socket_type(&stdin).ok() != Some(SocketType::SEQPACKET) {
@@ -66,7 +66,7 @@ pub fn run() -> io::Result<()> {
     let server = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
-    // Processes left behind by scripts become this process's children when their zygote was killed; no other process
+    // Processes that scripts leave behind become this process's children if their zygote was killed; no other process
     // may signal them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     serve(server)
@@ -136,7 +136,7 @@ impl Launcher {
             }
             ToLauncher::Kill { id } => {
                 if let Some(started) = self.all().find(|started| started.id == id) {
-                    // It may have ended just now; then it is about to be buried.
+                    // The process may have ended just now, and is then reaped next.
                     let _ = pidfd_send_signal(&started.pidfd, Signal::KILL);
                 }
             }
@@ -182,7 +182,7 @@ impl Launcher {
         }
     }
 
-    /// Has the server's program read the settings again.
+    /// Starts the server's program to read the settings again.
     fn settle(&mut self, id: u64) -> Result<(), String> {
         self.is_new(id)?;
         let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
@@ -194,7 +194,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts the program that was settled for that as root: the server says when, and nothing else.
+    /// Starts the settled root program. The server chooses the time, and nothing else.
     fn start_root_program(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
         self.is_new(id)?;
         let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
@@ -211,15 +211,16 @@ impl Launcher {
         Ok(())
     }
 
-    /// True if the process is the child of one that was started and has not been reaped. Numbers that are looked up
-    /// here may belong to another process a moment later, but the signal goes to the descriptor: to the one that was
-    /// meant, or, if that is gone, to none. Numbers of what was started are not reused before `bury`.
+    /// True if the process is an unreaped child of a process that was started here. Numbers looked up here may belong
+    /// to another process a moment later, but the signal goes to the descriptor: to the intended process, or, if that
+    /// is gone, to none. Numbers of started processes are not reused before `bury`.
     fn is_worker(&self, pidfd: &OwnedFd) -> bool {
         let parent = number_of(pidfd).and_then(parent_of);
         parent.is_some_and(|parent| self.started.iter().any(|started| started.child.id() == parent))
     }
 
-    /// Waits for an order or for processes to end; returns whether there is an order, and the numbers of the ended ones.
+    /// Waits for an order or for processes to end. Returns whether there is an order, and the numbers of ended
+    /// processes.
     fn wait(&self) -> io::Result<(bool, Vec<u64>)> {
         let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
         waited.extend(self.all().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
@@ -237,7 +238,7 @@ impl Launcher {
         self.started.iter().chain(&self.successor).chain(settling)
     }
 
-    /// Reaps a process that has ended; `None` if it has been already.
+    /// Reaps a process that has ended; `None` if it was reaped already.
     fn bury(&mut self, id: u64) -> Option<FromLauncher> {
         let mut settling = None;
         let mut started = if let Some(index) = self.started.iter().position(|started| started.id == id) {
@@ -252,7 +253,7 @@ impl Launcher {
         let mut end = End::from(started.child.wait());
         if let Some(settling) = settling {
             match settling.programs(&end) {
-                // Those from before stay: pools that finish their requests still have them.
+                // Earlier programs stay: pools that finish their requests still use them.
                 Ok(programs) => {
                     let new = programs.into_iter().filter(|program| !self.programs.contains(program));
                     let new: Vec<Program> = new.collect();
@@ -265,7 +266,8 @@ impl Launcher {
         Some(FromLauncher::Ended { id: started.id, end })
     }
 
-    /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.
+    /// Ends and reaps children that were not started here: processes that zygotes left behind. Their own children
+    /// follow.
     fn end_orphans(&self) {
         let begun = Instant::now();
         let mut ending = Ending::default();
@@ -290,18 +292,20 @@ impl Launcher {
 
     fn tell(&self, message: &FromLauncher) -> io::Result<()> {
         match control_socket::send(&self.server, &serde_json::to_vec(message)?, &[], false) {
-            // It has just ended; the next read sees that.
+            // The server has just ended, which the next read sees.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
             sent => sent,
         }
     }
 
-    /// The server has ended. Its processes notice on their sockets and exit; those that do not are killed.
+    /// Cleans up after the server's end. Its processes see that on their sockets and exit; those that do not are
+    /// killed.
     fn end(&mut self) {
         let _ = rustix::net::shutdown(&self.server, rustix::net::Shutdown::Read);
         let deadline = Instant::now() + LAST_GRACE;
         while !self.started.is_empty() && Instant::now() < deadline {
-            // The server's end is gone, which `poll` reports at once and for ever: only the processes are waited for.
+            // Wait only for processes: `poll` would always return at once for the socket, as the server's end is
+            // closed.
             let mut waited: Vec<_> =
                 self.started.iter().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)).collect();
             let _ = poll(&mut waited, Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
@@ -351,7 +355,7 @@ fn is_pipe(fd: &OwnedFd) -> bool {
     rustix::fs::fstat(fd.as_fd()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
-/// The number of the process behind a pidfd; `None` if it has been reaped, or the descriptor is something else.
+/// Process id of a pidfd; `None` if the process was reaped, or the descriptor is something else.
 fn number_of(pidfd: &OwnedFd) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! A launcher whose server is in wrong hands: it does nothing but what was settled.
+//! A launcher with a compromised server: it only does what was settled.
 
 use super::*;
 use crate::process::settling::SETTLES;
@@ -48,7 +48,7 @@ impl Server {
         (id, end.to_string())
     }
 
-    /// Starts the program that was settled; its output.
+    /// Starts the settled program and returns its output.
     fn start(&self, id: u64) -> OwnedFd {
         self.start_program(id, &self.settled)
     }
@@ -71,7 +71,7 @@ impl Drop for Server {
     }
 }
 
-/// The next line, or what comes before the end of the output.
+/// The next line, or the rest of the output.
 fn first_line(output: &OwnedFd) -> String {
     let mut text = String::new();
     let mut byte = [0; 1];
@@ -85,7 +85,7 @@ fn first_line(output: &OwnedFd) -> String {
     text
 }
 
-/// A test that waits for what never comes has failed; it must not keep all others from being told.
+/// Fails a test after a timeout: one that hangs would hide the results of all others.
 fn within_patience(fd: &OwnedFd, what: &str) {
     let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
     let came = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&patience)).unwrap();
@@ -138,7 +138,7 @@ fn only_a_socket_and_pipes_are_handed_on() {
 #[test]
 fn only_children_of_what_was_started_are_signalled() {
     let directory = tempfile::tempdir().unwrap();
-    // The child reads from a pipe that is never written to, and so waits for ever.
+    // The child reads from a pipe that is never written to, so it waits forever.
     let script = format!(
         "mkfifo {0}/wait; cat {0}/wait & echo $!; wait $!; echo ended $?; exec cat {0}/wait",
         directory.path().display()
@@ -160,10 +160,10 @@ fn only_children_of_what_was_started_are_signalled() {
     }
     server.say(&ToLauncher::Kill { id: 7 }, &[]);
     server.say(&ToLauncher::Signal { which: WorkerSignal::Kill }, &[pidfd.as_fd()]);
-    // Orders are obeyed in turn: what came before has had its effect by now.
+    // Orders are carried out in turn, so earlier ones have taken effect by now.
     let mut said = first_line(&output);
     if said != "ended 137" {
-        // The shell says "Killed" before, if it waited already.
+        // The shell prints "Killed" first if it was already waiting.
         said = first_line(&output);
     }
     assert_eq!(said, "ended 137");
@@ -226,7 +226,7 @@ fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
     let theirs = place.path().join("program");
-    // Directories for temporary files are writable for all.
+    // Every user can write to directories for temporary files.
     server.say(&ToLauncher::RootProgram(Box::new(root_program(theirs))), &[]);
     server.say(&ToLauncher::Settled, &[]);
     let (pipe, _writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();

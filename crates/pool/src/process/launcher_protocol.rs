@@ -1,8 +1,8 @@
 //! Messages between the server and its launcher: JSON on a control socket, with descriptors.
 //!
 //! The launcher is root and the server is not, so this is a trust boundary: an attacker who controls the server can
-//! send anything. The programs are settled before, in `Program` messages that end with `Settled`, while the server is
-//! still root; further ones only as a process with root's rights reads them from the settings (`settling`).
+//! send any message. While the server is still root it sends the allowed programs in `Program` messages, which end with
+//! `Settled`. Later a process with root's rights reads further programs from the settings (`settling`).
 
 use crate::process::end::End;
 use crate::process::program::Program;
@@ -16,25 +16,26 @@ use std::path::PathBuf;
 pub(crate) enum ToLauncher {
     /// A program that may be started.
     Program(Box<Program>),
-    /// The server's Unix socket, which the launcher removes when it ends: its directory may be root's.
+    /// The server's Unix socket. The launcher removes it when it ends, as its directory may belong to root.
     Socket {
         path: PathBuf,
-        /// Not now: another process listens there, and this one is about to take its place.
+        /// Another process still listens there, and this server is about to replace it: keep the file until
+        /// `KeepSockets` orders its removal.
         later: bool,
     },
     /// The program that may be started as root.
     RootProgram(Box<RootProgram>),
-    /// No more of the three above: from here on the server is no longer root.
+    /// Ends the three messages above: from here on the server is no longer root.
     Settled,
-    /// Start a pool's program, one of those that were settled. Descriptors: its control socket, and pipes for its standard
-    /// output and error.
+    /// Start a pool's program, which must have been settled. Descriptors: its control socket, and pipes for its
+    /// standard output and error.
     Start {
         /// The server's number for the process.
         id: u64,
         program: Box<Program>,
     },
-    /// Have the settings read with root's rights: their programs may be started, too. The end of the process that reads
-    /// them is reported; its status is 0 if that is so.
+    /// Read the settings with root's rights, after which their programs may be started too. The end of the process that
+    /// reads them is reported, with status 0 on success.
     Settle {
         /// The server's number for the process.
         id: u64,
@@ -44,8 +45,8 @@ pub(crate) enum ToLauncher {
         /// The server's number for the process.
         id: u64,
     },
-    /// Leave these of the server's Unix sockets where they are, as a process that took its place listens there; or remove
-    /// them at the end, as this server has taken another's place.
+    /// Keep these Unix sockets of the server at the end (`keep`), as its successor listens there; or remove them, as
+    /// this server has replaced its predecessor.
     KeepSockets { paths: Vec<PathBuf>, keep: bool },
     /// Kill a process that was started.
     Kill { id: u64 },
@@ -57,9 +58,9 @@ pub(crate) enum ToLauncher {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerSignal {
-    /// Ends it.
+    /// Kills the worker.
     Kill,
-    /// Asks it for its stack.
+    /// Asks the worker for its stack.
     Stack,
 }
 
@@ -70,7 +71,7 @@ pub(crate) enum FromLauncher {
     /// A process that was started has ended, or could not be started.
     Ended {
         id: u64,
-        /// How, or why not.
+        /// Its end, or the reason why it did not start.
         end: End,
     },
 }

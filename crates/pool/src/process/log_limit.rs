@@ -15,7 +15,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct LogLimit {
     lines: f64,
     bytes: f64,
-    /// When the two were last added to.
+    /// When both allowances were last refilled.
     filled: Instant,
     left_out: u64,
     reported: Instant,
@@ -24,9 +24,9 @@ pub(crate) struct LogLimit {
 /// The decision about a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// It is to be logged.
+    /// The line is to be logged.
     pub(crate) pass: bool,
-    /// So many lines before it were not; to be said now.
+    /// Number of earlier dropped lines, if a report is due.
     pub(crate) left_out: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl LogLimit {
         Self { lines, bytes, filled: now, left_out: 0, reported: now }
     }
 
-    /// Decides about a line of so many bytes.
+    /// Decides about a line of `len` bytes.
     pub(crate) fn admit(&mut self, len: usize, now: Instant) -> Verdict {
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = self.filled.max(now);
@@ -44,7 +44,7 @@ impl LogLimit {
         self.bytes = (self.bytes + passed * BYTES_PER_SECOND).min(BYTES_PER_SECOND * BURST_SECONDS);
         let pass = self.lines >= 1.0 && self.bytes >= 1.0;
         if pass {
-            // A long line may use up more than there is: the next ones wait for that.
+            // A long line may overdraw the allowance; the next lines wait for that.
             (self.lines, self.bytes) = (self.lines - 1.0, self.bytes - len as f64);
         } else {
             self.left_out += 1;
@@ -60,7 +60,7 @@ impl LogLimit {
         self.take_left_out()
     }
 
-    /// Number of dropped lines that were not reported yet.
+    /// Takes the number of dropped lines that were not reported yet.
     pub(crate) fn take_left_out(&mut self) -> Option<u64> {
         Some(std::mem::take(&mut self.left_out)).filter(|&lines| lines > 0)
     }

@@ -1,8 +1,8 @@
 //! Ends processes that a killed zygote could not end itself: programs that scripts had started in the background. The
-//! server is the next subreaper above the zygotes, so they become its children; it has no others but its zygotes, and
-//! ends them.
+//! server is the next subreaper above the zygotes, so these processes become its children. Apart from zygotes it has no
+//! other children.
 //!
-//! Not in a process that has the number 1, as in a container: there the kernel hands over all orphans.
+//! Disabled in a process with the id 1, as in a container: there the kernel reparents all orphans to it.
 
 use howdah_transport::descendants::Ending;
 use parking_lot::Mutex;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// The expected children: zygotes, and those from before the program began. `None`: orphans are not handled here.
+/// Expected children: zygotes, and children from before the program began. `None`: orphans are not handled here.
 static CHILDREN: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
 
-/// Makes this process the one that orphans of its zygotes go to. Called once, before the first pool starts.
+/// Makes this process the parent of its zygotes' orphans. Called once, before the first pool starts.
 pub fn adopt_orphans() {
     let this = rustix::process::getpid();
     if this != Pid::INIT && rustix::process::set_child_subreaper(Some(this)).is_ok() {
@@ -25,12 +25,12 @@ pub fn adopt_orphans() {
     }
 }
 
-/// A child was started that is meant to be there. On the thread that also calls `end_orphans`, before that has a chance to run.
+/// Registers an expected child. Called on the thread that also calls `end_orphans`, before that can run.
 pub fn keep(pid: Option<u32>) {
     change(|ours| ours.extend(pid.and_then(|pid| i32::try_from(pid).ok())));
 }
 
-/// Such a child has ended and was reaped.
+/// Removes an expected child that was reaped.
 pub fn forget(pid: Option<u32>) {
     change(|ours| {
         if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
@@ -45,7 +45,7 @@ fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
     }
 }
 
-/// Ends and reaps the children that are no zygotes.
+/// Ends and reaps children that are not expected.
 pub(crate) async fn end_orphans() {
     let begun = Instant::now();
     let mut ending = Ending::default();

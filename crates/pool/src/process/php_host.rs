@@ -1,4 +1,4 @@
-//! Asks a pool's `howdah-php` who it is, for `howdah check`.
+//! Asks a pool's `howdah-php` for its version, for `howdah check`.
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
@@ -23,7 +23,7 @@ pub fn php_host(config: &PoolConfig) -> Result<String, String> {
     Err(format!("{} does not run: {words}{}", program.binary.display(), advice(&words)))
 }
 
-/// Advice for a message of the dynamic linker, which names the library and not the package.
+/// Advice for a dynamic linker's message, which names the library but not the package.
 pub(crate) fn advice(words: &str) -> &'static str {
     let of_linker = words.contains("error while loading shared libraries") || words.contains("symbol lookup error");
     if of_linker && words.contains("libphp") {

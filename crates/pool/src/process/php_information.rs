@@ -1,4 +1,4 @@
-//! Has a pool's PHP print what it says of itself, for `howdah-fpm -i` and `-m`.
+//! Makes a pool's PHP print its information, for `howdah-fpm -i` and `-m`.
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
@@ -15,7 +15,7 @@ pub fn print_php(config: &PoolConfig, modules: bool) -> Result<ExitStatus, Strin
     let mut command = program.command().map_err(fail)?;
     command.arg(if modules { "--print=modules" } else { "--print=info" });
     let mut child = command.stdin(Stdio::piped()).spawn().map_err(fail)?;
-    // A program that reads no order says why itself.
+    // A program that does not read its order reports the reason itself.
     let _ = child.stdin.take().map(|mut stdin| std::io::Write::write_all(&mut stdin, &order));
     child.wait().map_err(fail)
 }

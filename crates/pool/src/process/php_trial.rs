@@ -1,4 +1,5 @@
-//! Starts a pool's PHP once, for `howdah check`: with its settings and its user's rights, and nothing of the application.
+//! Starts a pool's PHP once, for `howdah check`, with the pool's settings and its user's rights, but without the
+//! application.
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
@@ -10,22 +11,22 @@ use std::time::{Duration, Instant};
 
 /// Interval at which the program's end is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Maximum amount of PHP's output that is kept.
+/// Maximum number of bytes kept of PHP's output.
 const MAX_OUTPUT: u64 = 64 * 1024;
 
-/// Maximum time for its output to end after the program.
+/// Maximum time from the program's end to the end of its output.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The result.
+/// Result of starting PHP once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     /// PHP's messages while it started, line by line.
     pub said: Vec<String>,
-    /// Why no worker would run.
+    /// The reason why no worker would run, if so.
     pub failure: Option<String>,
 }
 
-/// Starts the pool's PHP and ends it. `names` are the settings of PHP that the pool has; PHP says which it does not know.
+/// Starts the pool's PHP and ends it. `names`: PHP settings of the pool; PHP reports unknown ones.
 #[must_use]
 pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     let failed = |why: String| Trial { said: Vec::new(), failure: Some(why) };
@@ -45,7 +46,8 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         Err(error) => return failed(program.explain(&error)),
     };
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
-    // Neither may hold up the other, nor this thread: what does not read its order in time is ended.
+    // Writing and reading must not block each other or this thread: a program that does not read its order in time is
+    // killed.
     let writer = thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&order)));
     let (told, said) = mpsc::channel();
     thread::spawn(move || {
@@ -65,7 +67,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         let _ = child.kill();
         let _ = child.wait();
     }
-    // A failed write shows in the program's end.
+    // A failed write shows in the program's exit.
     drop(writer.join());
     // Processes started by an extension may keep the stream open.
     let text = said.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
@@ -78,7 +80,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     let failure = match status {
         None => Some(format!("PHP did not start within {:?}", config.settings.boot_timeout)),
         Some(status) if !status.success() => Some(format!("PHP does not start ({status})")),
-        // Lines after the error have no effect, whatever they were to protect.
+        // Lines after the error have no effect, even security settings.
         Some(_) if said.iter().any(|line| line.contains("syntax error")) => {
             Some("PHP reads php.ini up to an error only".to_owned())
         }

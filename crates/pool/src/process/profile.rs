@@ -1,4 +1,4 @@
-//! Profiles of a pool: stacks that its zygotes have seen in its workers, added up.
+//! Profiles of a pool: sums of the stacks that its zygotes sampled in its workers.
 
 use howdah_transport::php_stack::{Samples, StackFrame};
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Different stacks that are kept; further ones are counted.
+/// Maximum number of different stacks; further ones are only counted.
 const MAX_STACKS: usize = 100_000;
-/// Different functions and lines.
+/// Maximum number of different functions and lines.
 const MAX_FRAMES: usize = 100_000;
 /// Additional time that a zygote has for its last message.
 const LAST_WORD: Duration = Duration::from_secs(3);
@@ -21,7 +21,7 @@ pub(crate) type Taker = mpsc::UnboundedSender<Samples>;
 pub(crate) struct UnderWay {
     pub(crate) order: u64,
     pub(crate) taker: Taker,
-    /// Generations that have not said their last word.
+    /// Generations that have not sent their last message.
     pub(crate) generations: HashSet<u64>,
     pub(crate) until: Instant,
 }
@@ -41,15 +41,15 @@ impl UnderWay {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     pub pool: String,
-    /// Looks per second.
+    /// Samples per second.
     pub rate: u32,
     pub milliseconds: u64,
     pub frames: Vec<StackFrame>,
-    /// Positions in `frames`, innermost first, and how often this was seen.
+    /// Stacks as indices into `frames`, innermost first, each with its number of samples.
     pub stacks: Vec<(Vec<u32>, u64)>,
-    /// Looks at workers whose memory could not be read.
+    /// Samples of workers whose memory could not be read.
     pub unread: u64,
-    /// Looks that were not made in time.
+    /// Samples that were not taken in time.
     pub late: u64,
     /// Samples beyond what a profile keeps.
     pub left_out: u64,

@@ -1,4 +1,4 @@
-//! The program that a pool's PHP runs in: what it is started with, by the server itself or by its launcher.
+//! The program that runs a pool's PHP, started by the server itself or by its launcher.
 
 use crate::config::PoolConfig;
 use crate::process::environment;
@@ -12,13 +12,13 @@ use std::process::Command;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     pub pool: String,
-    /// The file.
+    /// Path of the executable.
     pub binary: PathBuf,
-    /// Without the environment of the process that starts it.
+    /// Do not pass on the environment of the process that starts it.
     pub clear_env: bool,
-    /// Variables over that.
+    /// Variables set in addition.
     pub env: Vec<(String, String)>,
-    /// Its privileges.
+    /// User and limits of its processes.
     pub privileges: Privileges,
 }
 
@@ -45,7 +45,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Why it could not be started, for the operator.
+    /// Explains a failed start to the operator.
     pub(crate) fn explain(&self, error: &io::Error) -> String {
         format!("cannot start {}: {error} (see `--php`)", self.binary.display())
     }

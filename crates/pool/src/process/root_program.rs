@@ -1,6 +1,6 @@
 //! A program that the launcher may start as root, requested by a server that is no longer root.
 //!
-//! It is settled before the rights are given up, and only root can replace it.
+//! It is settled before the server gives up its rights, and only root can replace it.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -11,18 +11,18 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The program.
+/// The program and its environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootProgram {
-    /// Its file. That may be a link, which leads somewhere else after an installation.
+    /// Path of the executable. It may be a link, whose target changes with an installation.
     pub binary: PathBuf,
-    /// The name that it is called by.
+    /// Its `argv[0]`.
     pub name: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables that it gets, and no other process of this one.
+    /// Variables that are set for this program only, not for other processes.
     pub env: Vec<(String, String)>,
-    /// Variables that it does not get.
+    /// Variables that are removed.
     pub without: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl RootProgram {
         command
     }
 
-    /// Why it could not be started, for the operator.
+    /// Explains a failed start to the operator.
     #[must_use]
     pub fn explain(&self, error: &io::Error) -> String {
         format!("cannot start {}: {error}", self.binary.display())
@@ -80,7 +80,7 @@ mod tests {
             env: Vec::new(),
             without: Vec::new(),
         };
-        // The directory for temporary files is writable for all.
+        // Every user can write to the directory for temporary files.
         let why = program(binary).is_roots_alone().unwrap_err();
         assert!(why.contains("can be changed by others than root"), "{why}");
         let missing = program(place.path().join("missing"));

@@ -1,12 +1,12 @@
-//! Asks a pool's `howdah-php` what its sandbox would be, for `howdah check`.
+//! Asks a pool's `howdah-php` for a report on its sandbox, for `howdah check`.
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
 use std::io::Write;
 use std::process::Stdio;
 
-/// The lines that `howdah-php` prints about a pool's sandbox and this kernel. PHP starts for it, but nothing of the
-/// application runs. The error says why there are none.
+/// Returns the lines that `howdah-php` prints about a pool's sandbox and this kernel. PHP starts for that, but none of
+/// the application's code runs. The error explains why there are none.
 pub fn sandbox_report(config: &PoolConfig) -> Result<Vec<String>, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", config.settings.php.binary.path.display());
     let order = serde_json::to_vec(&config.boot).map_err(|error| error.to_string())?;

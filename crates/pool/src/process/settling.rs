@@ -1,5 +1,5 @@
-//! Further programs for the launcher: it has the server's own program read the settings again, with root's rights, and print
-//! what may be started. The server, which has given those up, says when, and nothing else.
+//! Further programs for the launcher. It starts the server's own program with root's rights to read the settings again
+//! and print the allowed programs. The server, which has given up these rights, chooses the time, and nothing else.
 
 use crate::process::end::End;
 use crate::process::program::Program;
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::process::{Child, Stdio};
 
-/// A variable that says to `howdah` that it is to print the programs of its settings, and to end.
+/// Environment variable that makes `howdah` print the programs of its settings and exit.
 pub const SETTLES: &str = "HOWDAH_SETTLES";
-/// Longest text about a failure, in bytes.
+/// Maximum length of an error text, in bytes.
 const MAX_MESSAGE_LEN: u64 = 4096;
 
 /// The output of a process that reads the settings.
@@ -21,7 +21,7 @@ impl Settling {
     /// Starts the process.
     ///
     /// # Errors
-    /// Why it could not be started.
+    /// The reason why the process could not be started.
     pub(crate) fn start(program: &RootProgram) -> Result<(Self, Child), String> {
         program.is_roots_alone()?;
         let begin = || -> io::Result<(Self, Child)> {
@@ -37,10 +37,10 @@ impl Settling {
         begin().map_err(|error| program.explain(&error))
     }
 
-    /// The programs, once the process has ended like that.
+    /// Returns the programs, after the process ended with `end`.
     ///
     /// # Errors
-    /// It has failed; its words.
+    /// The process failed; its error text.
     pub(crate) fn programs(mut self, end: &End) -> Result<Vec<Program>, String> {
         let unreadable = |error: io::Error| format!("the programs of the settings cannot be read: {error}");
         self.0.rewind().map_err(unreadable)?;
@@ -54,10 +54,10 @@ impl Settling {
     }
 }
 
-/// Prints programs as the launcher reads them.
+/// Prints programs in the form that the launcher reads.
 ///
 /// # Errors
-/// They cannot be written.
+/// The programs cannot be written.
 pub fn print(programs: &[Program], mut to: impl Write) -> io::Result<()> {
     for program in programs {
         serde_json::to_writer(&mut to, program)?;

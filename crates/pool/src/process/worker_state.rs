@@ -1,5 +1,5 @@
-//! A worker's life as the server sees it: the states, what happens to a worker, and which of it leads where. This is the
-//! only place where a state changes; the tests go through every pair.
+//! A worker's states as the server sees them, its events, and the transitions. This is the only place where a state
+//! changes; the tests cover every pair.
 //!
 //! | state     | `Ready` | `Stop`   | `Condemn(why)`   | `Kill(why)`           |
 //! |-----------|---------|----------|------------------|-----------------------|
@@ -9,58 +9,58 @@
 //! | condemned | –       | –        | –                | ending, the first why |
 //! | ending    | –       | –        | –                | –                     |
 
-/// Where a worker is in its life.
+/// State of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum WorkerState {
-    /// Forked, has not said that it is ready.
+    /// Forked, but not ready yet.
     #[default]
     Starting,
     /// Takes requests.
     Serving,
     /// Finishes the requests it has, then ends (reload, shrink, retire).
     Draining,
-    /// Gets no more requests and will be killed for this reason, once it has told where its code is.
+    /// Gets no more requests and will be killed for this reason, once it has reported its stack.
     Condemned(KillReason),
-    /// Is being killed; whatever it still says does not count.
+    /// Is being killed; its further messages are ignored.
     Ending(KillReason),
 }
 
-/// Events of a worker. Its death is not among them: its lane goes then.
+/// Events of a worker. Its death is none of them, as that removes its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerEvent {
-    /// It says that it is ready.
+    /// The worker reported ready.
     Ready,
-    /// It is to end after the requests it has.
+    /// The worker is to exit after its current requests.
     Stop,
-    /// It is to be killed, but not yet.
+    /// The worker will be killed after it has reported its stack.
     Condemn(KillReason),
-    /// It is killed.
+    /// The worker is killed now.
     Kill(KillReason),
 }
 
 /// Reason for killing a worker; decides the response to its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KillReason {
-    /// Its request ran past the deadline.
+    /// The worker's request ran past the deadline.
     Deadline,
-    /// Its request used more processor time than it may.
+    /// The worker's request exceeded its limit on processor time.
     CpuDeadline,
-    /// It is multiplexed, and one of its requests did not end after its deadline; or it did not end itself.
+    /// A multiplexed worker's request did not end after its deadline, or a worker did not exit.
     Stuck,
-    /// It broke the lane's rules.
+    /// The worker broke the lane's protocol; the text describes how.
     Broken(String),
     /// The pool stops and the grace time is over.
     Stopping,
-    /// It did not become ready in time.
+    /// The worker did not become ready in time.
     BootTimeout,
-    /// The server's own reader of its lane panicked.
+    /// The server's reader of the lane panicked.
     Panicked,
-    /// Its warm-up has left what a snapshot must not hold; the next one does without.
+    /// The warm-up left state that a snapshot must not hold; the next worker skips the warm-up.
     WarmUp,
 }
 
 impl WorkerState {
-    /// The state that an event leads to; `None`: it changes nothing here.
+    /// The next state after an event; `None` if the event changes nothing.
     fn after(&self, event: WorkerEvent) -> Option<Self> {
         use WorkerEvent::{Condemn, Kill, Ready, Stop};
         use WorkerState::{Condemned, Draining, Ending, Serving, Starting};
@@ -74,7 +74,7 @@ impl WorkerState {
         }
     }
 
-    /// Takes note of an event. False: nothing has changed.
+    /// Applies an event. Returns false if nothing changed.
     pub(crate) fn note(&mut self, event: WorkerEvent) -> bool {
         let next = self.after(event);
         let changes = next.is_some();
@@ -93,17 +93,17 @@ impl WorkerState {
         matches!(self, Self::Serving)
     }
 
-    /// `true` if the worker takes requests or will: it was not told to end.
+    /// `true` if the worker takes requests or will, and was not asked to exit.
     pub(crate) const fn is_to_stay(&self) -> bool {
         matches!(self, Self::Starting | Self::Serving)
     }
 
-    /// True if nothing counts any more that the worker says.
+    /// True if the worker's messages are ignored.
     pub(crate) const fn is_ending(&self) -> bool {
         matches!(self, Self::Ending(_))
     }
 
-    /// Why it is or will be killed.
+    /// The reason why the worker is or will be killed.
     pub(crate) const fn kill_reason(&self) -> Option<&KillReason> {
         match self {
             Self::Condemned(why) | Self::Ending(why) => Some(why),
@@ -111,7 +111,7 @@ impl WorkerState {
         }
     }
 
-    /// As `status` shows it: that a worker is condemned shows as soon as it is killed.
+    /// Name in `status`, where a condemned worker counts as draining.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Starting => "starting",

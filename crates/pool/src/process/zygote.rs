@@ -1,4 +1,4 @@
-//! The server's side of a zygote: starts the process, sends orders, forwards what it says and what it prints.
+//! The server's side of a zygote: starts the process, sends orders, and forwards its messages and output.
 
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
@@ -30,31 +30,31 @@ use tokio::sync::mpsc;
 /// Lines of output kept to explain a failure.
 const KEPT_LINES: usize = 12;
 
-/// Bytes after which a line is logged though it has no end: what scripts print must not fill the server's memory.
+/// Bytes after which an unfinished line is logged: scripts' output must not fill the server's memory.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// A running zygote. Dropping it closes its socket, which makes it end together with its workers.
+/// A running zygote. Dropping it closes its socket, which ends the zygote and its workers.
 #[derive(Debug)]
 pub(crate) struct Zygote {
     socket: Arc<AsyncFd<SharedFd>>,
     output: Arc<Mutex<VecDeque<String>>>,
     process: Process,
     reader: tokio::task::JoinHandle<()>,
-    /// It does not obey: the end of its socket will not end it.
+    /// The zygote does not carry out orders, so closing its socket will not end it.
     is_stuck: bool,
 }
 
 /// The zygote's parent.
 #[derive(Debug)]
 enum Process {
-    /// The server's.
+    /// The server, with this process id.
     Own(Option<u32>),
-    /// The launcher's, under this number.
+    /// The launcher, with this number for the process.
     Launched(Launcher, u64),
 }
 
 impl Zygote {
-    /// Starts the process and orders it to boot. What it says arrives as `Event::Zygote*` of this generation.
+    /// Starts the process and orders it to boot. Its messages arrive as `Event::Zygote*` of this generation.
     pub(crate) fn start(
         config: &PoolConfig,
         launcher: &Launcher,
@@ -80,7 +80,7 @@ impl Zygote {
         let boot = ToZygote::Boot(Box::new(config.boot.clone()));
         for message in warm_up.into_iter().map(ToZygote::WarmUp).chain([boot]) {
             match zygote.send(&message, &[]) {
-                // It has ended already: why, `ZygoteGone` tells.
+                // The process has ended already; `ZygoteGone` reports the reason.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
                 sent => sent?,
             }
@@ -88,7 +88,7 @@ impl Zygote {
         Ok(zygote)
     }
 
-    /// Orders a fork; what comes of it is an event.
+    /// Orders a fork; the result arrives as an event.
     pub(crate) fn fork(&self, worker: u32, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.send(&ToZygote::Fork { worker }, fds)
     }
@@ -98,12 +98,12 @@ impl Zygote {
         self.send(&ToZygote::DropTemplate, &[])
     }
 
-    /// Asks where the PHP of a worker's request is.
+    /// Asks for the PHP stack of a worker's request.
     pub(crate) fn ask_for_stacks(&self, order: u64, pid: u32, request: u64) -> io::Result<()> {
         self.send(&ToZygote::Stacks { order, pid, request }, &[])
     }
 
-    /// Asks how much memory the workers have.
+    /// Asks for the workers' memory sizes.
     pub(crate) fn measure(&self) -> io::Result<()> {
         self.send(&ToZygote::Measure, &[])
     }
@@ -129,17 +129,18 @@ impl Zygote {
         let _ = rustix::net::shutdown(self.socket.get_ref().get(), rustix::net::Shutdown::Both);
     }
 
-    /// Its workers may finish what they have; then it is killed, as it obeys no order.
+    /// Kills the zygote when dropped, as it carries out no orders. Until then its workers may finish their requests.
     pub(crate) fn kill_when_dropped(&mut self) {
         self.is_stuck = true;
     }
 
-    /// `true` if it has closed its end of the socket, which the kernel does before its workers get the order to end.
+    /// `true` if the zygote has closed its end of the socket. The kernel closes it before the workers are ordered to
+    /// end.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.life().is_over()
     }
 
-    /// Handle to find out whether it has ended.
+    /// Handle to check if the zygote has ended.
     pub(crate) fn life(&self) -> ZygoteLife {
         ZygoteLife(self.socket.clone())
     }
@@ -149,7 +150,7 @@ impl Zygote {
         match &self.process {
             Process::Own(pid) => {
                 if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
-                    // The process is not reaped before `ZygoteGone`, so the number still names it.
+                    // The process is not reaped before `ZygoteGone`, so the id is still its own.
                     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                 }
             }
@@ -158,11 +159,11 @@ impl Zygote {
     }
 }
 
-/// Resolves when a process has ended, to how.
+/// Resolves to the end of a process.
 type Ending = Pin<Box<dyn Future<Output = End> + Send>>;
 
-/// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
-/// streams; no copy of them is kept, or their ends could not be seen.
+/// Starts the program, here or through the launcher, and returns a future of its end. The descriptors are its standard
+/// streams; no copies are kept, because the server could not see their ends otherwise.
 fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, Ending)> {
     let [control, stdout, stderr] = match launcher.start(config, streams) {
         Ok(Remotely { id, ended }) => {
@@ -181,14 +182,14 @@ fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]
     let ended = async move {
         let end = End::from(child.wait().await);
         orphans::forget(pid);
-        // Its end is reported only after that of the processes that it left behind.
+        // Report the zygote's end only after its orphans have ended.
         orphans::end_orphans().await;
         end
     };
     Ok((process, Box::pin(ended)))
 }
 
-/// Shows whether a zygote lives: whether it has its end of the socket, which no other process keeps.
+/// Checks if a zygote is alive: it holds its end of the socket, which no other process keeps.
 #[derive(Debug, Clone)]
 pub(crate) struct ZygoteLife(Arc<AsyncFd<SharedFd>>);
 
@@ -203,7 +204,7 @@ impl ZygoteLife {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        // One that has ended may have been reaped, and its number another's.
+        // If the zygote has ended, it may have been reaped and its id reused.
         if self.is_stuck && !self.has_hung_up() {
             self.kill();
         }
@@ -214,7 +215,7 @@ impl Drop for Zygote {
 
 async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
-        // A zygote without a listener is useless.
+        // A zygote whose messages are not read is useless.
         let _ =
             events.send(Event::ZygoteGone { generation, end: End::Unknown("a panic while it was listened to".into()) });
     }

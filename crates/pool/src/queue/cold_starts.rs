@@ -1,5 +1,5 @@
-//! Waits of requests that found a pool on demand without a worker: the price of having none. The newest are kept
-//! exactly, so that percentiles of few are exact; the metrics have all of them in a histogram.
+//! Waits of requests that found an on-demand pool without a worker. The newest are kept exactly, so that percentiles of
+//! few samples are exact; the metrics have all of them in a histogram.
 
 use parking_lot::Mutex;
 use serde::Serialize;

@@ -1,8 +1,8 @@
-//! Where requests wait before a full queue, in the order in which they came.
+//! The line of requests before a full queue, first come, first served.
 //!
-//! Requests that wait here have not been accepted: its connection is not read, and a body that it wants to send stays with the
-//! client. A freed place in the queue admits as many as there are places. A turn is no promise: a request that finds
-//! the queue full again goes back to the end of the line, as old as before.
+//! A request in this line has not been accepted: its connection is not read, and its unread body stays with the client.
+//! Freed places in the queue admit as many requests as there are places. A turn is no guarantee: a request that finds
+//! the queue full again goes to the end of the line, but keeps its age.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 /// The line, guarded by the pool's lock.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// One permit for each request whose turn it is and that has not noticed yet. Fair: first come, first served.
+    /// One permit for each request whose turn it is and that has not woken yet. Fair: first come, first served.
     turns: Arc<Semaphore>,
-    /// Those that wait and whose turn it is not.
+    /// Number of waiting requests whose turn it is not yet.
     waiting: usize,
 }
 
@@ -23,18 +23,18 @@ impl Default for Door {
 }
 
 impl Door {
-    /// One more waits: for a permit of this. It says `leave` if it gives up.
+    /// Joins the line: the caller waits for a permit of the returned semaphore, and calls `leave` if it gives up.
     pub(crate) fn come(&mut self) -> Arc<Semaphore> {
         self.waiting += 1;
         self.turns.clone()
     }
 
-    /// A request has given up. If it was its turn, another one notices and finds no place.
+    /// Removes a request that gave up. If it was its turn, another request gets the permit and may find no free place.
     pub(crate) fn leave(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Lets as many in as there are places.
+    /// Admits one waiting request for each of the free `places`.
     pub(crate) fn let_in(&mut self, places: usize) {
         let turns = places.min(self.waiting);
         if turns > 0 {

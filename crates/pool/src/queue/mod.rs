@@ -1,5 +1,5 @@
-//! Which request runs next, and where: the waiting queue with its door, the scheduler that gives requests to lanes, and
-//! the requests and routes that it keeps back.
+//! The order and placement of requests: the waiting queue with the line before it (`door`), the scheduler that assigns
+//! requests to lanes, and the limits on requests (`quarantine`, `shares`).
 
 pub(crate) mod cold_starts;
 pub(crate) mod door;

@@ -1,53 +1,52 @@
-//! Quarantine for requests that kill their workers: when most recent deaths happened in requests for one path, and
-//! hardly any request for it survives, its requests are answered at once for a while, which doubles each time the next
-//! request dies as well.
+//! Quarantine for requests that kill their workers. A path is refused for a while if most recent deaths happened in its
+//! requests and hardly any of its requests survives. The time doubles whenever the next request after it dies as well.
 //!
-//! A storm of signals from outside looks different, and must have no effect: it hits whatever runs, so the deaths
-//! belong to many paths or to idle workers, or requests for the path mostly survive. Workers that die together, as with
-//! their zygote, count as one death: one cause has killed them.
+//! Signals sent from outside must have no effect. They hit whatever runs, so the deaths belong to many paths or to idle
+//! workers, or requests for the path mostly survive. Workers that die together, as with their zygote, count as one
+//! death: they have one cause.
 //!
-//! The table is empty until a worker dies in a request, and short then: requests that end well are compared with it
-//! only while it has entries. It lies in the scheduler, under the pool's lock. Paths are as the client wrote them,
+//! The table is empty until a worker dies in a request, and stays short: requests that end well are compared with it
+//! only while it has entries. It is part of the scheduler, under the pool's lock. Paths are as the client wrote them,
 //! without the query.
 
 use crate::request::Request;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Deaths, and requests that survive, count together within this time.
+/// Period over which deaths and surviving requests are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Deaths within the window from which on a path is suspected.
+/// Number of deaths within the window from which a path is suspected.
 const SUSPICIOUS: u32 = 6;
-/// Of a suspected path's requests at most one in so many survives.
+/// A suspected path has at most one surviving request for this many deaths.
 const SURVIVORS: u32 = 5;
-/// Deaths this close to each other are one.
+/// Deaths of requests for one path this close together count as one.
 const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
-/// For how long requests are refused, the first time and at most.
+/// Time for which requests are refused: the first time, and at most.
 const FIRST: Duration = Duration::from_secs(1);
 const MAX_QUARANTINE: Duration = Duration::from_secs(60);
-/// A path of which nothing was heard for so long is forgotten.
+/// Time without a death after which a path that was refused is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(300);
-/// Most paths that are remembered, and the bytes of one.
+/// Maximum number of remembered paths, and length of each in bytes.
 const PATHS: usize = 64;
 const PATH_LEN: usize = 256;
 
-/// The method and the path of a request: those whose deaths count together.
+/// Method and path of a request: requests with the same key are counted together.
 pub(crate) fn key(request: &Request) -> String {
     let short = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();
     format!("{} {}", short(request.method(), 16), short(request.path(), PATH_LEN))
 }
 
-/// Record of a path. The counts are those of the window.
+/// Record of a path, with the counts of the current window.
 #[derive(Debug)]
 struct Suspect {
-    /// Requests that died.
+    /// Requests that died with their workers.
     deaths: u32,
-    /// Deaths, where those that happened together count once.
+    /// Deaths, counting those within `SAME_DEATH_WINDOW` once.
     moments: u32,
     survived: u32,
-    /// When the last moment began.
+    /// When the last such group of deaths began.
     moment: Instant,
-    /// Until when its requests are refused, and for how long that was ordered.
+    /// End of the current or last refusal, and its length.
     until: Option<Instant>,
     pause: Duration,
 }
@@ -56,23 +55,23 @@ struct Suspect {
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     paths: HashMap<String, Suspect>,
-    /// When the window began, and the deaths in it: in requests for whatever path, or idle.
+    /// When the window began, and its number of deaths: in requests for any path, or of idle workers.
     since: Option<Instant>,
     all: u32,
 }
 
 impl Quarantine {
-    /// True while no request has died for long: nothing is to be looked up.
+    /// True if no path is recorded: nothing needs to be looked up.
     pub(crate) fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// For how long requests for this path are still refused.
+    /// Remaining time for which requests for this path are refused.
     pub(crate) fn refuses(&self, path: &str, now: Instant) -> Option<Duration> {
         self.paths.get(path)?.until?.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// A worker has died, whatever it was doing.
+    /// Counts the death of a worker, whatever it was doing.
     pub(crate) fn note_death(&mut self, now: Instant) {
         if self.since.is_none_or(|since| now.duration_since(since) > WINDOW) {
             self.since = Some(now);
@@ -84,7 +83,8 @@ impl Quarantine {
         self.all = self.all.saturating_add(1);
     }
 
-    /// A request for this path has died with its worker, which was noted. Its pause, should it be refused from now on.
+    /// Records that a request for this path died with its worker, after `note_death`. Returns the length of the refusal
+    /// if one begins now.
     pub(crate) fn note_request(&mut self, path: String, now: Instant) -> Option<Duration> {
         self.make_room(&path, now);
         let all = self.all;
@@ -116,18 +116,18 @@ impl Quarantine {
         Some(suspect.pause)
     }
 
-    /// A request for this path has ended well.
+    /// Records that a request for this path ended without killing its worker.
     pub(crate) fn note_survivor(&mut self, path: &str, now: Instant) {
         let Some(suspect) = self.paths.get_mut(path) else { return };
         suspect.survived += 1;
-        // One that was refused, and whose requests end well now, is trusted again.
+        // A path whose requests end well after a refusal is trusted again.
         let trusted = !suspect.pause.is_zero() && suspect.until.is_none_or(|until| until <= now);
         if trusted || now.duration_since(suspect.moment) > WINDOW {
             self.paths.remove(path);
         }
     }
 
-    /// Forgets what is old. Called once per tick.
+    /// Removes old records. Called once per tick.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.paths.retain(|_, suspect| {
             let quiet = now.duration_since(suspect.moment);
@@ -135,13 +135,14 @@ impl Quarantine {
         });
     }
 
-    /// The paths whose requests are refused, and for how long still.
+    /// Refused paths, each with the remaining time.
     pub(crate) fn refused(&self, now: Instant) -> Vec<(String, Duration)> {
         let left = |suspect: &Suspect| suspect.until?.checked_duration_since(now);
         self.paths.iter().filter_map(|(path, suspect)| Some((path.clone(), left(suspect)?))).collect()
     }
 
-    /// Makes room for one path more: first those go that are not refused, the oldest of them first.
+    /// Makes room for one more path: removes the oldest path that is not refused, or else the one whose refusal ends
+    /// first.
     fn make_room(&mut self, path: &str, now: Instant) {
         if self.paths.len() < PATHS || self.paths.contains_key(path) {
             return;

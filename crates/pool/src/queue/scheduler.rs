@@ -1,27 +1,28 @@
-//! Assigns requests to workers. Work-conserving: a request waits only while no worker is free, or for less than waking
-//! one takes.
+//! Assigns requests to workers. Work-conserving: a request waits only while no worker is free, or for less time than
+//! waking a worker takes.
 //!
-//! **A new request** goes to an idle worker, but for one case: if requests of its route are short (`estimate`), and
-//! those that lie in a lane at home on the caller's thread will be done within `LAY_BEHIND_LIMIT`, it is put behind them. A
-//! worker that runs one short request after the other has warm caches and is not woken for each of them, which is worth
-//! more than a second worker. All others wait in the queue (`queue`), which is fair and bounded by time. (Putting longer
-//! ones behind busy workers as well pays nowhere: the worker then keeps the processor that its server needs to send the
-//! response, and the timer that watches over them costs more than waking it.)
+//! **A new request** goes to an idle worker, with one exception. If requests of its route are short (`estimate`), and a
+//! lane at home on the caller's thread is expected to finish its requests within `LAY_BEHIND_LIMIT`, the new request is
+//! put behind them. A worker that runs short requests back to back has warm caches and is not woken for each of them,
+//! which is worth more than a second worker. All other requests wait in the queue (`queue`), which is fair and bounded
+//! by time. (Putting longer requests behind busy workers as well never pays: the worker then keeps the processor that
+//! its server needs to send the response, and the timer that watches over such requests costs more than waking a
+//! worker.)
 //!
-//! The duration of requests is known by script and route (`estimate`), and what a worker runs now, and since when, by
-//! the time stamp that it writes into its lane. So nothing is put behind a request that is not expected to end soon, or
-//! has run longer than expected.
+//! Durations are estimated by script and route (`estimate`). The time stamp that a worker writes into its lane shows
+//! which request it runs, and since when. So no request is put behind one that is not expected to end soon, or that has
+//! run longer than expected.
 //!
-//! **Expectations fail.** While a request lies behind another, `spread` looks at the lane again when it should have
-//! been begun (`watch` has a fine timer for that), and takes it back if it was not.
+//! **Expectations fail.** If a request behind another has not begun when it should have, `spread` takes it back
+//! (`watch` has a fine timer for that check).
 //!
-//! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
-//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that
-//! compute keep to half of the workers while others come; requests that a busy worker does not even take are taken back
-//! after `TAKE_BACK_AFTER` and go elsewhere, or wait in the queue.
+//! This describes a pool of serial workers, whose lanes `serial` picks. With multiplexed workers (`multiplexed`), a new
+//! request goes behind others at home as well if all are short, else to the lane with the fewest requests. While other
+//! requests arrive, requests that compute are kept to half of the workers. Requests that a busy worker does not even
+//! take are taken back after `TAKE_BACK_AFTER` and go to another worker, or wait in the queue.
 //!
-//! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's
-//! head). Time is what callers say it is: `simulation` runs this code with a simulated clock.
+//! The pool's one lock guards all of it, and every operation under that lock is short (the longest copies a request's
+//! head). Callers pass the current time, so that `simulation` can run this code with a simulated clock.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::connection_pools;
@@ -48,14 +49,14 @@ mod serial;
 /// when all processors are busy. Less spreads short requests over workers that then compete for the processors: with
 /// 100, hello at 8 connections on two cores is 5 % slower.
 const LAY_BEHIND_LIMIT: u64 = 300;
-/// Short requests that a lane holds at most.
+/// Maximum number of short requests in a lane.
 const MAX_PACKED: usize = 8;
-/// Time after which a request goes to another worker if the multiplexed one that was sent it has not taken it.
+/// Time after which a request that its multiplexed worker has not taken goes to another worker.
 pub(crate) const TAKE_BACK_AFTER: Duration = Duration::from_millis(5);
-/// When lanes of serial workers are looked at after a request was laid behind others.
+/// Delay between putting a request behind others in a serial worker's lane and the first check on it.
 const FIRST_CHECK: Duration = Duration::from_micros(LAY_BEHIND_LIMIT);
 
-/// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
+/// Minimum time between two searches of a full queue that found no client gone: refusing a request must stay cheap.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The pool's requests and lanes.
@@ -66,16 +67,16 @@ pub(crate) struct Scheduler {
     pub(crate) lanes: Vec<Option<Lane>>,
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
-    /// When the full queue was last searched for clients that may have left, and had none.
+    /// When a search of the full queue last found no client that may have left.
     nobody_doubtful: Option<Instant>,
     pub(crate) estimates: Estimates,
-    /// Workers that some kinds of requests may not take.
+    /// Limits on the number of workers per route.
     pub(crate) shares: Shares,
-    /// Requests that give way to others where processors are short.
+    /// Decides which requests run at a lower priority while processors are short.
     pub(crate) precedence: Precedence,
-    /// Requests that kill workers.
+    /// Paths whose requests kill workers.
     pub(crate) quarantine: Quarantine,
-    /// By I/O thread: requests wait behind others in its lanes, and its watch is notified when to check them.
+    /// Indexed by I/O thread: its check on requests that wait behind others in its lanes.
     watches: Vec<Watch>,
     pub(crate) stopping: bool,
     /// The supervisor wants to be notified when a request has to wait.
@@ -84,30 +85,30 @@ pub(crate) struct Scheduler {
     multiplexed: bool,
     /// Number of requests that can compute at the same time.
     pub(crate) processors: usize,
-    /// `TAKE_BACK_AFTER`, but in tests whose workers are slower than any real one.
+    /// `TAKE_BACK_AFTER`, except in tests, whose workers are slower than real ones.
     pub(crate) untaken: Duration,
-    /// Set while no worker can be started: the reason, for callers.
+    /// The reason why no worker can be started, for callers; `None` while workers can.
     pub(crate) down: Option<String>,
-    /// Counts of the connection pools of ended workers.
+    /// Totals of ended workers' connection pools.
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
     pub(crate) tally: Tally,
 }
 
-/// Counts of the scheduler's own, under its lock.
+/// The scheduler's counters, guarded by the pool's lock.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
-    /// Requests that were taken, waiting ones included.
+    /// Accepted requests, including those still waiting.
     pub(crate) accepted: u64,
-    /// The most that waited at once.
+    /// Maximum number of requests that waited at once.
     pub(crate) most_waiting: usize,
-    /// The most workers that were busy at once.
+    /// Maximum number of workers that were busy at once.
     pub(crate) most_busy: usize,
-    /// Requests that were slow.
+    /// Requests that exceeded the slow log's threshold.
     pub(crate) slow: u64,
 }
 
 impl Tally {
-    /// Adds what another pool has counted that this one follows.
+    /// Adds the counters of the pool that this one replaces.
     pub(crate) fn add(&mut self, before: &Self) {
         self.accepted += before.accepted;
         self.most_waiting = self.most_waiting.max(before.most_waiting);
@@ -115,10 +116,10 @@ impl Tally {
     }
 }
 
-/// One I/O thread's look at requests that wait behind others.
+/// One I/O thread's check on requests that wait behind others.
 #[derive(Debug, Default)]
 struct Watch {
-    /// `spread` is called until nothing waits.
+    /// The I/O thread is calling `spread` until no request waits.
     running: bool,
     notify: Arc<Notify>,
 }
@@ -145,7 +146,8 @@ impl Scheduler {
         }
     }
 
-    /// Finds a place for a new request, at the time `now`. A fault means that it was not taken, and comes with the request.
+    /// Assigns a new request to a worker or queues it, at the time `now`. On a fault, the request was not accepted and
+    /// is returned.
     pub(crate) fn submit(
         &mut self,
         mut pending: Box<Pending>,
@@ -182,8 +184,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Gives up the oldest waiting request whose client may have left; `false` if there is none. Otherwise clients that
-    /// give up and return would find the queue full of their earlier requests.
+    /// Fails a waiting request whose client may have left; returns `false` if there is none. Otherwise clients that
+    /// give up and retry would find the queue full of their own earlier requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.nobody_doubtful.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
             return false;
@@ -198,15 +200,15 @@ impl Scheduler {
         true
     }
 
-    /// Finds a new place for a request that a worker had; before all that waits, as it was accepted before that. It is
-    /// not laid behind others a second time while a worker is idle: where one expectation failed, the next may.
+    /// Reassigns a request that a worker had. It goes before all waiting requests, as it was accepted before them.
+    /// While a worker is idle, it is not put behind others a second time: its estimate has failed once already.
     pub(crate) fn resubmit(&mut self, pending: Box<Pending>, io_thread: usize, now: Instant) {
         if let Some(pending) = self.place(pending, io_thread, now) {
             self.queue.put_back(pending);
         }
     }
 
-    /// Gives the request to an idle lane; returns it if there is none.
+    /// Sends the request to an idle lane; returns the request if there is none.
     fn place(&mut self, mut pending: Box<Pending>, io_thread: usize, now: Instant) -> Option<Box<Pending>> {
         if !self.shares.may_run(&pending, &self.lanes) {
             return Some(pending);
@@ -221,7 +223,7 @@ impl Scheduler {
         Some(pending)
     }
 
-    /// A worker behind whose requests this one will not wait for long, whether or not others are idle.
+    /// Picks a lane in which this request will not wait long behind others, even if other workers are idle.
     fn pick_behind_short(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
         // Queued requests came first; with an idle multiplexed worker, the lane with the fewest requests is better.
         let passed = !self.queue.is_empty() || self.multiplexed && self.idle.is_empty();
@@ -238,7 +240,7 @@ impl Scheduler {
         self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
     }
 
-    /// As `send`, where the request may have to wait for the worker: it is looked after.
+    /// Like `send`, but starts the I/O thread's watch if the request has to wait behind others.
     fn send_behind(&mut self, index: usize, pending: Box<Pending>, now: Instant) -> Option<Box<Pending>> {
         let rest = self.send(index, pending, now);
         if rest.is_none()
@@ -258,24 +260,24 @@ impl Scheduler {
         }
     }
 
-    /// Time after which `spread` is to be called once a request was put behind others.
+    /// Time from putting a request behind others to the first call of `spread`.
     pub(crate) const fn first_look(&self) -> Duration {
         if self.multiplexed { multiplexed::POLL_INTERVAL } else { FIRST_CHECK }
     }
 
-    /// The notifier for calls of `spread` for an I/O thread.
+    /// Notifies an I/O thread that it has to call `spread`.
     pub(crate) fn watch(&self, io_thread: usize) -> Arc<Notify> {
         self.watches[io_thread % self.watches.len()].notify.clone()
     }
 
-    /// True if `spread` is to be called.
+    /// True if the I/O thread has to call `spread`.
     #[cfg(test)]
     pub(crate) fn is_watched(&self, io_thread: usize) -> bool {
         self.watches[io_thread].running
     }
 
-    /// Takes requests back that lie behind one that turned out to be long, and gives them to others. When to look again;
-    /// `None`: nothing waits behind anything any more.
+    /// Takes back requests behind one that turned out to be long and reassigns them. Returns the time until the next
+    /// check; `None` if no request waits behind another.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
         let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
         let untaken = self.untaken;
@@ -287,18 +289,18 @@ impl Scheduler {
             looks.extend(look);
         }
         let moves = !moved.is_empty();
-        // The last was taken back first.
+        // Each lane returned its last request first.
         moved.reverse();
         moved.sort_by_key(|(pending, _)| pending.entered);
         for (pending, home) in moved {
             self.resubmit(pending, home, now);
         }
-        // A multiplexed worker that was stuck may be so no longer.
+        // A multiplexed worker that was stuck may have recovered.
         let some_wait = self.multiplexed && !self.queue.is_empty();
         if some_wait {
             (0..self.lanes.len()).for_each(|index| self.refill(index, now));
         }
-        // A moved request may be behind others again, and then counts as new.
+        // A moved request may be behind others again; its check then starts anew.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
             looks.push(self.first_look());
@@ -341,7 +343,7 @@ impl Scheduler {
         }
     }
 
-    /// Counts the workers that are busy, if they may be more than ever.
+    /// Updates the maximum of busy workers. Counts them only if the maximum may have grown.
     fn note_busy(&mut self) {
         if self.lanes.len().saturating_sub(self.idle.len()) > self.tally.most_busy {
             let busy = self.lanes.iter().flatten().filter(|lane| !lane.in_flight.is_empty()).count();
@@ -349,7 +351,8 @@ impl Scheduler {
         }
     }
 
-    /// A request is done, after what it `took`: the lane gets the next one, or none any more if its worker is to retire.
+    /// Handles the end of a request, which used `took`. Sends the lane its next request, or drains the lane if its
+    /// worker is to retire.
     pub(crate) fn request_done(
         &mut self,
         index: usize,
@@ -381,7 +384,7 @@ impl Scheduler {
         }
     }
 
-    /// The lane has become able to take requests, or one of its requests is done: gives it the next one.
+    /// Sends the lane waiting requests, after it became able to take some or one of its requests ended.
     pub(crate) fn refill(&mut self, index: usize, now: Instant) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
@@ -394,7 +397,7 @@ impl Scheduler {
             if !has_place {
                 return;
             }
-            // A multiplexed worker that computes nothing may be kept for requests that do not.
+            // A multiplexed worker without computing requests may be reserved for requests that do not compute.
             let kept = lane.in_flight.computing() == 0 && self.are_kept_together(now);
             let behind = !free && !self.multiplexed;
             let may_go =
@@ -425,8 +428,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request that waits behind a running one and may go, the one that has been sent first. Behind short ones it
-    /// may stay.
+    /// Takes the request that was sent first of those that wait behind a running one and may move. A request behind
+    /// short ones stays.
     fn steal(&mut self, may_go: impl Fn(&Pending) -> bool, now: Instant) -> Option<Box<Pending>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             lane.in_flight.back().is_some_and(|last| may_go(&last.pending))
@@ -459,7 +462,7 @@ impl Scheduler {
         self.end_lane(index, now, Lane::stop);
     }
 
-    /// Condemns the lane of a worker that will be killed for this reason.
+    /// Condemns the lane of a worker that will be killed for `reason`.
     pub(crate) fn condemn_lane(&mut self, index: usize, reason: KillReason, now: Instant) {
         self.end_lane(index, now, |lane| lane.condemn(reason));
     }
@@ -467,7 +470,7 @@ impl Scheduler {
     fn end_lane(&mut self, index: usize, now: Instant, end: impl FnOnce(&mut Lane)) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        // No worker would run them when all stop.
+        // When the pool stops, no other worker would run them.
         let pending: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
         end(lane);
         let home = lane.home;
@@ -476,7 +479,7 @@ impl Scheduler {
         }
     }
 
-    /// Kills the worker of a lane, if it still has its place.
+    /// Kills a lane's worker if the lane still belongs to `pid`.
     pub(crate) fn kill_lane(&mut self, index: usize, pid: u32, reason: KillReason) {
         if let Some(Some(lane)) = self.lanes.get_mut(index)
             && lane.pid == pid
@@ -485,28 +488,27 @@ impl Scheduler {
         }
     }
 
-    /// Lanes of one generation whose workers are in such a state.
+    /// Number of a generation's workers whose state satisfies `is_in`.
     pub(crate) fn count(&self, generation: u64, is_in: fn(&WorkerState) -> bool) -> usize {
         self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
     }
 
-    /// `true` if a request that arrives now finds a worker.
+    /// `true` if at least one worker takes requests.
     pub(crate) fn serves(&self) -> bool {
         self.lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
 
-    /// Workers that take requests.
+    /// Number of workers that take requests.
     pub(crate) fn serving(&self) -> usize {
         self.lanes.iter().flatten().filter(|lane| lane.state.is_serving()).count()
     }
 
-    /// The connection pools of all workers, and what those of workers that have ended had counted.
+    /// The connection pools of all workers, with the totals of ended workers.
     pub(crate) fn connection_pools(&self) -> Vec<ConnectionPool> {
         connection_pools::of_all(self.lanes.iter().flatten(), &self.ended_connection_pools)
     }
 
-    /// Ends the wait of requests that have waited for too long (`queue` says what that is), and of those whose client
-    /// has gone.
+    /// Fails requests that have waited too long (`queue` defines the limit) or whose client has gone.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.queue.expire(now);
         let allowed = self.queue.allowed_waits(now);
@@ -525,25 +527,25 @@ impl Scheduler {
         }
     }
 
-    /// Requests in the queue that have waited for longer than this and may run.
+    /// Number of queued requests that have waited longer than `limit` and may run.
     pub(crate) fn waiting_longer_than(&self, limit: Duration, now: Instant) -> usize {
         let late = |pending: &&Pending| now.saturating_duration_since(pending.entered) > limit;
         self.queue.all().filter(late).filter(|pending| self.shares.may_run(pending, &self.lanes)).count()
     }
 
-    /// Sets whether the supervisor is notified when a request has to wait. Returns `true` if one already does.
+    /// Turns the supervisor's notification about waiting requests on or off. Returns `true` if a request already waits.
     pub(crate) fn ask_for_workers(&mut self, ask: bool) -> bool {
         let waits = ask && !self.queue.is_empty();
         self.asks_for_workers = ask && !waits;
         waits
     }
 
-    /// True, once, if a request waits and the supervisor wants to know.
+    /// True if a request waits and the supervisor asked for a notification; only once for each `ask_for_workers`.
     pub(crate) fn wants_workers(&mut self) -> bool {
         !self.queue.is_empty() && std::mem::take(&mut self.asks_for_workers)
     }
 
-    /// Requests that wait: in the queue, and behind a running one in a lane.
+    /// Number of waiting requests, in the queue and behind running requests in lanes.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_requests).sum::<usize>()
     }
@@ -553,7 +555,7 @@ impl Scheduler {
         self.queue.drain().iter().for_each(|pending| pending.sink.fail(fault.clone()));
     }
 
-    /// Wait of the oldest waiting request.
+    /// Time that the oldest waiting request has waited.
     pub(crate) fn oldest_wait(&self, now: Instant) -> Option<Duration> {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
         let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
@@ -571,7 +573,7 @@ impl Scheduler {
         free / depth
     }
 
-    /// Idle workers, the longest idle first.
+    /// The worker that has been idle longest, and for how long.
     pub(crate) fn idle_longest(&self) -> Option<(usize, Duration)> {
         self.idle
             .iter()

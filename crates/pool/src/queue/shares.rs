@@ -1,7 +1,7 @@
 //! Routes with a limit on workers.
 //!
-//! Counted anew each time from what lies in the lanes, so that no exit from a lane can be forgotten; without limits
-//! nothing is counted.
+//! Running requests are counted anew from the lanes each time, so that no exit from a lane can be missed. Without
+//! limits nothing is counted.
 
 use crate::lane::Lane;
 use crate::request::pending::Pending;
@@ -19,7 +19,7 @@ impl Shares {
         Self { routes }
     }
 
-    /// True if a request may go to a worker, with what lies in the lanes now.
+    /// True if sending the request to a worker keeps its route within the limit.
     pub(crate) fn may_run(&self, pending: &Pending, lanes: &[Option<Lane>]) -> bool {
         let count = |which: &dyn Fn(&Pending) -> bool| {
             lanes
@@ -37,13 +37,13 @@ impl Shares {
         }
     }
 
-    /// The route, if its requests share one turn, whichever client they are from.
+    /// The route, if its requests share one flow regardless of their client.
     pub(crate) fn flow(&self, route: Option<u16>) -> Option<u16> {
         let share = |route: &u16| self.routes.get(usize::from(*route));
         route.filter(|route| share(route).is_some_and(|share| share.workers > 0 || share.weight > 1))
     }
 
-    /// The cost of a request's turn, in turns of other requests.
+    /// Weight of the route: a request's cost is divided by it.
     pub(crate) fn weight(&self, route: Option<u16>) -> u32 {
         route.and_then(|route| self.routes.get(usize::from(route))).map_or(1, |share| share.weight.max(1))
     }

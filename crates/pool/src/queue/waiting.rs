@@ -1,20 +1,21 @@
-//! The requests that wait for a worker, and which of them is next.
+//! The queue of requests that wait for a worker, and its order.
 //!
 //! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests, short
 //! or long. A request costs the time that it is expected to occupy a worker, and the flow that has spent least goes
 //! first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a client with two hundred requests gets no more of
-//! the workers than one with two, and a client's long requests do not hold up its short ones. A flow in which nothing
-//! waited begins at what the flow served last had spent: it goes first now, and what it did not use in the past it
-//! cannot claim.
+//! the workers than one with two, and a client's long requests do not hold up its short ones. A flow that was empty
+//! restarts at the spending of the flow served last: it goes first now, but cannot claim worker time that it did not
+//! use in the past.
 //!
-//! **Bounded by time.** A queue is there for bursts: as long as it gets short again within `patience`, everyone waits
-//! their turn. A queue that stands for longer is overload: from then on a request that has waited `target` is refused,
-//! until the queue is short again. Refusing by age keeps what is served fresh enough for its client to be still there.
-//! In overload all that is served has waited for as long as is allowed at all, so the target is at most half of the
-//! patience: the other half is for running it. A request's age counts from its arrival, wherever it has waited since,
-//! and nothing older than is allowed is begun: who comes for the next request meets those first, and refuses them.
+//! **Bounded by time.** A queue absorbs bursts: as long as it gets short again within `patience`, every request waits
+//! its turn. A queue that stays long is overload: from then on a request that has waited `target` is refused, until the
+//! queue is short again. Refusing by age keeps served requests recent enough that their clients are still connected. In
+//! overload every served request has waited almost as long as allowed, so the target is at most half of the patience:
+//! the other half is for running it. A request's age counts from its arrival, wherever it has waited since. No request
+//! beyond its limit is begun: `pop` meets such requests first and sets them aside for `refuse_late`.
 //!
-//! Requests that a worker had got and gave back, or that were taken back, go first: they were accepted before all others.
+//! Requests that a worker gave back, or that were taken back from a lane, go first: they were accepted before all
+//! others.
 
 use crate::fault::{Fault, FaultKind};
 use crate::queue::door::Door;
@@ -24,28 +25,28 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-/// Flows; a power of two.
+/// Number of flows; a power of two.
 const FLOWS: usize = 512;
-/// Requests that usually take longer than this, in microseconds, wait in a separate flow.
+/// Requests with a mean above this, in microseconds, are long and wait in a separate flow.
 const LONG: u32 = 2_000;
-/// Interval at which a queue of more than `SHRINK_BELOW` is searched for requests whose client has gone. The next ones are
-/// always checked.
+/// Interval at which a queue of more than `SHRINK_BELOW` requests is searched for those whose client has gone. Requests
+/// at the front are always checked.
 const SWEEP: Duration = Duration::from_secs(1);
 const SHRINK_BELOW: usize = 256;
 
 /// The queue's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Requests that may wait.
+    /// Maximum number of waiting requests.
     pub(crate) requests: usize,
-    /// The longest that any request waits, and that the queue may stand.
+    /// Maximum wait of any request. Also the time for which the queue may stay long before that counts as overload.
     pub(crate) patience: Duration,
-    /// The longest that a request waits once the queue has stood for longer than that.
+    /// Maximum wait of a request in overload.
     pub(crate) target: Duration,
 }
 
 impl Limits {
-    /// The target that holds.
+    /// The effective target.
     fn target(&self) -> Duration {
         self.target.min(self.patience / 2)
     }
@@ -63,7 +64,7 @@ pub(crate) struct AllowedWaits {
     now: Instant,
     /// For requests without their own limit.
     patience: Duration,
-    /// For all.
+    /// For all requests; `Duration::MAX` unless the queue is overloaded.
     most: Duration,
 }
 
@@ -82,7 +83,7 @@ impl AllowedWaits {
 #[derive(Debug, Default)]
 struct Flow {
     requests: VecDeque<Box<Pending>>,
-    /// Microseconds of workers it has spent, or forgone.
+    /// Worker time it has used or forgone, in microseconds.
     spent: u64,
 }
 
@@ -91,23 +92,23 @@ struct Flow {
 pub(crate) struct WaitingQueue {
     limits: Limits,
     flows: Box<[Flow]>,
-    /// The flows in which requests wait, by what they have spent.
+    /// Flows with waiting requests, by the time they have spent.
     order: BTreeSet<(u64, usize)>,
-    /// Virtual time of the flow that was served last.
+    /// Virtual time: what the flow served last had spent before.
     level: u64,
     /// Requests that go before all flows, oldest first.
     returned: VecDeque<Box<Pending>>,
     len: usize,
-    /// Since when the queue has not been short.
+    /// When the queue stopped being short; `None` while it is.
     standing_since: Option<Instant>,
-    /// Requests that have waited too long and are to be refused.
+    /// Requests removed from the queue that `refuse_late` has yet to fail.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,
-    /// Some waiting requests may have their own limit.
+    /// A waiting request may have its own limit.
     has_impatient: bool,
-    /// Those who wait for a place.
+    /// Requests that wait for a place in the full queue.
     pub(crate) door: Door,
 }
 
@@ -158,22 +159,22 @@ impl WaitingQueue {
         self.limits.requests
     }
 
-    /// True if a request that has just come may not wait here: there is no place, or others wait for the next one.
+    /// True if a new request may not enter the queue: it is full, or other requests wait for its next place.
     pub(crate) fn is_full(&self) -> bool {
         !self.has_place(false)
     }
 
-    /// True if a request may wait here. The places that become free are for those whose turn it is.
+    /// True if a request may enter the queue. Freed places are reserved for requests whose turn it is (`has_turn`).
     pub(crate) fn has_place(&self, has_turn: bool) -> bool {
         self.len < self.limits.requests && (has_turn || self.door.is_empty() || self.len == 0)
     }
 
-    /// Lets those in who wait for a place, as far as there are places.
+    /// Admits requests that wait for a place, one for each free place.
     fn let_in(&mut self) {
         self.door.let_in(self.limits.requests.saturating_sub(self.len));
     }
 
-    /// Adds a new request, behind those of its flow that are older.
+    /// Adds a new request after the older ones of its flow.
     pub(crate) fn push(&mut self, pending: Box<Pending>) {
         self.has_impatient |= pending.limits.queue.is_some();
         let at = flow_of(&pending);
@@ -182,7 +183,7 @@ impl WaitingQueue {
             flow.spent = flow.spent.max(self.level);
             self.order.insert((flow.spent, at));
         }
-        // Only one that has waited elsewhere is not the youngest.
+        // A request that has waited elsewhere may be older than the last one.
         match flow.requests.back() {
             Some(last) if last.entered > pending.entered => {
                 let at = flow.requests.partition_point(|other| other.entered <= pending.entered);
@@ -193,7 +194,8 @@ impl WaitingQueue {
         self.len += 1;
     }
 
-    /// Puts a request back that had left the queue: it goes before those that have not, and among its like by age.
+    /// Returns a request that had left the queue. It goes before all that have not, and is ordered by age among
+    /// returned ones.
     pub(crate) fn put_back(&mut self, pending: Box<Pending>) {
         self.has_impatient |= pending.limits.queue.is_some();
         let at = self.returned.partition_point(|other| other.entered <= pending.entered);
@@ -201,8 +203,8 @@ impl WaitingQueue {
         self.len += 1;
     }
 
-    /// The next request whose client is still there and that has not waited for too long (`refuse_late` tells those).
-    /// `may_run` says whether a request may run now; one that may not keeps its place, and its flow is passed by.
+    /// Takes the next request whose client is still connected and that has not waited too long; late ones are set aside
+    /// for `refuse_late`. A request for which `may_run` is false keeps its place, and its flow is skipped.
     pub(crate) fn pop(&mut self, now: Instant, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         if self.len == 0 {
             return None;
@@ -247,7 +249,7 @@ impl WaitingQueue {
         None
     }
 
-    /// Refuses requests that have waited too long; clients that are gone do not notice.
+    /// Fails the requests that were set aside as late. If the client has gone, that has no effect.
     pub(crate) fn refuse_late(&mut self) {
         self.late.drain(..).for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
@@ -258,12 +260,12 @@ impl WaitingQueue {
         of_flows.chain(self.returned.front()).map(|pending| pending.entered).min()
     }
 
-    /// All requests, in no order.
+    /// All requests, in no particular order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Pending> {
         self.returned.iter().chain(self.flows.iter().flat_map(|flow| &flow.requests)).map(|pending| &**pending)
     }
 
-    /// True if the queue has stood for longer than a burst explains.
+    /// True if the queue has not been short for longer than `patience`, so that a burst does not explain it.
     pub(crate) fn is_overloaded(&self, now: Instant) -> bool {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
@@ -274,10 +276,11 @@ impl WaitingQueue {
         AllowedWaits { now, patience: self.limits.patience, most }
     }
 
-    /// Notices whether the queue stands, and finds the requests that have waited for too long (`refuse_late` tells them),
-    /// now and then also those whose client has gone. Called several times a second.
+    /// Updates whether the queue is overloaded and sets late requests aside for `refuse_late`; now and then also
+    /// requests whose client has gone. Called several times a second.
     pub(crate) fn expire(&mut self, now: Instant) {
-        // Requests older than the target are refused while the queue is overloaded, so it has to get well below that.
+        // In overload requests older than the target are refused anyway, so the queue must get well below it to count
+        // as short.
         let short = if self.is_overloaded(now) { self.limits.target() / 2 } else { self.limits.target() };
         if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= short) {
             self.standing_since = None;
@@ -292,7 +295,7 @@ impl WaitingQueue {
                 self.len -= 1;
             }
         }
-        // Behind the first of a flow there may be some with less patience than it has.
+        // Requests behind the first of a flow may have a shorter limit.
         if self.has_impatient
             || self.len <= SHRINK_BELOW
             || self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP)
@@ -306,13 +309,13 @@ impl WaitingQueue {
         self.let_in();
     }
 
-    /// Takes every request out.
+    /// Removes all requests.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     pub(crate) fn drain(&mut self) -> Vec<Box<Pending>> {
         self.remove_where(|_| true)
     }
 
-    /// Takes one request out, the oldest of its flow, for which this holds.
+    /// Removes one request for which `which` holds, the oldest of its flow.
     pub(crate) fn remove_one(&mut self, which: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         let queues = self.flows.iter_mut().map(|flow| &mut flow.requests).chain([&mut self.returned]);
         let found = queues.into_iter().find_map(|requests| {

@@ -1,4 +1,4 @@
-//! Whatever is pushed, put back, popped, removed: nothing is lost, nothing comes twice, and clients get equal shares.
+//! No request is lost or duplicated, in any sequence of operations, and clients get equal shares.
 
 use super::*;
 use crate::request::{Request, RequestId};
@@ -126,15 +126,15 @@ fn what_was_put_back_comes_first_and_by_age() {
     assert_eq!(order, [1, 2, 3]);
 }
 
-/// A request that came this long after the beginning.
+/// A request that arrived `millis` after `began`.
 fn pending_at(began: Instant, millis: u64, id: u64) -> (Box<Pending>, ResponseBody) {
     let (mut pending, receiver) = pending(id, 1, 1_000);
     pending.entered = began + Duration::from_millis(millis);
     (pending, receiver)
 }
 
-/// Requests found to be too late were refused only at the next check, up to a tenth of a second later, and until then
-/// served before those in time.
+/// Regression: requests found to be too late were refused only at the next check, up to 100 ms later, and until then
+/// served before requests in time.
 #[test]
 fn nothing_that_has_waited_for_too_long_is_begun() {
     let limits = Limits { requests: 100, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
@@ -159,7 +159,7 @@ fn nothing_that_has_waited_for_too_long_is_begun() {
 fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
     let limits = Limits { requests: 1_000, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
     let (mut queue, began, mut clients) = (WaitingQueue::new(limits), Instant::now(), Vec::new());
-    // Ten come in the time in which one is served.
+    // Ten requests arrive while one is served.
     let (mut served, mut oldest) = (Vec::new(), Duration::ZERO);
     for step in 0..600 {
         let now = began + Duration::from_millis(10 * step);
@@ -176,7 +176,7 @@ fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
     assert!(oldest <= limits.patience, "{oldest:?}");
     let late = |&(step, age): &(u64, Duration)| step > 200 && age > limits.patience / 2;
     assert!(!served.iter().any(late), "{served:?}");
-    // It is over, and the next burst may wait again.
+    // The overload is over, and the next burst may wait again.
     queue.drain();
     queue.expire(began + Duration::from_secs(7));
     assert_eq!(queue.allowed_waits(began + Duration::from_secs(9)).of(None), limits.patience);

@@ -1,14 +1,14 @@
-//! Durations of requests by script and route: the scheduler's expectation before a request runs.
+//! Estimates of requests' durations by script and path, for the scheduler.
 //!
-//! A mean and a mean deviation, moved by each request that ends (as TCP keeps the round-trip time, RFC 6298), for the
-//! script with the request's path, and for the script alone, which serves paths that were not seen often. The tables
-//! have a fixed size; keys that collide push each other out, so the worst effect of many addresses is that nothing is
-//! known of them. A worker reports its own times: lies of a compromised one mislead only the placing of its pool's
-//! requests, nothing else.
+//! An entry keeps a mean and a mean deviation, updated by each request that ends (as TCP does for the round-trip time,
+//! RFC 6298). There is one for the script with the request's path, and one for the script alone, which serves rarely
+//! seen paths. The tables have a fixed size and colliding keys displace each other, so the worst effect of many paths
+//! is that nothing is known about them. A worker reports its times itself: false times of a compromised worker only
+//! affect the placement of its pool's requests.
 //!
-//! A request that takes far longer than its route ever did is left out while such requests are rare. On a busy machine
-//! any request can lose its processor for some milliseconds; if that made its route long, short requests would be
-//! spread over more workers, which then take the processors from each other still more often.
+//! A request that takes far longer than expected is ignored while such requests are rare. On a busy machine any request
+//! can lose its processor for some milliseconds. If that made its route long, short requests would be spread over more
+//! workers, which would then take processors from each other even more often.
 
 use crate::request::Request;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const PATHS: usize = 1024;
 /// Entries of the table by script; a power of two.
 const SCRIPTS: usize = 128;
-/// Requests after which an entry is believed.
+/// Number of requests after which an entry is used.
 const MIN_SAMPLES: u16 = 4;
-/// Most requests that an entry remembers having seen: so long a new key is kept out by an old one, at most.
+/// Maximum of an entry's request count, and so the number of requests of a new key after which it displaces an old one.
 const REMEMBERED: u16 = 32;
-/// A single request counts no more than this, in microseconds: a minute.
+/// Upper limit of a single request's time, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
-/// A request is short if it takes no longer than this, rare cases included. Microseconds.
+/// A request is short if its upper estimate is at most this, in microseconds.
 const SHORT_MICROS: u32 = 200;
-/// A request that uses as much of a processor computes. Microseconds.
+/// A request computes if it is expected to use at least this much processor time, in microseconds.
 const COMPUTES: u32 = 1_000;
-/// Requests up to this are not called surprisingly long, in microseconds.
+/// Requests up to this duration are never surprises, in microseconds.
 const TOLERATED_MICROS: u32 = 200;
 /// Weight of one surprise in an entry's share; each request decays the share by a sixteenth.
 const SURPRISE_WEIGHT: u16 = 16;
@@ -42,26 +42,26 @@ const UNKNOWN_MEAN: u32 = 1_000;
 pub(crate) struct Expected {
     /// The usual time.
     pub(crate) mean: u32,
-    /// Upper estimate that is rarely exceeded: the mean and four deviations. `u32::MAX`: unknown.
+    /// Upper estimate that is rarely exceeded: the mean plus four deviations; `u32::MAX` if unknown.
     pub(crate) high: u32,
-    /// Processor time of it, as far as that was measured (requests of a millisecond or more); else 0.
+    /// Expected processor time, if measured (for requests of a millisecond or more); else 0.
     pub(crate) cpu: u32,
 }
 
 /// Measured duration of a request, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Took {
-    /// By the clock.
+    /// Elapsed time.
     pub(crate) php: u64,
-    /// Of a processor; `None`: not measured.
+    /// Processor time; `None`: not measured.
     pub(crate) cpu: Option<u64>,
     /// The script's peak memory in bytes.
     pub(crate) memory: u64,
 }
 
 impl Took {
-    /// With what kept the worker from its next request as well, which is to put the snapshot back. The request cannot have taken
-    /// longer than it was away.
+    /// Adds the time of the snapshot's restore, which also keeps the worker from its next request. The sum is limited
+    /// to `away`, the time since the request entered the pool.
     pub(crate) fn whole(self, restore: Duration, away: Duration) -> Self {
         let php = self.php.saturating_add(restore.as_micros() as u64).min(away.as_micros() as u64);
         Self { php, cpu: self.cpu.map(|cpu| cpu.min(php)), ..self }
@@ -69,30 +69,30 @@ impl Took {
 }
 
 impl Expected {
-    /// Nothing is known.
+    /// Estimate for an unknown script.
     pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
 
-    /// True for requests that may share a lane although workers are idle.
+    /// True for requests that may be put behind others while workers are idle.
     pub(crate) const fn is_short(self) -> bool {
         self.high <= SHORT_MICROS
     }
 
-    /// True for requests that keep a processor, and a multiplexed worker, from others.
+    /// True for requests that keep a processor, and a multiplexed worker, from other requests.
     pub(crate) const fn computes(self) -> bool {
         self.cpu >= COMPUTES
     }
 
-    /// True if it is worth measuring whether such a request computes.
+    /// True if processor time should be measured for such a request.
     pub(crate) const fn may_compute(self) -> bool {
         self.mean >= COMPUTES
     }
 
-    /// Remaining time of a request that has run for `ran`, in microseconds. `None`: it has exceeded its expectation.
+    /// Remaining time of a request that has run for `ran`, in microseconds. `None`: it has exceeded its estimate.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
         let (mean, high) = (u64::from(self.mean), u64::from(self.high));
         match ran {
             _ if ran <= mean => Some(mean - ran),
-            // Requests that take longer than usual are rare, and then they take much longer.
+            // Requests that exceed the mean are rare, but then take much longer.
             _ if ran <= high && self != Self::UNKNOWN => Some(high - ran),
             _ => None,
         }
@@ -107,7 +107,7 @@ pub(crate) struct RouteKey {
 }
 
 impl RouteKey {
-    /// The key of a request: its script, its method and its path without the query.
+    /// Keys from the request's script, method, and path without the query.
     pub(crate) fn of(request: &Request) -> Self {
         let script = xxh3_64_with_seed(request.head.script(), 0);
         let method = u64::from(request.method().first().copied().unwrap_or_default());
@@ -117,9 +117,9 @@ impl RouteKey {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// The upper half of the key.
+    /// Upper half of the key.
     tag: u32,
-    /// Requests seen, up to `REMEMBERED`; what other keys bring takes from it.
+    /// Requests seen, up to `REMEMBERED`; a request with another key decrements it.
     seen: u16,
     /// Share of recent requests that took far longer than expected, in 1/256.
     surprises: u16,
@@ -171,7 +171,7 @@ impl Entry {
     }
 }
 
-/// Expectations for a pool's requests.
+/// Estimates for a pool's requests.
 #[derive(Debug)]
 pub(crate) struct Estimates {
     paths: Box<[Entry]>,
@@ -199,7 +199,7 @@ impl Estimates {
         self.scripts[at].expected(tag).unwrap_or(Expected::UNKNOWN)
     }
 
-    /// A request with this key took so long.
+    /// Records the duration of a request with this key.
     pub(crate) fn note(&mut self, key: RouteKey, took: Took) {
         let clamped = |micros: u64| u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
         let (micros, cpu) = (clamped(took.php), took.cpu.map(clamped));

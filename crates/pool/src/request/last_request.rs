@@ -1,5 +1,5 @@
-//! Data of the request that a worker ended last, for the status pages. Its head is moved here and not copied: it would
-//! be freed at this moment, and is when the next one takes its place.
+//! Data of the request that ended last in a worker, for the status pages. Its head is moved here, not copied; it is
+//! freed when the next request replaces it.
 
 use crate::request::Request;
 use crate::request::estimate::Took;
@@ -20,13 +20,13 @@ pub struct RequestReport {
     /// The target as the client sent it.
     pub uri: String,
     pub content_length: u64,
-    /// The user that the client has named, if it has.
+    /// The user name that the client sent, if any.
     pub user: Option<String>,
     /// The script's path in the file system.
     pub script: String,
     /// Microseconds in PHP.
     pub php_us: u64,
-    /// Processor time in microseconds, where it was measured.
+    /// Processor time in microseconds, if measured.
     pub cpu_us: Option<u64>,
     /// Peak memory of the script in bytes.
     pub memory: u64,

@@ -6,16 +6,17 @@ use crate::request::time_limits::TimeLimits;
 use crate::response::sink::Sink;
 use std::time::Instant;
 
-/// A request, who waits for its response, and what has happened to it so far.
+/// A request with the sink of its response and its history so far.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) request: Request,
     pub(crate) sink: Sink,
-    /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
+    /// When the request arrived at the pool. Its age counts from then, and so includes its wait for a place in the
+    /// queue.
     pub(crate) entered: Instant,
     /// Time limits set by rules or its route.
     pub(crate) limits: TimeLimits,
-    /// It waited before the full queue, and it is its turn (`door`).
+    /// The request waited to enter the full queue, and now has its turn (`door`).
     pub(crate) has_turn: bool,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
@@ -27,7 +28,7 @@ pub(crate) struct Pending {
     pub(crate) key: RouteKey,
     /// Its expected duration.
     pub(crate) expected: Expected,
-    /// No worker served when it came.
+    /// No worker was serving when it arrived.
     pub(crate) cold: bool,
     /// The route whose requests wait as one flow, instead of its client's.
     pub(crate) flow: Option<u16>,
@@ -36,7 +37,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// A new request, of which nothing is expected yet.
+    /// Creates a request without an estimate.
     pub(crate) fn new(request: Request, sink: Sink) -> Self {
         let limits = request.limits;
         let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);

@@ -1,15 +1,15 @@
-//! Time limits of a request for waiting and running: its own, or its pool's; and the processor time of a worker.
+//! Time limits of a request for waiting and running, which override its pool's; and the processor time of a worker.
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use std::time::Duration;
 
-/// Limits for some requests. `None`: what counts for the others counts for them too; zero: no limit.
+/// Limits of a request. `None`: the pool's limit applies; zero: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeLimits {
     /// Time in PHP.
     pub deadline: Option<Duration>,
-    /// Time in the queue; zero is zero here.
+    /// Time in the queue; here zero means that the request must not wait.
     pub queue: Option<Duration>,
 }
 

@@ -1,11 +1,11 @@
-//! A copy of a response's body, made as its front takes it. It never holds the response up: where it is longer than wanted, or
-//! there is no budget, there is no copy.
+//! Copies a response's body while its front takes it. Copying never delays the response: if the body exceeds the limit,
+//! or there is no budget, the copy is given up.
 
 use crate::response::parts::WholeBody;
 use howdah_budget::{Budget, Charge};
 use tokio::sync::oneshot;
 
-/// A whole body.
+/// A complete copy.
 #[derive(Debug)]
 pub struct BodyCopy {
     bytes: Vec<u8>,
@@ -29,13 +29,13 @@ pub(crate) struct Copying {
 }
 
 impl Copying {
-    /// A copy of at most `most` bytes, and its receiver. It is delivered only if it is complete.
+    /// Creates a copy of at most `most` bytes, and its receiver. Only a complete copy is delivered.
     pub(crate) fn new(most: usize, budget: &'static Budget) -> (Box<Self>, oneshot::Receiver<BodyCopy>) {
         let (to, copied) = oneshot::channel();
         (Box::new(Self { bytes: Vec::new(), most, charge: Charge::new(budget, None), to }), copied)
     }
 
-    /// Takes a part. `None`: there will be no copy.
+    /// Adds a part. `None`: the copy was given up.
     pub(crate) fn and(mut self: Box<Self>, part: &[u8]) -> Option<Box<Self>> {
         let fits = self.bytes.len() + part.len() <= self.most && !self.to.is_closed();
         if !fits || !self.charge.grow(part.len() as u64) {
@@ -54,7 +54,7 @@ impl Copying {
         }
     }
 
-    /// Nothing follows.
+    /// Delivers the complete copy.
     pub(crate) fn complete(self) {
         // The receiver is gone.
         let _ = self.to.send(BodyCopy { bytes: self.bytes, _charge: self.charge });

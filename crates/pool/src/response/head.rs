@@ -4,9 +4,9 @@ use bytes::Bytes;
 use howdah_transport::wire::ROUTE_LINE;
 use zerocopy::FromBytes;
 
-/// Longest head of a response, over all its frames.
+/// Maximum size of a response's head over all its frames, in bytes.
 const MAX_HEAD: usize = 1024 * 1024;
-/// Most lines of one. (Maps of headers give up at some ten thousand names.)
+/// Maximum number of header lines. (Header maps fail at some ten thousand names.)
 const MAX_LINES: usize = 1000;
 
 /// Names and values in the order in which PHP sent them.
@@ -17,7 +17,7 @@ pub(crate) type HeaderLines = Vec<(Bytes, Bytes)>;
 pub(crate) enum ResponseHead {
     /// Status and lines, and the route that the application has reported.
     Good(u16, HeaderLines, Option<Bytes>),
-    /// Longer than clients may get.
+    /// Exceeds `MAX_HEAD` or `MAX_LINES`.
     TooLong,
     /// No honest worker writes this.
     Malformed,
@@ -31,7 +31,7 @@ pub(crate) struct HeadParts {
 }
 
 impl HeadParts {
-    /// Adds a frame's payload; the head if it was the last.
+    /// Adds a frame's payload; returns the head after the last one.
     pub(crate) fn add(&mut self, payload: Vec<u8>, more: bool) -> Option<ResponseHead> {
         if self.too_long || self.bytes.len() + payload.len() > MAX_HEAD {
             self.too_long = true;
@@ -52,8 +52,8 @@ impl HeadParts {
     }
 }
 
-/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped. One
-/// that begins with `ROUTE_LINE`, which PHP allows in no header, has the route.
+/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped. A
+/// line that begins with `ROUTE_LINE`, which PHP allows in no header, holds the route.
 fn parse(bytes: &Bytes) -> Option<ResponseHead> {
     let (status, mut lines) = u16::read_from_prefix(bytes).ok()?;
     let mut headers = Vec::with_capacity(8);

@@ -1,5 +1,5 @@
-//! A response from the worker's lane to the front: its head, its parts, and the sink in which they wait for a client that
-//! reads slowly. Knows requests and lanes not at all.
+//! A response from the worker's lane to the front: its head, its parts, and the sink in which they wait for a slow
+//! client. Knows neither requests nor lanes.
 
 pub(crate) mod body_copy;
 pub(crate) mod head;

@@ -1,5 +1,5 @@
 //! Waiting parts of a response's body: first those in memory, then those in an unnamed temporary file, then those for
-//! which neither budget had room. Each part is charged for as long as it is anywhere in the server (`howdah_budget`).
+//! which neither budget had room. Each part stays charged while it is anywhere in the server (`howdah_budget`).
 
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budget, Budgets, Charge};
@@ -11,18 +11,20 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes read back from the temporary file at a time.
+/// Number of bytes read back from the temporary file at a time.
 const READ_BACK: usize = 128 * 1024;
-/// Size of the parts in which uncharged bytes move on, while there is no budget.
+/// Size of the parts in which uncharged bytes are passed on, while there is no budget.
 const SCARCE: usize = 4 * 1024;
 /// Cost of a part beyond its bytes.
 const PART_COST: u64 = 100;
-/// A part shorter than this joins the one before, until that has `JOINED` bytes: scripts that flush each byte are common.
+/// A part shorter than this is appended to the one before, up to `JOINED` bytes: scripts that flush each byte are
+/// common.
 const JOINS: usize = 1024;
 const JOINED: usize = 16 * 1024;
-/// From this size on a part keeps its charge until its last byte has been sent. Of shorter ones a connection holds a few.
+/// A part of at least this size keeps its charge until its last byte has been sent. A connection holds only a few
+/// shorter ones.
 const KEEPS_CHARGE: usize = 4 * 1024;
-/// Room in the temporary file is given back in steps of this size.
+/// The disk space of data that was read back is released in steps of this size.
 const PUNCH: u64 = 4 << 20;
 
 /// A part of the response's body.
@@ -30,7 +32,7 @@ const PUNCH: u64 = 4 << 20;
 pub struct Chunk {
     /// The bytes; may be empty when only `flush` matters.
     pub data: Bytes,
-    /// PHP asked that everything up to here reach the client now (`flush()`, server-sent events).
+    /// PHP asked to send everything up to here to the client now (`flush()`, server-sent events).
     pub flush: bool,
 }
 
@@ -39,17 +41,17 @@ pub struct Chunk {
 pub enum WholeBody {
     /// In the server's own memory.
     Memory(Bytes),
-    /// In the worker's ring: to be sent, compared or copied within this turn of the task that has it, as it takes room
-    /// away from the worker, which may also write to it at any time.
+    /// In the worker's ring: must be sent, compared or copied within this turn of the task. It takes up the worker's
+    /// ring space, and the worker may write to it at any time.
     InRing(HeldPayload),
 }
 
-/// Amounts of a response that are kept in memory and in files.
+/// Limits on a response's data in memory and in files.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     /// Bytes in memory before the rest goes to a file.
     pub(crate) memory: usize,
-    /// Where the file is made.
+    /// Directory of the temporary file.
     pub(crate) temp_dir: PathBuf,
     /// Budgets of all responses.
     pub(crate) budgets: Budgets,
@@ -58,7 +60,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 enum Data {
     Whole(Bytes),
-    /// Others may join it.
+    /// Short parts may be appended.
     Growing(BytesMut),
 }
 
@@ -75,13 +77,13 @@ impl Data {
 struct Part {
     data: Data,
     flush: bool,
-    /// Its part of the charge.
+    /// Its share of the charge.
     cost: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct InMemory {
-    /// The part that comes first, as long as it is where the worker wrote it. Nothing is behind it.
+    /// The first part, while it is in the worker's ring. No other part follows it.
     in_ring: Option<HeldPayload>,
     /// Most responses have one part.
     first: Option<Part>,
@@ -118,20 +120,20 @@ impl InMemory {
         self.charge.beside(budget)
     }
 
-    /// Keeps a body that lies in the ring; only while nothing else is here.
+    /// Keeps a body in the ring; only while there are no other parts.
     pub(crate) fn hold(&mut self, held: HeldPayload) {
         self.bytes += held.len();
         self.in_ring = Some(held);
     }
 
-    /// A copy of what lies in the ring, which is not kept there any longer.
+    /// Takes the part out of the ring as a copy.
     pub(crate) fn take_from_ring(&mut self) -> Option<Bytes> {
         let held = self.in_ring.take()?;
         self.bytes -= held.len();
         Some(Bytes::from(held.copy_from(0)))
     }
 
-    /// Adds a part behind what is there. Gives it back if there is no budget for it.
+    /// Appends a part. Returns it if there is no budget for it.
     pub(crate) fn add(&mut self, data: Bytes, flush: bool) -> Result<(), Bytes> {
         let len = data.len();
         if len < JOINS && self.join(&data, flush)? {
@@ -147,7 +149,7 @@ impl InMemory {
         Ok(())
     }
 
-    /// Adds a short part to the one before it. False: there is none, or it is long enough.
+    /// Appends a short part to the one before. False: there is none, or it is long enough.
     fn join(&mut self, data: &Bytes, flush: bool) -> Result<bool, Bytes> {
         let Some(last) = self.rest.back_mut().or(self.first.as_mut()) else { return Ok(false) };
         let len = last.data.len() + data.len();
@@ -195,7 +197,7 @@ impl InMemory {
         }
     }
 
-    /// Takes the first part. Nothing may lie in the ring.
+    /// Takes the first part. No part may be in the ring.
     pub(crate) fn take(&mut self) -> Option<Chunk> {
         let part = self.first.take().or_else(|| self.rest.pop_front())?;
         let data = match part.data {
@@ -207,7 +209,7 @@ impl InMemory {
         Some(Chunk { data, flush: part.flush })
     }
 
-    /// Lets bytes go with their charge, or without if they are few.
+    /// Passes bytes on with their charge, or without it if they are few.
     fn pass_on(&mut self, data: Bytes, cost: u64) -> Bytes {
         if data.len() >= KEEPS_CHARGE {
             return self.charge.split(cost).cover(data);
@@ -259,7 +261,7 @@ pub(crate) struct Spill {
     file: File,
     written: u64,
     read: u64,
-    /// The file's room up to here has been given back.
+    /// The file's disk space up to here has been released.
     punched: u64,
     charge: Charge,
 }
@@ -284,7 +286,7 @@ impl Spill {
         Ok(true)
     }
 
-    /// Reads the next part back. A part that there is no memory for is short, and not charged.
+    /// Reads the next part back. Without memory budget it is short and not charged.
     pub(crate) fn read(&mut self, mut charge: Charge) -> io::Result<Bytes> {
         let len = self.left().min(READ_BACK as u64);
         let len = if charge.grow(len + PART_COST) { len } else { len.min(SCARCE as u64) };
@@ -293,7 +295,7 @@ impl Spill {
         self.read += len;
         if self.read - self.punched >= PUNCH && self.left() > 0 {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            // Where the file system cannot, the file keeps its room, and its charge, until it is read to its end.
+            // If the file system cannot do this, the file keeps its space, and its charge, until it is read to its end.
             if fallocate(&self.file, flags, self.punched, self.read - self.punched).is_ok() {
                 self.charge.shrink(self.read - self.punched);
             }
@@ -303,7 +305,7 @@ impl Spill {
     }
 }
 
-/// Data for which neither budget had room. No more than a lane's reader takes before it waits.
+/// Data for which neither budget had room. At most what a lane's reader takes before it waits.
 #[derive(Debug, Default)]
 pub(crate) struct Unpaid(VecDeque<Chunk>);
 
@@ -316,7 +318,7 @@ impl Unpaid {
         self.0.push_back(Chunk { data, flush });
     }
 
-    /// The first part; back with it (`put_back`) if there is no budget yet.
+    /// Takes the first part; the caller returns it (`put_back`) if there is still no budget.
     pub(crate) fn first(&mut self) -> Option<Chunk> {
         self.0.pop_front()
     }
@@ -329,13 +331,13 @@ impl Unpaid {
         self.0.back_mut()
     }
 
-    /// Takes a little, so that a client that does read goes on, and one that does not has not much more.
+    /// Takes a small part: a client that reads can make progress, and one that does not holds little more.
     pub(crate) fn take(&mut self) -> Option<Chunk> {
         let mut first = self.0.pop_front()?;
         if first.data.len() <= SCARCE {
             return Some(first);
         }
-        // A copy: a slice would keep all of it.
+        // A copy, as a slice would keep the whole buffer alive.
         let data = Bytes::copy_from_slice(&first.data.split_to(SCARCE));
         self.0.push_front(first);
         Some(Chunk { data, flush: false })

@@ -1,12 +1,13 @@
-//! Where a lane's reader puts a response and a front takes it from: one per request.
+//! Buffer of one response between a lane's reader and the front that takes it.
 //!
-//! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
-//! memory, then in an unnamed temporary file (`response_parts`), as long as there is budget. Only without any, or when
-//! that file reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker waits at its client's
-//! speed. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
+//! The lane is emptied at once, so that a slow client never holds a PHP worker. Parts wait in memory, then in an
+//! unnamed temporary file (`response_parts`), as long as there is budget. Only without budget, or when that file
+//! reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker is slowed to its client's speed. The
+//! file is read back on the I/O thread: it was just written, so it is in the page cache.
 //!
-//! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
-//! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
+//! A body that the worker wrote in one piece may stay in its ring for a moment (`push_held`): a front that runs next
+//! takes it from there without a copy. The lane's reader lets the fronts run once and then copies what is left
+//! (`settle`).
 
 use crate::fault::{Fault, FaultKind};
 use crate::response::body_copy::{BodyCopy, Copying};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
-/// Bytes of one response that may wait in its temporary file before the worker has to wait too.
+/// Maximum bytes of a response in its temporary file; beyond that the worker has to wait.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ struct Inner {
     route: Option<Bytes>,
     parts: InMemory,
     spill: Option<Spill>,
-    /// A flush that PHP asked for behind the last byte in the spill.
+    /// PHP asked for a flush after the last byte in the spill.
     flush_after_spill: bool,
     unpaid: Unpaid,
     /// Bytes that the front has taken.
@@ -39,8 +40,8 @@ struct Inner {
     reader: Option<Waker>,
     /// The lane's reader, when it waits for room.
     writer: Option<Waker>,
-    /// The front may take the head: a batch of frames has been added whole. Without this a front on another thread could
-    /// see the head of a response whose end lies in the same batch, and would treat it as a stream.
+    /// The front may take the head: a whole batch of frames has been added. Otherwise a front on another thread could
+    /// see the head of a response whose end is in the same batch, and would treat it as a stream.
     visible: bool,
     /// The head has been handed to the front: the request cannot be repeated any more.
     delivered: bool,
@@ -49,12 +50,12 @@ struct Inner {
     stats: RequestStats,
 }
 
-/// Notifications due after a part was added.
+/// State of the response after a part was added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct After {
     /// The front no longer wants the response.
     pub(crate) gone: bool,
-    /// More waits for the front than may: nothing more is to be added before `poll_room` is ready.
+    /// More data waits for the front than allowed: add nothing before `poll_room` is ready.
     pub(crate) overfull: bool,
 }
 
@@ -65,14 +66,14 @@ pub(crate) struct Sink {
     limits: Arc<Limits>,
 }
 
-/// PHP's response: head at once, body as it comes.
+/// PHP's response: the complete head, and the body as it arrives.
 #[derive(Debug)]
 pub struct Response {
-    /// The status code, 200 to 599 (what PHP set, checked).
+    /// The status code as PHP set it, checked: 200 to 599.
     pub status: u16,
     /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
     pub headers: Vec<(Bytes, Bytes)>,
-    /// The name of the application's route that has responded, if a recipe reports it. Not checked.
+    /// The application's route that responded, if a recipe reports it. Not checked.
     pub route: Option<Bytes>,
     pub body: ResponseBody,
 }
@@ -90,7 +91,7 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock()
 }
 
-/// A response to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
+/// Creates both sides of a response. Waiting data is also charged to the connection's share, if it has one.
 pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Share>>) -> (Sink, ResponseBody) {
     let inner = Arc::new(Mutex::new(Inner {
         head: None,
@@ -115,13 +116,13 @@ pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Sh
 impl Sink {
     pub(crate) fn set_head(&self, status: u16, headers: Vec<(Bytes, Bytes)>) {
         let mut inner = lock(&self.inner);
-        // A request that has failed is one that a worker may still respond to (async mode, past its deadline).
+        // A worker may still respond to a request that has failed (async mode, past its deadline).
         if inner.head.is_none() && !inner.delivered && !inner.ended {
             inner.head = Some((status, headers));
         }
     }
 
-    /// The application's route that responds, before its head.
+    /// Sets the application's route; called before `set_head`.
     pub(crate) fn set_route(&self, route: Bytes) {
         lock(&self.inner).route = Some(route);
     }
@@ -141,7 +142,7 @@ impl Sink {
         inner.after()
     }
 
-    /// Adds a part of the body that lies in the ring. `None`: it still does, and `settle` has to be called soon.
+    /// Adds a part of the body that is in the ring. `None`: it stays there, and `settle` has to be called soon.
     pub(crate) fn push_held(&self, held: HeldPayload) -> Option<After> {
         let mut inner = lock(&self.inner);
         let first = inner.is_drained() && !inner.delivered;
@@ -153,7 +154,7 @@ impl Sink {
         Some(self.push(Bytes::from(held.copy_from(0)), false))
     }
 
-    /// Copies what still lies in the ring.
+    /// Copies a part that is still in the ring.
     pub(crate) fn settle(&self) {
         let mut inner = lock(&self.inner);
         inner.settle(&self.limits);
@@ -162,7 +163,7 @@ impl Sink {
         wake(waker);
     }
 
-    /// The response is complete.
+    /// Completes the response.
     pub(crate) fn end(&self) {
         let mut inner = lock(&self.inner);
         inner.pay(&self.limits);
@@ -172,7 +173,7 @@ impl Sink {
         wake(waker);
     }
 
-    /// The response will not be completed.
+    /// Ends the response with a fault; no effect if it has ended.
     pub(crate) fn fail(&self, fault: Fault) {
         let waker = {
             let mut inner = lock(&self.inner);
@@ -186,13 +187,13 @@ impl Sink {
         wake(waker);
     }
 
-    /// Gives up and drops waiting data: there is no room for it.
+    /// Ends the response with a fault and drops waiting data, as there is no room for it.
     pub(crate) fn give_up(&self, fault: Fault) {
         let waker = lock(&self.inner).give_up(fault);
         wake(waker);
     }
 
-    /// Lets the front see what was added.
+    /// Makes added data visible to the front and wakes it.
     pub(crate) fn wake(&self) {
         let waker = {
             let mut inner = lock(&self.inner);
@@ -212,7 +213,7 @@ impl Sink {
         inner.delivered || inner.ended
     }
 
-    /// Forgets what a dead worker had written; only while nothing was delivered.
+    /// Drops a dead worker's data; only called while nothing was delivered.
     pub(crate) fn reset(&self) {
         let mut inner = lock(&self.inner);
         inner.head = None;
@@ -229,12 +230,12 @@ impl Sink {
         lock(&self.inner).gone
     }
 
-    /// True if more waits for the front than may.
+    /// True if more data waits for the front than allowed.
     pub(crate) fn is_overfull(&self) -> bool {
         lock(&self.inner).is_overfull()
     }
 
-    /// True if that is because there is no budget.
+    /// True if the response is overfull for lack of budget.
     pub(crate) fn lacks_budget(&self) -> bool {
         let inner = lock(&self.inner);
         inner.is_overfull() && !inner.unpaid.is_empty()
@@ -261,7 +262,7 @@ fn no_room() -> Fault {
     Fault::with(FaultKind::OverBudget, "there is no room for the response")
 }
 
-/// Wakes a front, once nothing is locked.
+/// Wakes a front; called without the lock.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
@@ -269,7 +270,7 @@ fn wake(waker: Option<Waker>) {
 }
 
 impl Inner {
-    /// Drops waiting data; an unsent head is not sent either. Returns the waker to notify.
+    /// Ends the response with a fault. Drops waiting data and an undelivered head. Returns the waker to wake.
     fn give_up(&mut self, fault: Fault) -> Option<Waker> {
         if !self.delivered {
             self.head = None;
@@ -282,7 +283,8 @@ impl Inner {
         self.reader.take()
     }
 
-    /// The response has ended: its worker goes on to its next request, so data without room has no one to wait with it.
+    /// Fails an ended response with unpaid data: its worker goes on to the next request, so nothing can wait for
+    /// budget.
     fn give_up_unpaid(&mut self) -> Option<Waker> {
         if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
     }
@@ -291,7 +293,7 @@ impl Inner {
         After { gone: self.gone, overfull: self.is_overfull() }
     }
 
-    /// Bytes that wait.
+    /// Number of waiting bytes.
     fn left(&self) -> u64 {
         self.parts.bytes() as u64 + self.spill.as_ref().map_or(0, Spill::left) + self.unpaid.bytes()
     }
@@ -305,7 +307,7 @@ impl Inner {
         !self.gone && !self.ended && (!self.unpaid.is_empty() || spilled >= MAX_SPILL)
     }
 
-    /// Keeps a part wherever there is room for it.
+    /// Keeps a part in memory, in the file, or unpaid.
     fn keep(&mut self, limits: &Limits, data: Bytes, flush: bool) {
         if !self.unpaid.is_empty() {
             self.unpaid.add(data, flush);
@@ -314,7 +316,7 @@ impl Inner {
         }
     }
 
-    /// Gives the part back if there is no budget for it.
+    /// Keeps a part; returns it if there is no budget for it.
     fn try_keep(&mut self, limits: &Limits, mut data: Bytes, flush: bool) -> Result<(), Bytes> {
         if self.spill.is_none() && self.parts.bytes() + data.len() <= limits.memory {
             match self.parts.add(data, flush) {
@@ -334,7 +336,7 @@ impl Inner {
     }
 
     fn spill(&mut self, limits: &Limits, data: &[u8]) -> std::io::Result<bool> {
-        // Without budget not even an empty file is made.
+        // Without budget, do not even create the file.
         if self.spill.is_none() && limits.budgets.spool.is_full() {
             limits.budgets.spool.note_refused();
             return Ok(false);
@@ -346,7 +348,7 @@ impl Inner {
         spill.add(data)
     }
 
-    /// Finds room for what had none.
+    /// Moves unpaid parts to memory or the file, as far as there is budget now.
     fn pay(&mut self, limits: &Limits) {
         while let Some(chunk) = self.unpaid.first() {
             if let Err(data) = self.try_keep(limits, chunk.data, chunk.flush) {
@@ -374,7 +376,7 @@ impl Inner {
     }
 
     fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
-        // Still in the ring: a copy that goes on at once, or waits in the connection.
+        // Still in the ring: its copy is sent at once or waits in the connection.
         if let Some(data) = self.parts.take_from_ring() {
             let mut charge = self.parts.charge_beside(self.parts.budget());
             if charge.grow(data.len() as u64) {
@@ -390,7 +392,7 @@ impl Inner {
         }
         let Some(spill) = self.spill.as_mut() else { return self.unpaid.take().map(Ok) };
         if spill.left() == 0 {
-            // All read back: what comes next may stay in memory again.
+            // All read back: the next parts may stay in memory again.
             self.spill = None;
             return match std::mem::take(&mut self.flush_after_spill) {
                 true => Some(Ok(Chunk { data: Bytes::new(), flush: true })),
@@ -428,7 +430,7 @@ impl ResponseBody {
         Poll::Ready(head.map(|((status, headers), route)| Response { status, headers, route, body: receiver }))
     }
 
-    /// The whole remaining body's length, if the response has ended already.
+    /// Length of the whole remaining body, if the response has ended.
     #[must_use]
     pub fn complete_len(&self) -> Option<u64> {
         let inner = lock(&self.inner);
@@ -452,7 +454,8 @@ impl ResponseBody {
         Some(whole)
     }
 
-    /// Has the body copied on its way, if it has no more than so many bytes. The copy comes when the body has been taken whole.
+    /// Copies the body while it is taken, if it has at most `most` bytes. The copy is sent once the whole body has been
+    /// taken.
     pub fn copy(&mut self, most: usize) -> oneshot::Receiver<BodyCopy> {
         let budget = lock(&self.inner).parts.budget();
         let (copying, copied) = Copying::new(most, budget);
@@ -495,7 +498,7 @@ impl ResponseBody {
         }
     }
 
-    /// Where the request ran and what it took so far.
+    /// Where the request ran, and its times so far.
     #[must_use]
     pub fn stats(&self) -> RequestStats {
         lock(&self.inner).stats.clone()
@@ -507,7 +510,7 @@ impl Drop for ResponseBody {
         let copying = self.copying.take();
         let (writer, copied) = {
             let mut inner = lock(&self.inner);
-            // A reader that knows the length need not ask for the end.
+            // A front that knows the length may drop the body without polling its end.
             let copied = copying.filter(|_| inner.ended && inner.fault.is_none() && inner.left() == 0);
             inner.gone = true;
             inner.parts.clear();

@@ -61,7 +61,7 @@ fn what_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
     let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
     let (first, flushes) = chunks(&mut response.body);
     assert_eq!((first, flushes), (parts.concat(), 1));
-    // Once it is read back, what follows stays in memory again.
+    // Once the file is read back, later parts stay in memory again.
     sink.push(Bytes::from_static(b"tail"), true);
     sink.end();
     assert_eq!(response.body.complete_len(), Some(4));
@@ -107,7 +107,7 @@ fn what_a_dead_worker_had_written_is_forgotten_before_the_request_runs_again() {
     assert_eq!(response.body.stats().replays, 1);
 }
 
-/// A body as a worker's ring has it, with the lane around it.
+/// A body in a worker's ring, with its lane.
 fn in_ring(body: &[u8]) -> (HeldPayload, impl Sized) {
     let (sender, mut frames, fd) = howdah_transport::create_lane(howdah_transport::LaneSizes::DEFAULT).unwrap();
     let (ours, theirs) = howdah_transport::control_socket::pair().unwrap();
@@ -122,7 +122,7 @@ fn in_ring(body: &[u8]) -> (HeldPayload, impl Sized) {
 #[test]
 fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_copy() {
     let body = vec![b'x'; 20_000];
-    // An action before the front takes it, and whether it is still in the ring then.
+    // An action before the front takes the body, and whether the body is still in the ring then.
     let nothing: fn(&Sink) = |_| ();
     for (then, stays) in
         [(nothing, true), (Sink::settle, false), (|sink| _ = sink.push(Bytes::from_static(b"y"), false), false)]
@@ -140,7 +140,7 @@ fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_co
         let bytes = bytes_of(whole);
         assert!(bytes.len() as u64 == len && bytes.starts_with(&body));
     }
-    // Beyond the budget it goes to the file, as everything does.
+    // A body beyond the memory limit goes to the file, like any other.
     let (sink, _receiver) = pair(10_000);
     let (held, _lane) = in_ring(&body);
     assert!(sink.push_held(held).is_some());
@@ -155,7 +155,7 @@ fn bytes_that_are_flushed_one_by_one_take_no_more_than_they_are_charged() {
         sink.push(Bytes::from_static(b"y"), true);
         sink.push(Bytes::new(), true);
     }
-    // The capacities of the buffers that they were put together in.
+    // Charged are the capacities of the buffers in which parts were joined.
     assert!((1 << 20..3 << 19).contains(&budgets.memory.used()), "{}", budgets.memory.used());
     assert_eq!(lock(&sink.inner).parts.len(), 64);
     sink.wake();
@@ -259,7 +259,7 @@ fn a_copy_is_made_of_what_is_taken_however_it_is_taken() {
     response.body.take_complete().unwrap();
     assert_eq!(copied(&mut copy).as_deref(), Some(&b"hello"[..]));
 
-    // In parts, and the last one who takes it knows its length and does not ask for the end.
+    // Taken in parts, by a front that polls the end or drops the body at its known length.
     for asks_for_the_end in [true, false] {
         let (sink, mut receiver) = pair(100);
         sink.set_head(200, Vec::new());

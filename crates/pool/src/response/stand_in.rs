@@ -1,4 +1,4 @@
-//! Responses without a worker, for tests and fuzz targets of those who get them.
+//! Responses without a worker, for tests and fuzz targets of code that receives responses.
 
 use crate::response::parts::Limits;
 use crate::response::sink::Response;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub struct ResponseWriter(Sink);
 
 impl Response {
-    /// A response with this head, whose body is what its writer writes.
+    /// Creates a response with this head; the writer supplies its body.
     #[must_use]
     pub fn prepared(status: u16, headers: Vec<(Bytes, Bytes)>) -> (ResponseWriter, Self) {
         Self::prepared_by(status, headers, RequestStats::default())
     }
 
-    /// A response with the pool in which it ran.
+    /// Like `prepared`, with stats.
     #[must_use]
     pub fn prepared_by(status: u16, headers: Vec<(Bytes, Bytes)>, stats: RequestStats) -> (ResponseWriter, Self) {
         let limits =
@@ -36,7 +36,7 @@ impl ResponseWriter {
         self.0.wake();
     }
 
-    /// The body is complete.
+    /// Completes the body.
     pub fn end(&self) {
         self.0.end();
         self.0.wake();

@@ -12,10 +12,10 @@ pub struct RequestStats {
     pub pid: u32,
     /// Microseconds from `Request::received` until a worker took the request.
     pub queue_us: u64,
-    /// Microseconds the worker spent on the request, by the worker's own clock; up to the end of the response, by the
-    /// server's, until the worker is done with the request.
+    /// Microseconds that the worker spent on the request, by its own clock. Until the worker is done: microseconds to
+    /// the end of the response, by the server's clock.
     pub php_us: u64,
-    /// Microseconds of processor time, where that is measured.
+    /// Processor time in microseconds, if measured.
     pub cpu_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,

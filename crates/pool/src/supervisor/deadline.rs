@@ -1,10 +1,10 @@
-//! Deadlines: a request that runs too long loses its worker, and the log says what PHP was doing.
+//! Deadlines: the worker of a request that runs too long is killed, and PHP's stack is logged.
 //!
-//! A signal asks the worker for its stack (`STACK_SIGNAL`); its handler only reads memory and sends text over the
-//! control socket. It gets `STACK_WAIT` to respond, then it is killed in any case.
+//! A signal asks the worker for its stack (`STACK_SIGNAL`); the handler only reads memory and sends text over the
+//! control socket. After the stack, or after `STACK_WAIT` without one, the worker is killed.
 //!
-//! A multiplexed worker is not killed for one of them: the client gets its 504, the worker gets the order to cancel the
-//! request, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
+//! A multiplexed worker is not killed at once. The client gets its 504, and the worker is asked to cancel the request.
+//! Only if the request has not ended `CANCEL_GRACE` later is the worker killed.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -24,7 +24,7 @@ const STACK_WAIT: Duration = Duration::from_secs(3);
 /// Time that a multiplexed worker has to end a request that is past its deadline.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// A request for which its worker is killed.
+/// A request whose worker is killed.
 struct Overdue {
     index: usize,
     reason: KillReason,
@@ -35,7 +35,7 @@ struct Overdue {
     id: String,
     label: String,
     ran: Duration,
-    /// The processor time that it used, if that was too much.
+    /// Processor time that the request used, if that exceeded the limit.
     cpu: Option<Duration>,
 }
 
@@ -45,10 +45,10 @@ struct Late {
     cpu: Option<Duration>,
 }
 
-/// Checks the request of a serial worker against its limits. `of_pool`: time, and processor time.
+/// Checks the request of a serial worker against its limits. `of_pool`: the pool's limits on time and processor time.
 ///
-/// The worker's earlier usage is not known exactly: it counts from the first check on. So a request may use a tick of
-/// the supervisor more than its limit, and never less.
+/// The processor time of earlier requests is not known exactly, so counting begins at the first check. A request may
+/// use up to one tick of the supervisor more than its limit, never less.
 fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Duration>)) -> Option<Late> {
     let own = request.pending.limits;
     let ran = request.since.elapsed();
@@ -61,8 +61,8 @@ fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Dur
     (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })
 }
 
-/// Finds requests that have exceeded their time limits and ends them or their workers. `of_pool` applies to those
-/// without their own; `grace` is `CANCEL_GRACE`.
+/// Finds requests that have exceeded their time limits, and ends them or their workers. `of_pool` applies to requests
+/// without their own limit; `grace` is `CANCEL_GRACE`.
 pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Duration) {
     let mut overdue = Vec::new();
     {
@@ -100,7 +100,7 @@ pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Dura
                 ran,
                 cpu,
             });
-            // Takes no new requests and gives back those that wait.
+            // The lane takes no new requests, and waiting ones are reassigned.
             scheduler.condemn_lane(index, reason, Instant::now());
         }
     }
@@ -109,7 +109,7 @@ pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Dura
     }
 }
 
-/// Ends the requests of a lane that have run longer than they may, as far as their clients see it, and tells the worker.
+/// Responds to clients of overdue requests in a multiplexed lane, and asks the worker to cancel these requests.
 fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
     let now = Instant::now();
     let late = |request: &&InFlight| {
@@ -139,7 +139,7 @@ fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
     }
 }
 
-/// Kills a worker when it is dropped, also if asking for the stack fails in any way.
+/// Kills a worker when dropped, even if asking for its stack fails.
 struct KillAtEnd {
     pool: Arc<Shared>,
     index: usize,

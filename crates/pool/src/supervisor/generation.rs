@@ -30,13 +30,13 @@ pub(crate) struct Generation {
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
     pub(crate) ordered: HashMap<u32, Ordered>,
-    /// One of its workers has been ready: what it boots can be booted.
+    /// One of its workers has been ready, so the application can boot.
     pub(crate) proven: bool,
-    /// It has not booted in time, and is killed for that.
+    /// The zygote is being killed because it did not boot in time.
     pub(crate) too_slow: bool,
-    /// When an order found its socket closed: it has ended, or should.
+    /// When an order found the zygote's socket closed: it has ended, or should have.
     pub(crate) deaf_since: Option<Instant>,
-    /// Since when it could carry out orders and has not.
+    /// Since when the zygote has had orders that it could carry out.
     pub(crate) waits_since: Option<Instant>,
     pub(crate) deaths: Deaths,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Generation {
 impl Generation {
     /// Orders workers from the zygote until there are `target`.
     pub(crate) fn order_workers(&mut self, pool: &Shared, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
-        // A death without its cause may be a failed boot, after which there is a pause.
+        // A death whose cause is unknown may be a failed boot, which is followed by a pause.
         if !self.booted || self.deaf_since.is_some() || self.deaths.are_unexplained() {
             return Ok(());
         }
@@ -69,13 +69,13 @@ impl Generation {
             let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
             let eventfd = new_eventfd()?;
             let (ours, theirs) = control_socket::pair()?;
-            // The worker gets the end that it waits at; the other one never leaves this process.
+            // The worker gets the end that it waits on; the other end never leaves this process.
             let (our_wake_pipe, their_wake_pipe) =
                 if pool.config().is_multiplexed() { Some(new_wake_pipe()?) } else { None }.unzip();
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
             fds.extend(their_wake_pipe.as_ref().map(AsFd::as_fd));
             match self.zygote.fork(number, &fds) {
-                // Its end will be reported in a moment.
+                // The zygote has ended, which will be reported shortly.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                     self.deaf_since = Some(Instant::now());
                     return Ok(());

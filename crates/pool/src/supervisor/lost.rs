@@ -1,5 +1,5 @@
-//! Handles processes that ended unexpectedly: after failed boots, requests are refused soon; after kills from outside,
-//! requests wait for the next processes.
+//! Handles processes that ended unexpectedly. After failed boots, requests are soon refused; after kills from outside,
+//! requests wait for new processes.
 
 use super::Supervisor;
 use crate::process::end::{Death, End};
@@ -8,13 +8,13 @@ use crate::supervisor::generation::Generation;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
-/// and at the most.
+/// Pause before a process that was killed while booting is started again: the first one, and the maximum. The first
+/// kill causes no pause.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 const MAX_KILLED_PAUSE: Duration = Duration::from_millis(200);
 
 impl Supervisor {
-    /// The zygote that serves is gone, its workers with it: another one is started.
+    /// Handles the loss of the serving zygote and its workers: another one is started.
     pub(super) fn zygote_lost(&mut self, generation: Generation, end: &End) {
         let pool = self.pool.name();
         if generation.proven {
@@ -26,8 +26,8 @@ impl Supervisor {
         }
     }
 
-    /// A worker is dead: counts it, and judges its boot if it was of no use. Unless the server killed such a worker, its
-    /// zygote knows the cause.
+    /// Counts a worker's death, and judges its boot if the worker never served usefully. Unless the server killed the
+    /// worker, its zygote reports the cause.
     pub(super) fn worker_gone(&mut self, death: Death) {
         let pool = self.pool.name();
         let Death { worker, pid, generation, lived, ref reason, .. } = death;
@@ -55,7 +55,8 @@ impl Supervisor {
         }
     }
 
-    /// Deaths whose cause will not be reported: the zygote is stuck. If it is dead itself, they are part of that.
+    /// Gives up waiting for causes of deaths: the zygote is stuck. If the zygote is dead itself, these deaths are part
+    /// of its end.
     pub(super) fn give_up_causes(&mut self) {
         for number in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).map(|g| g.number).collect::<Vec<_>>()
         {
@@ -69,7 +70,7 @@ impl Supervisor {
         }
     }
 
-    /// Somebody has killed what was booting. That is no failed boot: requests wait in the queue.
+    /// Handles a booting process that was killed from outside. This is no failed boot: requests wait in the queue.
     pub(super) fn note_killed(&mut self, what: &str) {
         let now = Instant::now();
         if self.not_before.is_some_and(|t| t > now) {
@@ -87,7 +88,7 @@ impl Supervisor {
     }
 }
 
-/// Why a zygote that ended while it booted did so, for the log and the status.
+/// Explains the end of a booting zygote, for the log and the status.
 pub(super) fn boot_failure(end: &End, said: &str) -> String {
     if said.is_empty() {
         return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");

@@ -1,15 +1,15 @@
-//! Keeps the workers of a pool together below `max_pool_memory`: they are measured now and then, no more are started than have
-//! room, and the largest go after their requests.
+//! Keeps the memory of a pool's workers below `max_pool_memory`: measures them periodically, starts no more workers
+//! than have room, and retires the largest after their requests.
 
 use super::Supervisor;
 use crate::lane::Lane;
 use howdah_config::ByteSize;
 use std::time::{Duration, Instant};
 
-/// Interval of measurements. The kernel walks all pages of a worker for it, some milliseconds for each 100 MB.
+/// Interval of measurements. Each makes the kernel walk all pages of a worker: some milliseconds per 100 MB.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// A worker that is younger than this is not replaced for its size: the next one would have the same.
+/// A worker younger than this is not replaced for its size: its successor would be as large.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1 << 20;
@@ -18,22 +18,22 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Room {
     asked: Option<Instant>,
-    /// Workers that have room; `None`: as many as the pool may have.
+    /// Number of workers that have room; `None`: as many as the pool may have.
     workers: Option<usize>,
-    /// That the least number does not fit has been said.
+    /// The log already reports that the minimum number of workers does not fit.
     complained: bool,
 }
 
 /// Consequence of a measurement.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
-    /// Workers that have room.
+    /// Number of workers that have room.
     workers: usize,
-    /// Those that go, with their bytes, the largest first.
+    /// Workers to retire with their bytes, the largest first.
     leave: Vec<(u32, u64)>,
 }
 
-/// `sizes`: workers and their bytes, at least one.
+/// `sizes`: workers with their bytes. `least`: minimum of `Plan::workers`.
 fn plan(limit: u64, least: usize, mut sizes: Vec<(u32, u64)>) -> Plan {
     let mut sum: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
     let each = (sum / sizes.len().max(1) as u64).max(1);
@@ -48,7 +48,7 @@ fn plan(limit: u64, least: usize, mut sizes: Vec<(u32, u64)>) -> Plan {
 }
 
 impl Supervisor {
-    /// Asks for the workers' sizes, when it is time.
+    /// Asks the zygote for the workers' sizes, once per `INTERVAL`.
     pub(super) fn measure(&mut self) {
         let is_time = self.room.asked.is_none_or(|asked| asked.elapsed() >= INTERVAL);
         if self.pool.config().settings.max_pool_memory.is_none() || !is_time || self.stop.is_some() {
@@ -56,18 +56,18 @@ impl Supervisor {
         }
         self.room.asked = Some(Instant::now());
         if let Some(generation) = self.current.as_ref().filter(|generation| generation.booted) {
-            // If it is gone, that is reported elsewhere.
+            // If the zygote is gone, that is reported elsewhere.
             let _ = generation.zygote.measure();
         }
     }
 
-    /// The most workers that there may be now.
+    /// Current maximum number of workers.
     pub(super) fn most_workers(&self) -> usize {
         let most = self.pool.config().max_workers();
         self.room.workers.map_or(most, |room| room.min(most))
     }
 
-    /// The zygote has measured its workers.
+    /// Handles a zygote's measurement of its workers.
     pub(super) fn measured(&mut self, number: u64, sizes: &[(u32, u64)]) {
         let pool = self.pool.clone();
         let Some(limit) = pool.config().settings.max_pool_memory.map(ByteSize::bytes) else { return };
@@ -87,7 +87,7 @@ impl Supervisor {
         if known.is_empty() {
             return;
         }
-        // Workers that still finish a request go anyway; the template of a snapshot stays.
+        // Workers that finish their last requests are ending anyway; the template of a snapshot stays.
         let least = pool.config().min_workers().max(1);
         let plan = plan(limit, least, known);
         let young: Vec<u32> = scheduler

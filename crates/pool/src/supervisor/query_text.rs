@@ -1,8 +1,8 @@
-//! The text of a query without what was put into it: people's names and passwords do not belong in a log. Strings and numbers
-//! become `?`, comments go. Databases disagree about what a backslash means; where that would decide what is a string, the
-//! rest is left out.
+//! Removes values from a query's text: people's names and passwords do not belong in a log. Strings and numbers become
+//! `?`, comments are removed. Databases disagree about the meaning of a backslash; where that would decide what is a
+//! string, the rest is left out.
 
-/// The query with `?` in the places of its values.
+/// Returns the query with `?` instead of its values.
 pub(crate) fn without_values(query: &str) -> String {
     let mut out = String::with_capacity(query.len());
     let mut rest = query;
@@ -35,7 +35,7 @@ pub(crate) fn without_values(query: &str) -> String {
                 end
             }
             c if c.is_alphabetic() || c == '_' => {
-                // A digit in a name is no number.
+                // Digits in a name are not a number.
                 let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
                 out.push_str(&rest[..end]);
                 end
@@ -59,7 +59,7 @@ fn string(text: &str, quote: char) -> Option<usize> {
             return None;
         }
         at = end + 1;
-        // Doubled, it stands for itself.
+        // A doubled quote is a literal one.
         if !text[at..].starts_with(quote) {
             return Some(at);
         }
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// In one of two databases the secret is a string in each of these.
+    /// In each of these the secret is a string for one database, but not for another.
     #[test]
     fn what_only_the_database_can_tell_is_left_out() {
         for query in [r"WHERE a = 'x\' AND b = 'secret'", r"WHERE a = 'it\'s secret' AND b = 'y'"] {

@@ -13,7 +13,7 @@ impl Supervisor {
             let _ = waiter.send(Err("the server is stopping".into()));
             return;
         }
-        // That one may have begun before what the order is about.
+        // A learned generation may have begun before the change that this reload is for.
         self.abandon_learnt();
         if let Some((_, waiters)) = self.next.as_mut() {
             waiters.push(waiter);
@@ -32,8 +32,8 @@ impl Supervisor {
         }
     }
 
-    /// Workers of a new generation that must serve before it takes over: one, even if the pool has none now. That its
-    /// PHP starts does not say that the application does.
+    /// Number of workers of a new generation that must serve before it takes over: at least one, even if the pool has
+    /// none now. A zygote that starts does not prove that the application boots.
     pub(super) const fn reload_target(&self) -> usize {
         if self.target == 0 { 1 } else { self.target }
     }
@@ -62,7 +62,7 @@ impl Supervisor {
         self.old.push(generation);
     }
 
-    /// Switches over once all workers of the next generation serve: the old ones finish what they have.
+    /// Switches over once all workers of the next generation serve; the old ones finish their requests.
     pub(super) fn finish_reload_if_ready(&mut self) {
         let Some((next, _)) = &self.next else { return };
         let number = next.number;
@@ -77,7 +77,7 @@ impl Supervisor {
             about.boots = next.boots.clone();
             about.warm_up = next.warm_up.clone();
         });
-        // A worker that a pool on demand started to verify the boot ends when it was idle for long enough.
+        // An on-demand pool's worker that only verified the boot ends after its idle timeout.
         self.target = needed;
         self.waits_for_order = false;
         self.old.extend(self.current.replace(next));
@@ -100,7 +100,7 @@ impl Supervisor {
         self.drop_finished_generations();
     }
 
-    /// Lets go of zygotes that have no workers left.
+    /// Drops old generations without workers, which ends their zygotes.
     pub(super) fn drop_finished_generations(&mut self) {
         let scheduler = self.pool.lock();
         let alive = |number: u64| scheduler.lanes.iter().flatten().any(|l| l.generation == number);

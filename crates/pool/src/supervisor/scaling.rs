@@ -1,5 +1,5 @@
 //! Controls the number of workers: more while requests wait, fewer when some are idle, and a timely successor for each
-//! that has nearly done its requests.
+//! worker that has nearly served its maximum number of requests.
 
 use super::Supervisor;
 use crate::lane::Lane;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(5);
 
-/// Interval at which workers end because more than the maximum are idle, or because memory is short; also the idle time
-/// required for it.
+/// Interval at which workers are stopped because too many are idle or memory is short; also the idle time required if
+/// memory is short.
 const SHRINK_STEP: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Starts a worker for each waiting request that has none on its way, up to the pool's limit. A pool without any
-    /// does not wait for `GROW_AFTER`: no worker could become free meanwhile.
+    /// Starts a worker for each waiting request that has none starting for it, up to the pool's limit. A pool without
+    /// workers does not wait for `GROW_AFTER`: no worker could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
         let max = self.most_workers();
@@ -43,7 +43,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts workers until as many are idle as are to stand ready.
+    /// Starts workers until `spare_workers.min` are idle.
     pub(super) fn keep_spare(&mut self) {
         let least = self.pool.config().settings.spare_workers.min as usize;
         let Some(generation) = self.current.as_ref().filter(|generation| generation.booted && self.failures == 0)
@@ -68,8 +68,9 @@ impl Supervisor {
         }
     }
 
-    /// Lets workers go that have nearly done their requests, as far as others stand ready in their place. They must not
-    /// wait for their last requests: idle workers are taken by who was used last, and theirs might never come.
+    /// Drains workers that have nearly served their maximum number of requests, as far as others are ready to replace
+    /// them. They cannot wait for their last requests: the most recently used idle worker is picked first, so these
+    /// might never come.
     pub(super) fn retire_used_up(&mut self) {
         let Some(generation) = self.current.as_ref().map(|generation| generation.number) else { return };
         let config = self.pool.config();
@@ -84,7 +85,8 @@ impl Supervisor {
         }
     }
 
-    /// Lets the worker go that has been idle for longest, if that is long enough and others stand ready, or memory is short.
+    /// Stops the worker that has been idle longest, if it was idle long enough and others are ready, or if memory is
+    /// short.
     pub(super) fn shrink(&mut self) {
         let config = self.pool.config();
         if self.target <= config.min_workers() {
@@ -106,7 +108,7 @@ impl Supervisor {
         }
         self.target -= 1;
         self.shrunk_at = Some(Instant::now());
-        // Requests that arrived in this moment found no worker and notified no one.
+        // Requests that arrived just now found no worker and sent no notification.
         if scheduler.ask_for_workers(true) {
             self.grow_at = Some(Instant::now());
         }

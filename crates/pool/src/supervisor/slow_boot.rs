@@ -1,4 +1,4 @@
-//! Workers that take long to boot: where their PHP is after some seconds, and their end after too many.
+//! Slow boots: logs PHP's stack after some seconds, and kills workers that exceed `boot_timeout`.
 
 use super::Supervisor;
 use crate::process::worker_state::KillReason;
@@ -6,17 +6,17 @@ use howdah_transport::Mode;
 use howdah_transport::php_stack::{RequestStacks, StackFrame};
 use std::time::Duration;
 
-/// A boot that takes longer is reported, or half of the time that it may take if that is less.
+/// A boot that takes longer than this, or than half of `boot_timeout`, is reported.
 const SLOW_BOOT: Duration = Duration::from_secs(5);
-/// Maximum life of a zygote that has closed its socket.
+/// Time after which a zygote that closed its socket is killed.
 const ZYGOTE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The orders of questions about boots have this bit; those about requests count from 1.
+/// Set in the order numbers of questions about boots; questions about requests count from 1.
 const ABOUT_BOOT: u64 = 1 << 63;
 /// Stands for code that runs before any request.
 const NO_REQUEST: u64 = 0;
 
 impl Supervisor {
-    /// Reports the first worker of a generation that takes long to boot, with the line that it is at.
+    /// Reports the first slow boot of a generation, with the current line.
     pub(super) fn report_slow_boots(&mut self) {
         let limit = SLOW_BOOT.min(self.pool.config().settings.boot_timeout / 2);
         let slow = self.pool.lock().lanes.iter().flatten().find_map(|lane| {
@@ -32,7 +32,7 @@ impl Supervisor {
         }
     }
 
-    /// A zygote has told where PHP is: of a boot, or else of a slow request.
+    /// Handles a zygote's report of a PHP stack: of a slow boot or a slow request.
     pub(super) fn stacks(&mut self, order: u64, found: Result<RequestStacks, String>) {
         if order & ABOUT_BOOT == 0 {
             return self.slow.answered(self.pool.name(), order, found);
@@ -78,7 +78,7 @@ impl Supervisor {
         }
     }
 
-    /// At a stop: a worker that boots has no request that could end.
+    /// Kills booting workers at a stop: they have no request to finish.
     pub(super) fn end_boots(&self) {
         for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.state.is_starting()) {
             lane.kill(KillReason::Stopping);

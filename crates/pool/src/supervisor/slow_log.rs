@@ -1,5 +1,6 @@
-//! Requests that run longer than they should: each is noted once, with where its PHP is at that moment. The zygote is asked,
-//! which reads that in the worker's memory; the worker notices nothing. What does not answer in time is noted without.
+//! The slow log: each request that runs longer than `slow_log_after` is noted once, with its PHP stack at that moment.
+//! The zygote reads the stack from the worker's memory, which the worker does not notice. A request without a report in
+//! time is noted without a stack.
 
 use crate::lane::requests::InFlight;
 use crate::lane::{Lane, LaneKind};
@@ -11,9 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Maximum time for a zygote to report where a request is.
+/// Maximum time for a zygote to report a request's stack.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
-/// Entries per second, and at once.
+/// Maximum number of entries per second, and in a burst.
 const PER_SECOND: f64 = 10.0;
 const BURST: f64 = 20.0;
 
@@ -27,7 +28,7 @@ pub(crate) struct Question {
     pub(crate) request: u64,
 }
 
-/// A slow request, as it was when that was seen.
+/// A slow request, as it was when it was found.
 #[derive(Debug)]
 struct Slow {
     time: SystemTime,
@@ -46,7 +47,7 @@ struct Slow {
 #[derive(Debug)]
 pub(crate) struct SlowRequests {
     log: Option<Arc<SlowLog>>,
-    /// Those whose stacks were asked for.
+    /// Slow requests that wait for their stacks, by order number.
     waiting: HashMap<u64, Slow>,
     last_order: u64,
     allowance: f64,
@@ -60,7 +61,7 @@ impl SlowRequests {
         Self { log, waiting: HashMap::new(), last_order: 0, allowance: BURST, filled: now, left_out: 0 }
     }
 
-    /// Finds requests that have become slow, and what is to be asked about them.
+    /// Finds requests that have become slow. Returns the questions to ask zygotes about them.
     pub(crate) fn look(&mut self, pool: &Shared) -> Vec<Question> {
         if self.log.is_none() {
             return Vec::new();
@@ -97,14 +98,14 @@ impl SlowRequests {
         self.filled = now;
     }
 
-    /// A zygote has answered.
+    /// Handles a zygote's answer.
     pub(crate) fn answered(&mut self, pool: &str, order: u64, found: Result<RequestStacks, String>) {
         if let Some(slow) = self.waiting.remove(&order) {
             self.note(pool, &slow, found.map(RequestStacks::tidy));
         }
     }
 
-    /// Records those without a report, or (`all`) whose report will not come.
+    /// Notes requests whose report is late, or with `all` every request without one.
     pub(crate) fn give_up(&mut self, pool: &str, all: bool) {
         let late: Vec<u64> = self
             .waiting
@@ -143,7 +144,7 @@ impl SlowRequests {
     }
 }
 
-/// The numbers of the requests of a lane that have just become slow.
+/// Numbers of a lane's requests that have just become slow.
 fn slow_requests(lane: &Lane, pool: &Shared, now: Instant) -> Vec<u64> {
     let is_slow = |request: &&InFlight| {
         let limit = pool.config().settings.slow_log_after;
@@ -151,7 +152,7 @@ fn slow_requests(lane: &Lane, pool: &Shared, now: Instant) -> Vec<u64> {
     };
     let numbers = |request: &InFlight| request.number;
     match lane.kind {
-        // Those behind the first one have not begun.
+        // Requests behind the first have not begun.
         LaneKind::Serial(_) => lane.in_flight.front().filter(is_slow).map(numbers).into_iter().collect(),
         LaneKind::Multiplexed(_) => {
             lane.in_flight.iter().filter(is_slow).filter(|request| lane.is_begun(request)).map(numbers).collect()
@@ -188,7 +189,7 @@ fn shown<'a>(stack: &'a PhpStack, query: Option<&'a str>) -> SlowStack<'a> {
     }
 }
 
-/// Bytes that a process has in use.
+/// Resident memory of a process, in bytes.
 fn memory_of(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Questions about where workers' PHP is: for requests that are slow, and for profiles. Zygotes answer them.
+//! Questions to zygotes about workers' PHP stacks: for slow requests and for profiles.
 
 use super::Supervisor;
 use crate::process::profile::{Taker, UnderWay};
@@ -75,7 +75,7 @@ impl Supervisor {
         let Some(profile) = self.profile.take_if(|profile| profile.is_over()) else { return };
         for number in profile.generations {
             if let Some(generation) = self.generation_mut(number) {
-                // Should the zygote be gone, so is its part of the profile.
+                // If the zygote is gone, its part of the profile is too.
                 let _ = generation.zygote.profile(profile.order, 0, Duration::ZERO);
             }
         }

@@ -1,17 +1,19 @@
-//! Zygotes and templates that do not carry out their orders, and workers that do not end: they are stopped or hang.
+//! Handles zygotes and templates that do not carry out orders, and workers that do not end: stopped or hanging
+//! processes.
 
 use super::Supervisor;
 use crate::process::worker_state::{KillReason, WorkerState};
 use crate::supervisor::generation::Generation;
 use std::time::{Duration, Instant};
 
-/// Time in which a zygote, or its template, carries out an order: a fork.
+/// Maximum time for a zygote or its template to carry out an order to fork.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Supervisor {
-    /// Replaces generations whose zygote or template no longer forks: stopped, or in a system call that does not return.
+    /// Replaces generations whose zygote or template no longer forks: it is stopped, or in a system call that does not
+    /// return.
     pub(super) fn replace_stuck(&mut self) {
-        // Orders wait while a boot is under way that is to be shared, and for the next attempt after one that has failed.
+        // Orders have to wait while a shared boot is under way, and for the next attempt after a failed boot.
         let pauses = self.stop.is_some() || self.not_before.is_some_and(|time| time > Instant::now());
         let limit = self.pool.config().settings.boot_timeout.min(ORDER_TIMEOUT);
         let pool = self.pool.clone();
@@ -31,7 +33,8 @@ impl Supervisor {
             let why = why();
             tracing::error!(pool = pool.name(), generation = generation.number, "{why}: starting another");
             pool.update_about(|about| about.last_error = Some(why));
-            // Its workers finish what they have. An order that it carries out after all finds no end of its sockets.
+            // The workers finish their requests. If the zygote carries out an order after all, the other end of that
+            // worker's sockets is closed.
             generation.ordered.clear();
             generation.zygote.kill_when_dropped();
             let mut scheduler = pool.lock();
@@ -51,8 +54,8 @@ impl Supervisor {
             self.fail_reload(why());
         }
     }
-    /// Kills workers that have no request, are to end or have said that they do, and are still there after the time that
-    /// they have for a boot.
+    /// Kills workers without a request that are to end, or have announced their end, and still run after
+    /// `boot_timeout`.
     pub(super) fn kill_lingering(&mut self) {
         let limit = self.pool.config().settings.boot_timeout;
         for lane in self.pool.lock().lanes.iter_mut().flatten() {

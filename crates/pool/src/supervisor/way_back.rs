@@ -1,5 +1,5 @@
-//! A pool that goes ahead of another one (a recipe's): whatever does not work here, the other one serves. So nothing waits
-//! for a boot that fails, and the next attempt has time.
+//! A pool with a fallback (a recipe's): the other pool serves whatever does not work here. So no request waits for a
+//! boot that fails, and the next attempt can be delayed.
 
 use super::Supervisor;
 use crate::process::worker_state::WorkerState;
@@ -7,19 +7,19 @@ use howdah_transport::zygote_protocol::Finding;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The pause after a boot that failed, at first and at the most.
+/// Pause after a failed boot: the first, and the maximum.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// Maximum time that a request waits here while no worker serves.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// The pool that was to serve ahead of the fallback does not start.
+    /// Handles a failed start: the fallback pool serves until the next attempt.
     pub(super) fn yield_after(&mut self, why: String) {
         let short = why.lines().next().unwrap_or_default();
         let now = Instant::now();
         if self.not_before.is_some_and(|t| t > now) {
-            // Workers that were started together fail together: one attempt.
+            // Workers that were started together fail together, which counts as one attempt.
             tracing::debug!(pool = self.pool.name(), "{short}");
             return;
         }
@@ -51,7 +51,8 @@ impl Supervisor {
         self.hand_over(Duration::ZERO);
     }
 
-    /// Gives the requests that wait to the other pool, if none of this one's workers serves and one has waited so long.
+    /// Moves waiting requests to the fallback pool, if no worker of this pool serves and a request has waited for
+    /// `patience`.
     pub(super) fn hand_over(&self, patience: Duration) {
         let Some(other) = self.pool.way_back() else { return };
         let now = Instant::now();
@@ -68,7 +69,7 @@ impl Supervisor {
         waiting.into_iter().for_each(|pending| other.run_instead(pending, now));
     }
 
-    /// As often as everything else is looked at.
+    /// Called once per tick.
     pub(super) fn tick_ahead(&mut self) {
         if self.pool.config().yields() {
             self.hand_over(MAX_WAIT);
@@ -77,7 +78,8 @@ impl Supervisor {
         self.learn();
     }
 
-    /// A reload did not come up: what serves is of before, and the other pool serves what is there now.
+    /// Handles a failed reload: this pool's workers run the old application, so they are given up, and the fallback
+    /// pool serves the current one.
     pub(super) fn yield_after_reload(&mut self, why: String) {
         self.waits_for_order = false;
         if let Some(generation) = self.current.take() {
@@ -93,7 +95,7 @@ impl Supervisor {
         self.yield_after(why);
     }
 
-    /// The warm-up has findings against the boot, or against what was learned: an error in a page, or values that
+    /// Handles a warm-up's findings against the boot or against the learned paths: an error in a page, or values that
     /// visitors would share. Returns `true` if the generation is given up.
     pub(super) fn yields_to_findings(&mut self, number: u64, refused: bool, findings: &[Finding]) -> bool {
         let error = findings.iter().find(|finding| finding.is_error);
@@ -107,7 +109,7 @@ impl Supervisor {
             return false;
         }
         let why = format!("warm-up: {}", error.map_or("it was refused", |finding| &finding.text));
-        // The next attempt does without what was learnt, and need not wait.
+        // The next attempt does not use the learned paths, and need not wait.
         let had_learnt = self.pool.learned.refuse();
         if is_next {
             self.fail_reload(why);
@@ -124,7 +126,7 @@ impl Supervisor {
         true
     }
 
-    /// Warms a new generation up with what was learnt of the traffic, and switches.
+    /// Starts a new generation that is warmed up with paths learned from the traffic.
     fn learn(&mut self) {
         let config = self.pool.config();
         let is_calm = self.next.is_none() && self.stop.is_none() && self.failures == 0 && !self.waits_for_order;
@@ -146,7 +148,7 @@ impl Supervisor {
         self.next_is_learnt = self.next.is_some();
     }
 
-    /// Gives a generation up that only has what was learnt, for one that has it too.
+    /// Gives up a generation that was started only for learned paths: the reload's generation has them too.
     pub(super) fn abandon_learnt(&mut self) {
         if std::mem::take(&mut self.next_is_learnt)
             && let Some((generation, _)) = self.next.take()
@@ -156,8 +158,8 @@ impl Supervisor {
         }
     }
 
-    /// The learned paths do not work, and nothing else has changed: everything stays as it was. Returns `false` if it
-    /// was another reload.
+    /// Handles learned paths that do not work: the serving generation stays. Returns `false` if it was another kind of
+    /// reload.
     pub(super) fn forgets_learnt(&mut self) -> bool {
         let was = std::mem::take(&mut self.next_is_learnt);
         if was {
@@ -167,7 +169,7 @@ impl Supervisor {
     }
 }
 
-/// `true` if two reasons differ in numbers at the most: each attempt is another process.
+/// `true` if two reasons differ only in numbers: each attempt has another process id.
 fn is_same_cause(one: &str, other: &str) -> bool {
     let words = |text: &str| {
         text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()

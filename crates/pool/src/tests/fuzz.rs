@@ -1,5 +1,5 @@
-//! A fuzz target: what a worker that keeps to no rule writes into its lane, through the reader that makes responses of it.
-//! `howdah_transport::fuzz` says what a script is; `make fuzz` runs this for longer.
+//! A fuzz target: frames of a worker that follows no protocol, read by the lane reader, which turns them into
+//! responses. `howdah_transport::fuzz` defines the scripts; `make fuzz` runs this for longer.
 
 use crate::fault::Fault;
 use crate::response::sink::Response;
@@ -8,14 +8,14 @@ use howdah_fuzz_driver::Target;
 use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
 use std::pin::Pin;
 
-/// Requests that the worker has; scripts respond to them, and to others.
+/// Number of the worker's requests; scripts respond to them, and to others.
 const REQUESTS: u64 = 4;
-/// Turns of other tasks that a step waits for room.
+/// Maximum number of turns of other tasks for which a step waits for room.
 const MAX_ROUNDS: usize = 200;
 
-/// Takes the whole response; bytes of its body.
+/// Takes the whole response and returns the size of its body.
 async fn read(response: Awaited) -> usize {
-    // Without a worker the request would be run again: it waits for ever.
+    // The request would be run again but there is no worker, so it waits forever.
     let Ok(Ok(response)) = response.await else { return 0 };
     let Response { status, headers, mut body, .. } = response;
     assert!((200..=599).contains(&status), "status {status}");
@@ -59,7 +59,7 @@ async fn responses(data: &[u8]) {
         tokio::task::yield_now().await;
     }
     puppet.life.kill().unwrap();
-    // The reader always comes to its end and says so; a panic in it would show as silence, or by its name.
+    // The reader always ends and reports it; a panic would show as a missing report, or as the reason.
     assert_ne!(stage.funeral().await, Some("panicked"));
     let mut read = 0;
     for response in responses {

@@ -1,4 +1,4 @@
-//! Workers that break the rules, and bugs of the server: their effects, and who is affected.
+//! Workers that break the protocol, and bugs of the server: their effects, and on which requests.
 
 use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A hostile worker's deed costs it its life, and its requests get another worker.
+/// A worker that breaks the protocol is killed, and its requests move to another worker.
 async fn crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
@@ -54,7 +54,7 @@ async fn a_worker_that_ends_a_request_twice_is_killed() {
 
 #[tokio::test]
 async fn a_worker_that_leaves_heads_unfinished_is_killed() {
-    // A head longer than a frame, so that the first frame says that more follows; cut short by another request's.
+    // A head longer than a frame, so that more frames should follow the first, interrupted by another request's head.
     crime(|evil| {
         let (ring, mut head) = (LaneSizes::DEFAULT.response as usize, 200u16.to_ne_bytes().to_vec());
         head.resize(ring, 0);
@@ -65,7 +65,7 @@ async fn a_worker_that_leaves_heads_unfinished_is_killed() {
     .await;
 }
 
-/// A hostile worker's deed when its client may have a part of the response.
+/// Like `crime`, when the client may already have a part of the response.
 async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
@@ -122,7 +122,7 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
 
 #[tokio::test]
 async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
-    // Of a request without one, of no request; and again and again of its request.
+    // The body of a request without one, or of no request; then the same body repeatedly.
     for number in [1, 99] {
         crime(|evil| evil.ask_for_body(number)).await;
     }
@@ -137,7 +137,7 @@ async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
     assert_eq!(finish(response).await, Err(FaultKind::WorkerBroken));
 }
 
-/// A front that counts informational responses, or cannot stand them.
+/// A front that counts informational responses, or panics on one.
 #[derive(Debug, Default)]
 struct Front {
     seen: AtomicUsize,
@@ -173,7 +173,8 @@ async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives(
     drop(writer.await.unwrap());
 }
 
-/// The reader of a lane was gone then: its requests were never answered, and the pool never stopped.
+/// Regression: the lane's reader was gone after a panic, so that its requests were never answered and the pool never
+/// stopped.
 #[tokio::test]
 async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_else() {
     let mut stage = Stage::new(10);
@@ -210,12 +211,12 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
         pool.shared().tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;
     }
-    // It still obeys orders.
+    // The supervisor still handles events.
     assert!(tokio::time::timeout(Duration::from_secs(60), pool.reload()).await.unwrap().is_err());
     tokio::time::timeout(Duration::from_secs(60), pool.stop(Duration::ZERO)).await.unwrap();
 }
 
-/// Rings for the server without a reason, as fast as it can, until the server has had enough.
+/// The worker wakes the server without a reason, as fast as it can, until it is killed.
 #[tokio::test]
 async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_served_meanwhile() {
     let mut stage = Stage::new(10);
@@ -242,7 +243,7 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
     assert!(turns > 1000, "others had {turns} turns");
 }
 
-/// Lines above the rate are dropped; outside of requests not so many are needed.
+/// Lines above the rate are dropped; outside of requests too many of these break the lane.
 #[tokio::test]
 async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
     let mut stage = Stage::new(10);

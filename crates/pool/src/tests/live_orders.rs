@@ -1,5 +1,5 @@
-//! Orders of scripts for connections and channels: they reach the site of their request, and a worker that sends others
-//! loses its lane.
+//! Orders of scripts for connections and channels: they reach the site of their request, and a worker that sends
+//! invalid ones loses its lane.
 
 use crate::request::{Request, RequestBody, TakesLive};
 use crate::tests::stage::{Stage, finish, request};
@@ -7,7 +7,7 @@ use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder, LiveOrderBuil
 use howdah_transport::wire::WireDone;
 use std::sync::{Arc, Mutex};
 
-/// A site's connections and channels, which notes its orders.
+/// A site's receiver that records its orders.
 #[derive(Debug, Default)]
 struct Orders(Mutex<Vec<LiveOrder>>);
 

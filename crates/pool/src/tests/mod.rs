@@ -1,4 +1,4 @@
-//! Tests of the crate as a whole, against workers that a test plays.
+//! Tests of the whole crate, against workers that a test controls.
 
 mod fuzz;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Multiplexed workers: what an honest one gets, what a dying, slow or hostile one costs.
+//! Multiplexed workers: scheduling for honest ones, and the effects of dying, slow or hostile ones.
 
 use crate::fault::FaultKind;
 use crate::process::worker_state::WorkerState;
@@ -33,7 +33,8 @@ async fn responses_that_alternate_reach_their_own_clients() {
     assert_eq!(stage.running(&worker), 0);
 }
 
-/// A batch of frames ended in the middle of a response that was there as a whole; its front took it for a stream.
+/// Regression: a batch of frames ended in the middle of a response that was complete in the ring, and its front treated
+/// it as a stream.
 #[tokio::test]
 async fn responses_that_come_together_are_whole_when_their_fronts_see_them() {
     const REQUESTS: u64 = 90;
@@ -49,7 +50,7 @@ async fn responses_that_come_together_are_whole_when_their_fronts_see_them() {
         tokio::task::yield_now().await;
         worker.take();
     }
-    // Four frames for each response: with these two, the border of a batch lies between a body and its end.
+    // Each response has four frames: with these two, the batch ends between a body and its end.
     worker.end.select(1);
     worker.end.log(6, b"one");
     worker.end.log(6, b"two");
@@ -71,7 +72,7 @@ async fn the_worker_with_fewest_requests_gets_the_next_and_no_worker_gets_too_ma
     let mut responses = Vec::new();
     for _ in 0..8 {
         responses.push(stage.get().await);
-        // Taken at once, or the other worker would seem to be the less busy one.
+        // Taken at once; otherwise the other worker would appear less busy.
         first.take();
         second.take();
         let (a, b) = (stage.running(&first), stage.running(&second));
@@ -96,7 +97,7 @@ async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
     }
     assert!(stage.pool.status().queued > 100);
     let mut taken = Vec::new();
-    // The worker writes nothing meanwhile; only the room it makes tells the server.
+    // The worker writes nothing meanwhile; only the room that it makes wakes the server.
     let deadline = Instant::now() + Duration::from_secs(60);
     while taken.len() < 200 {
         assert!(Instant::now() < deadline, "only {} requests came", taken.len());
@@ -135,8 +136,8 @@ fn long_body() -> RequestBody {
     RequestBody::Memory(Bytes::from(vec![b'x'; 100_000]))
 }
 
-/// Descriptors were sent with their requests. Those of requests taken back filled the socket of a busy worker, and kept
-/// their files.
+/// Regression: descriptors were sent with their requests. Those of requests taken back filled a busy worker's socket,
+/// and kept their files open.
 #[tokio::test]
 async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
     let mut stage = Stage::new(400);
@@ -163,7 +164,7 @@ async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
 async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
     let mut stage = Stage::new(10);
     let mut dying = stage.puppet().await;
-    // One that runs. Were there none, the first of the others would count as begun (`part_in_death`).
+    // A running request. Without one, the first of the others would count as begun (`part_in_death`).
     let running = stage.get().await;
     assert_eq!(dying.take(), [1]);
     let responses =
@@ -203,7 +204,7 @@ async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
-    // In the order in which they came. The first has begun to be read: its head was seen.
+    // In order of arrival. The first response is being read: its head was seen.
     let mut taken = heir.take();
     while taken.is_empty() {
         tokio::task::yield_now().await;
@@ -228,12 +229,12 @@ async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
     let mut heir = stage.puppet().await;
     assert_eq!(heir.take(), [1, 2, 3]);
     (1..=3).for_each(|number| heir.respond(number));
-    // In the order in which they were accepted.
+    // In the order of acceptance.
     let texts: Vec<_> = finish_all(responses).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(texts, ["1", "2", "3"]);
 }
 
-/// As when their zygote is killed: that they are dead is noticed of one after the other.
+/// As after the death of their zygote, the workers' deaths are noticed one by one.
 #[tokio::test]
 async fn a_request_outlives_workers_that_all_die_at_once() {
     let mut stage = Stage::new(10);
@@ -264,7 +265,7 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
     for life in 0..3 {
         let mut worker = stage.puppet().await;
         assert_eq!(worker.take_so_many(2).await, [1, 2]);
-        // After a pause it comes behind the other one.
+        // After its pause, the request comes after the other one.
         let is_deadly = |&number: &u64| stage.request_name(&worker, number).unwrap().1 == "GET /deadly";
         let number = [1, 2].into_iter().find(is_deadly).unwrap();
         worker.end.select(3 - number);
@@ -353,7 +354,7 @@ async fn requests_that_a_busy_worker_does_not_take_go_to_another() {
     assert_eq!(stage.running(&busy), 4, "they have not waited for long");
     stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!((stage.running(&busy), stage.pool.status().queued), (1, 3));
-    // Nor does it get new ones before it comes back.
+    // Nor does the worker get new requests before it takes or ends one.
     stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!(stage.running(&busy), 1);
     let mut idle = stage.puppet().await;
@@ -373,7 +374,7 @@ async fn a_busy_worker_that_comes_back_gets_requests_again() {
     let _waiting = stage.get().await;
     stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!(stage.pool.status().queued, 1);
-    // It looks into its lane, finds nothing that is still for it, and goes on waiting for something else.
+    // The worker finds no request left in its lane, and keeps waiting for I/O.
     assert!(worker.take().is_empty());
     stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!((worker.take(), stage.pool.status().queued), (vec![3], 0));
@@ -412,11 +413,12 @@ async fn a_client_far_behind_loses_its_response_and_holds_nobody_up() {
     assert_eq!(worker.take(), [1]);
     worker.begin_response(1, b"first");
     worker.end.flush();
-    // It has the head and reads no further.
+    // The client has the head and stops reading.
     let mut slow = slow.await.unwrap().unwrap();
     let other = stage.get().await;
     assert_eq!(worker.take(), [2]);
-    // Far more than may wait. The worker's thread may wait for room in the ring, but the server always makes some.
+    // Far more than may be buffered. The worker's thread may wait for room in the ring, but the server always makes
+    // some.
     let writer = tokio::task::spawn_blocking(move || {
         worker.end.select(1);
         for _ in 0..64 {
@@ -454,7 +456,7 @@ async fn lines_of_the_log_belong_to_their_requests() {
     assert_eq!((id(1), id(2), id(3)), (Some(RequestId(70).to_string()), Some(RequestId(80).to_string()), None));
 }
 
-/// A request for a script that is known to compute, or not to.
+/// A request for a script whose estimate computes, or does not.
 fn for_script(stage: &Stage, script: &str, computes: bool) -> Request {
     let mut head = RequestBuilder::new(5, 1001, 0);
     let at = head.text(script.as_bytes());
@@ -466,7 +468,7 @@ fn for_script(stage: &Stage, script: &str, computes: bool) -> Request {
     request
 }
 
-/// Two workers of two had a request that computed, and all others waited for these.
+/// Regression: both of two workers had a computing request, and all others waited for these.
 #[tokio::test]
 async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
     let mut stage = Stage::new(10);
@@ -490,7 +492,7 @@ async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
         .collect();
     let with_some: Vec<_> = computing.iter().filter(|lane| lane.0 > 0).collect();
     assert_eq!(with_some.iter().map(|lane| lane.0).collect::<Vec<_>>(), [3, 3], "{computing:?}");
-    // The first that came found all workers alike.
+    // The first requests found all workers equal.
     assert!(with_some.iter().map(|lane| lane.1 - lane.0).sum::<usize>() <= 1, "{computing:?}");
 }
 

@@ -1,5 +1,4 @@
-//! A pool on a stage: multiplexed workers, played by the tests themselves. A process that only waits stands
-//! for a worker's life.
+//! A pool for tests, with multiplexed workers that the tests control. A process that only waits represents each worker.
 
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
@@ -38,12 +37,12 @@ pub(crate) struct Stage {
     pub(crate) sizes: LaneSizes,
 }
 
-/// A worker: the test speaks for it.
+/// A worker that the test controls.
 pub(crate) struct Puppet {
     pub(crate) end: WorkerEnd,
     pub(crate) life: Child,
     pub(crate) index: usize,
-    /// Its lane, and what wakes the server: for one that keeps to no rule.
+    /// Its lane, and the eventfd that wakes the server: for workers that break the protocol.
     pub(crate) lane: OwnedFd,
     pub(crate) eventfd: OwnedFd,
 }
@@ -85,13 +84,13 @@ impl Stage {
         let (sender, events) = mpsc::unbounded_channel();
         let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
         let pool = Pool::unsupervised(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender);
-        // Puppets take what they were sent when the test says so, not when they can.
+        // Puppets take requests when the test tells them to, not as soon as they can.
         let shared = pool.shared().clone();
         shared.lock().untaken = Duration::from_secs(3600);
         Self { pool, shared, events, sizes: LaneSizes::DEFAULT }
     }
 
-    /// A worker that serves.
+    /// Adds a serving worker.
     pub(crate) async fn puppet(&mut self) -> Puppet {
         let index = self.shared.lock().lanes.len();
         let (sender, frames, fd) = create_lane(self.sizes).unwrap();
@@ -133,7 +132,7 @@ impl Stage {
         }
     }
 
-    /// Waits for the end of a worker; why it was killed.
+    /// Waits for the end of a worker and returns the label of the reason.
     pub(crate) async fn funeral(&mut self) -> Option<&'static str> {
         loop {
             if let Event::WorkerGone(Death { reason, .. }) = self.event().await {
@@ -153,7 +152,7 @@ impl Stage {
         self.submit(request(true, RequestBody::Empty)).await
     }
 
-    /// The id of a request that the worker has, and its method and target.
+    /// Id and label of one of the worker's requests.
     pub(crate) fn request_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
         LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).request_name(number)
     }
@@ -181,7 +180,7 @@ impl Puppet {
             .collect()
     }
 
-    /// Waits for so many requests and takes them. What their workers died of may be a reason for a pause.
+    /// Waits for `number` requests and takes them. They may be delayed after their workers' deaths.
     pub(crate) async fn take_so_many(&mut self, number: usize) -> Vec<u64> {
         let end = Instant::now() + Duration::from_secs(20);
         let mut taken = Vec::new();
@@ -193,7 +192,7 @@ impl Puppet {
         taken
     }
 
-    /// Takes what was sent; requests are shown as reason 0.
+    /// Takes all requests and cancellations with their reasons; requests have reason 0.
     pub(crate) fn take_all(&mut self) -> Vec<(u64, u32)> {
         let events = std::iter::from_fn(|| self.end.take_event().unwrap());
         events
@@ -218,7 +217,7 @@ impl Puppet {
         self.end.publish();
     }
 
-    /// Asks for a body, whatever request this is.
+    /// Asks for a body, even of an invalid request.
     pub(crate) fn ask_for_body(&mut self, number: u64) {
         self.end.ask_for_body(number);
         self.end.publish();

@@ -1,9 +1,8 @@
-//! Lanes of workers that run many requests at once: which of them gets a request, and what is done about a worker that
-//! computes and takes none.
+//! Multiplexed lanes: which of them gets a request, and what happens if a worker computes and takes no requests.
 //!
-//! A request that computes holds up all others of its worker. So others keep away from a worker that has one. While
-//! others come, those that compute share half of the workers, if these are as many as there are processors: then it
-//! costs them nothing.
+//! A request that computes holds up all others of its worker, so other requests avoid that worker. While other requests
+//! arrive, computing ones share half of the workers, provided these are at least as many as processors: then sharing
+//! costs computing requests nothing.
 
 use super::{MAX_PACKED, Scheduler, TAKE_BACK_AFTER};
 use crate::lane::Lane;
@@ -11,13 +10,13 @@ use crate::request::estimate::Expected;
 use crate::request::pending::Pending;
 use std::time::{Duration, Instant};
 
-/// A worker whose oldest request is older computes, or waits for something slow. Microseconds.
+/// A worker whose oldest request is older than this computes, or waits for something slow. In microseconds.
 const FRESH_MICROS: u128 = 2_000;
 
 /// Interval at which lanes with waiting requests are checked.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_micros(TAKE_BACK_AFTER.as_micros() as u64 / 2);
 
-/// True if a short request may lie behind those of this lane.
+/// True if a short request may be put behind those of this lane.
 pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
     lane.has_place()
         && (1..MAX_PACKED).contains(&lane.in_flight.len())
@@ -26,7 +25,7 @@ pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
 }
 
 impl Scheduler {
-    /// Gives the request to the lane that has fewest; returns it if there is none with room.
+    /// Sends the request to the lane with the fewest requests; returns the request if no lane has room.
     pub(super) fn place_among_others(
         &mut self,
         mut pending: Box<Pending>,
@@ -51,10 +50,10 @@ impl Scheduler {
             }
             let avoided = computing > 0 && !together;
             let rivals = if expected.computes() { computing } else { 0 };
-            // A worker that has not taken its last request is busy with another one.
+            // A worker that has not taken its last request is busy with another.
             let busy = lane.holds_waiting_request();
             if from_the_end {
-                // Always the same ones, or each worker would have some now and then.
+                // Always prefer the same workers; otherwise each worker would have computing requests now and then.
                 return Some((avoided, rivals, false, 0, false, usize::MAX - index, index));
             }
             Some((avoided, rivals, busy, lane.in_flight.len(), lane.home != io_thread, index, index))
@@ -62,19 +61,19 @@ impl Scheduler {
         candidates.min().map(|(.., index)| index)
     }
 
-    /// True if requests that compute go only where others compute already.
+    /// True if computing requests go only to workers that already compute.
     pub(super) fn are_kept_together(&self, now: Instant) -> bool {
         self.multiplexed && self.precedence.is_mixed(now) && self.half_compute()
     }
 
-    /// True if half of the workers have requests that compute, and could keep all processors busy.
+    /// True if half of the workers have computing requests, and these workers could keep all processors busy.
     fn half_compute(&self) -> bool {
         let serving = || self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
         let computing = serving().filter(|lane| lane.in_flight.computing() > 0).count();
         computing >= self.processors && computing * 2 >= serving().count()
     }
 
-    /// There may be room again in a lane that had none.
+    /// Retries what a lane had no room for, as there may be room again.
     pub(crate) fn room_made(&mut self, index: usize) {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if lane.wants_room() {
@@ -83,8 +82,8 @@ impl Scheduler {
         }
     }
 
-    /// Once per tick: tells workers of clients that have gone, takes requests back that a busy worker does not take, and
-    /// gives waiting requests to lanes that have places. `patience` is `TAKE_BACK_AFTER`.
+    /// Called once per tick: notifies workers of disconnected clients, takes back requests that a busy worker does not
+    /// take, and sends waiting requests to lanes with room. `patience` is `TAKE_BACK_AFTER`.
     pub(crate) fn sweep(&mut self, patience: Duration) {
         if !self.multiplexed {
             return;
@@ -112,7 +111,7 @@ impl Scheduler {
     }
 }
 
-/// Takes requests back that the worker has not taken in time. When to look again.
+/// Takes back requests that the worker has not taken in time. Returns the time until the next check.
 pub(super) fn spread(
     lane: &mut Lane,
     now: Instant,
@@ -123,7 +122,8 @@ pub(super) fn spread(
     (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(POLL_INTERVAL)
 }
 
-/// Takes back what lies in the lane of a worker that has taken none for so long: one of its requests computes.
+/// Takes back the waiting requests of a worker that has taken none for longer than `patience`: one of its requests
+/// computes.
 fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Pending>, usize)>) {
     if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
         while let Some(pending) = lane.take_back_waiting() {

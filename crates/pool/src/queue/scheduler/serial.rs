@@ -1,17 +1,15 @@
-//! Lanes of workers that run one request at a time: which idle worker gets a request, and how long one may lie behind
-//! another.
+//! Serial lanes: which idle worker gets a request, and how long a request may wait behind another.
 
 use super::{LAY_BEHIND_LIMIT, MAX_PACKED, Scheduler};
 use crate::lane::Lane;
 use crate::request::pending::Pending;
 use std::time::{Duration, Instant};
 
-/// An idle lane that is at home and gives way as wanted.
+/// Score of an idle lane at home whose `gives_way` is as requested.
 const FITS: usize = 3;
 
 impl Scheduler {
-    /// An idle worker, the one used last: best one that gives way already if the request is to, else one that does not, and
-    /// best at home.
+    /// Picks the most recently used idle worker. Prefers one whose `gives_way` is as requested, then one at home.
     pub(super) fn pick_idle(&mut self, io_thread: usize, gives_way: bool) -> Option<usize> {
         let mut best: Option<(usize, usize)> = None;
         for (position, &index) in self.idle.iter().enumerate().rev() {
@@ -21,7 +19,7 @@ impl Scheduler {
             if best.is_none_or(|(most, _)| fit > most) {
                 best = Some((fit, position));
             }
-            // Nearly always the first one looked at: idle lanes are not searched for each request.
+            // Nearly always true for the first lane, so requests rarely search all idle lanes.
             if fit == FITS {
                 break;
             }
@@ -30,14 +28,14 @@ impl Scheduler {
         Some(self.idle.remove(position))
     }
 
-    /// Lanes whose workers give way, and all.
+    /// Number of lanes whose workers give way, and of all lanes.
     pub(super) fn giving_way(&self) -> (usize, usize) {
         let lanes = self.lanes.iter().flatten();
         (lanes.clone().filter(|lane| lane.gives_way()).count(), lanes.count())
     }
 }
 
-/// True if a short request may lie behind those of this lane.
+/// True if a short request may be put behind those of this lane.
 pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
     lane.state.is_serving()
         && (1..MAX_PACKED).contains(&lane.in_flight.len())
@@ -45,12 +43,12 @@ pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
         && lane.expected_wait(now).is_some_and(|wait| wait <= LAY_BEHIND_LIMIT)
 }
 
-/// Takes requests back that would wait for longer than they were expected to when they were laid there. When to look again.
+/// Takes back requests that would wait longer than expected when they were sent. Returns the time until the next check.
 pub(super) fn spread(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Pending>, usize)>) -> Option<Duration> {
     if lane.in_flight.len() < 2 {
         return None;
     }
-    // Twice the time for which requests are laid there: moving a request costs something too.
+    // Twice the limit for sending them there: moving a request has a cost too.
     if lane.expected_wait(now).is_none_or(|wait| wait > 2 * LAY_BEHIND_LIMIT) {
         let home = lane.home;
         moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|pending| (pending, home)));

@@ -1,9 +1,9 @@
-//! The scheduler under thousands of loads that are generated: its real code, with a simulated clock and workers.
+//! The scheduler under thousands of generated loads: its real code, with a simulated clock and workers.
 //!
-//! A load is made from a seed: a number of workers, kinds of requests with their service times (even, spread out, with
-//! rare long ones, of a length that changes), and clients (so many at once, arriving by chance, or in waves). The
-//! server hears of the end of a request a little later, and a worker that slept begins a little later. After each event
-//! the rules are checked:
+//! A load is generated from a seed: a number of workers, kinds of requests with their service times (even, spread out,
+//! with rare long ones, of a changing length), and clients (a fixed number at once, random arrivals, or waves). The
+//! server learns of the end of a request a little later, and a worker that slept begins a little later. After each
+//! event the rules are checked:
 //!
 //! - no request waits for longer than `ALLOWED` while a worker is idle;
 //! - each request is run once, or refused after it has waited for as long as the queue allows;
@@ -17,15 +17,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-/// Maximum wait of a request while a worker is idle, in microseconds: it was behind requests that were expected to be
-/// short, which the next check, or the one after that, notices.
+/// Maximum wait of a request while a worker is idle, in microseconds: it was put behind requests that were expected to
+/// be short, which the next check, or the one after that, notices.
 const ALLOWED: u64 = 1_000;
 /// Time until a sleeping worker begins a request, in microseconds.
 const WAKE: u64 = 30;
-/// Requests of a load.
+/// Number of requests of a load.
 const REQUESTS: u64 = 300;
 
-/// A generator of numbers (PCG's multiplier and increment, the upper half of the state).
+/// A random number generator (PCG's multiplier and increment, the upper half of the state).
 struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ impl Random {
 enum Times {
     Even(u64),
     Spread(u64),
-    /// One in so many takes a thousand times as long.
+    /// One in this many takes a thousand times as long.
     RarelyLong(u64, u64),
     /// Short until the middle of the load, then long.
     Turns(u64, u64),
@@ -87,7 +87,7 @@ impl Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrive,
-    /// A worker looks for a request.
+    /// A worker polls its lane.
     Begin(usize),
     End(usize),
     Hear(usize, u64, u64),
@@ -98,11 +98,11 @@ enum Event {
 /// Behavior of clients.
 #[derive(Debug, Clone, Copy)]
 enum Clients {
-    /// So many at once, each asks again when it has its response.
+    /// A number of clients, each of which sends its next request when it has its response.
     Closed(u64),
-    /// By chance, with this mean distance.
+    /// Random arrivals, with this mean interval.
     Open(u64),
-    /// So many at once, so often.
+    /// This many at once, at this interval.
     Waves(u64, u64),
 }
 
@@ -115,14 +115,14 @@ struct Simulation {
     sequence: u64,
     arrived: u64,
     done: u64,
-    /// The clients of requests that have not ended.
+    /// Clients of requests that have not ended.
     clients_of: HashMap<u64, ResponseBody>,
     /// Requests that wait although a worker is idle, and since when.
     waits_since: HashMap<u64, u64>,
-    /// A look is on its way.
+    /// A check is scheduled.
     looks: bool,
     asleep: Vec<bool>,
-    /// By worker, when the server hears of its last end of a request.
+    /// By worker: when the server learns of the last request's end.
     heard: Vec<u64>,
     what: String,
 }
@@ -235,7 +235,7 @@ impl Simulation {
         }
     }
 
-    /// The request that a worker runs: the last that it has begun of those in its lane.
+    /// The request that a worker runs: the last one it has begun.
     fn running(&self, worker: usize) -> u64 {
         let lane = self.stage.lane(worker);
         let number = self.stage.workers[worker].runs.map(|(number, _)| number);
@@ -269,7 +269,7 @@ impl Simulation {
         self.at(micros + self.random.0 % 20, Event::Look);
     }
 
-    /// The system's reaction to published requests, and the watch's to its notification.
+    /// Simulates the wake-ups of workers after published requests, and of the watch after its notification.
     fn wake_workers(&mut self) {
         for worker in 0..self.asleep.len() {
             if self.asleep[worker] && self.stage.can_begin(worker) {
@@ -301,8 +301,8 @@ impl Simulation {
     }
 }
 
-/// More than the workers can do, as an open loop: `times` as many requests of one length. By request that was begun: when,
-/// and how old it was. Nothing but events of the played clock counts.
+/// An open loop of `times` as many requests as the workers can serve, all of one length. Returns for each begun request
+/// its start and its age then. Time is simulated.
 fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> Vec<(u64, u64)> {
     let limits =
         Limits { requests: usize::MAX, patience: Duration::from_micros(patience), target: Duration::from_secs(2) };
@@ -326,7 +326,7 @@ fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> 
             if stage.can_begin(worker) {
                 let number = stage.begin(worker);
                 let request = stage.lane(worker).in_flight.get(number).unwrap();
-                // One request came at each step.
+                // One request arrived at each step.
                 begun.push((stage.now, stage.now - request.pending.request.id.0 * every));
                 *ends = Some((stage.now + service, number));
             }
@@ -344,10 +344,10 @@ fn overload_of_any_size_keeps_the_workers_busy_with_requests_that_are_not_late()
         let what = format!("{workers} workers, {times} times as many requests of {service} us");
         let most = end / service * u64::from(workers);
         assert!(begun.len() as u64 * 100 >= most * 95, "{what}: {} of {most} were run", begun.len());
-        // A request may lie in its lane for as long as the one before it runs.
+        // A request may wait in its lane while the one before it runs.
         let late = begun.iter().find(|(_, age)| *age > MAX_STEPS + service);
         assert!(late.is_none(), "{what}: {late:?}");
-        // Once it is clear that the queue will not get short again, there is time left for running them.
+        // Once the queue is overloaded, requests are begun with time left to run.
         let old = begun.iter().find(|(at, age)| *at > 3 * MAX_STEPS && *age + service > MAX_STEPS * 3 / 4);
         assert!(old.is_none(), "{what}: {old:?}");
     }

@@ -1,4 +1,4 @@
-//! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
+//! A scheduler for tests: real lanes, with workers and a clock that the test controls.
 
 use super::{LaneKind, Precedence, Scheduler, Took};
 use crate::lane::clock::Clock;
@@ -33,7 +33,7 @@ pub(super) struct Stage {
 pub(super) struct Worker {
     end: WorkerEnd,
     frames: FrameReceiver,
-    /// The request it runs, and since when.
+    /// The request that it runs, and when it began.
     pub(super) runs: Option<(u64, u64)>,
 }
 
@@ -74,7 +74,7 @@ impl Stage {
         self.scheduler.lanes[worker].as_ref().unwrap()
     }
 
-    /// A request for a script. The receiver stands for the client.
+    /// A request for a script. The receiver represents the client.
     pub(super) fn pending(
         &self,
         id: u64,
@@ -110,13 +110,13 @@ impl Stage {
         receiver
     }
 
-    /// The scheduler learns that requests of a script take so long.
+    /// Makes the scheduler expect `micros` for requests of a script.
     pub(super) fn teach(&mut self, script: &str, micros: u64) {
         let key = self.pending(0, script, 0, None).0.key;
         (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None, memory: 0 }));
     }
 
-    /// The worker begins its next request, which must be there.
+    /// Makes the worker begin its next request, which must exist.
     pub(super) fn begin(&mut self, worker: usize) -> u64 {
         let it = &mut self.workers[worker];
         assert!(it.runs.is_none());
@@ -127,13 +127,13 @@ impl Stage {
         number
     }
 
-    /// True if a request lies there for the worker to begin.
+    /// True if a request is ready for the worker to begin.
     pub(super) fn can_begin(&self, worker: usize) -> bool {
         let lane = self.lane(worker);
         self.workers[worker].runs.is_none() && lane.in_flight.iter().any(|request| !lane.is_begun(request))
     }
 
-    /// The worker ends its request, of which the server does not know yet. How long it took.
+    /// Ends the worker's request, which the server does not know yet. Returns the request's number and duration.
     pub(super) fn end(&mut self, worker: usize) -> (u64, u64) {
         let it = &mut self.workers[worker];
         let (number, since) = it.runs.take().unwrap();
@@ -141,7 +141,7 @@ impl Stage {
         (number, self.now - since)
     }
 
-    /// The server hears that a request is done.
+    /// Tells the server that a request is done.
     pub(super) fn hear(&mut self, worker: usize, number: u64, micros: u64) {
         let it = &mut self.workers[worker];
         let frame = it.frames.next_frame().unwrap().unwrap();
@@ -151,7 +151,7 @@ impl Stage {
         self.scheduler.request_done(worker, number, now, Took { php: micros, cpu: None, memory: 0 }, None, false);
     }
 
-    /// The requests that wait, in the queue or behind others, by id.
+    /// Ids of waiting requests, in the queue or behind others.
     pub(super) fn waiting(&self) -> Vec<u64> {
         let behind = self.scheduler.lanes.iter().flatten().flat_map(|lane| {
             lane.in_flight
@@ -163,7 +163,7 @@ impl Stage {
         behind.chain(self.scheduler.queue.all().map(|pending| pending.request.id.0)).collect()
     }
 
-    /// The requests that each lane holds, and those in the queue, by id.
+    /// Ids of the requests in each lane, then of those in the queue.
     pub(super) fn places(&self) -> Vec<Vec<u64>> {
         let lanes = self.scheduler.lanes.iter().flatten();
         let lanes = lanes.map(|lane| lane.in_flight.iter().map(|request| request.pending.request.id.0).collect());

@@ -1,4 +1,4 @@
-//! Places of requests.
+//! Tests of the assignment of requests.
 
 use super::stage::{Stage, share};
 use super::*;
@@ -10,7 +10,7 @@ use howdah_config::Share;
 const HELLO: &str = "/hello.php";
 const REPORT: &str = "/report.php";
 
-/// So many workers, and it is known that a hello takes 10 µs and a report 20 ms.
+/// A stage with this many workers, whose estimates are 10 µs for a hello and 20 ms for a report.
 fn stage(workers: u32) -> Stage {
     let mut stage = Stage::new(workers);
     stage.teach(HELLO, 10);
@@ -61,7 +61,7 @@ fn what_lies_behind_a_request_that_turns_out_to_be_long_goes_to_an_idle_worker()
     assert_eq!(stage.places(), [vec![2], vec![1], vec![3, 4]]);
 }
 
-/// The ends of requests are read late: what the worker runs now is what counts.
+/// The ends of requests are read late: the request that the worker runs now counts.
 #[test]
 fn a_worker_that_goes_on_is_not_taken_for_one_that_runs_long() {
     let mut stage = stage(2);
@@ -144,8 +144,8 @@ fn a_lane_that_ends_gives_all_waiting_requests_back() {
     assert_eq!(stage.places(), [vec![1], vec![], vec![2, 3]]);
 }
 
-/// A request that waited behind a running one, and not in the queue, was run although its client had left: where a request
-/// waits depends on the thread that took its connection.
+/// Regression: a request that waited behind a running one, not in the queue, was run although its client had left. The
+/// place of a request depends on the thread that accepted its connection.
 #[test]
 fn a_client_that_leaves_is_noticed_wherever_its_request_waits() {
     let mut stage = stage(1);
@@ -175,7 +175,7 @@ fn a_route_with_a_limit_leaves_workers_for_the_rest() {
     }
 }
 
-/// The order in which one worker takes the requests that wait.
+/// The order in which a worker takes waiting requests.
 fn order(limits: Limits, routes: Vec<Share>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
     let mut stage = Stage::with(1, limits, Shares::new(routes));
     stage.teach(HELLO, 10);
