@@ -503,6 +503,6 @@ mod tests {
     #[test]
     fn only_numbers_of_frames_are_frames() {
         let known = (0..=u16::MAX).filter_map(FrameKind::from_u16).map(|kind| kind as u16);
-        assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]);
+        assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const NAME: usize = 200;
 const REPORTED: usize = 128;
 /// Maximum number of reported routes; beyond it each path is a route.
-const MOST: usize = 256;
+const MAX_ROUTES: usize = 256;
 const ANY: &str = "*";
 
 /// Common pattern of each route's paths, by the reported name and the number of path segments.
@@ -33,7 +33,7 @@ impl Routes {
         }
         let path = without_numbers(target);
         let key = (reported.to_vec(), path.split('/').count());
-        let is_full = self.0.len() >= MOST;
+        let is_full = self.0.len() >= MAX_ROUTES;
         let Some(known) = self.0.get_mut(&key) else {
             if !is_full {
                 self.0.insert(key, path);
@@ -120,6 +120,6 @@ mod tests {
         for n in 0..1000 {
             let _ = routes.note(format!("route{n}").as_bytes(), b"/x");
         }
-        assert_eq!(routes.0.len(), MOST);
+        assert_eq!(routes.0.len(), MAX_ROUTES);
     }
 }
