@@ -6,13 +6,14 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Threads that have a reserve. The server has fewer; further ones (in tests) do without.
+/// Maximum number of threads with a reserve. The server has fewer threads; further ones (in tests) have no reserve.
 const THREADS: usize = 80;
 
 /// The largest reserve of a thread.
 const RESERVE: u64 = 128 * 1024;
 
-/// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
+/// Bytes up to which a charge may use the part of a budget that is reserved for small holders. A connection may hold
+/// four times as much.
 pub(crate) const SMALL_SHARE: u64 = 64 * 1024;
 
 /// `pressure` of an exhausted budget.
@@ -52,7 +53,7 @@ pub struct Budget {
     /// Bytes taken, the threads' reserves included. Never above `limit`.
     taken: Apart,
     refused: AtomicU64,
-    /// Bytes that each thread has reserved and not used. Written by that thread only.
+    /// Bytes that each thread has reserved and not used. Each entry is written by its thread only.
     reserves: [Apart; THREADS],
 }
 
@@ -80,14 +81,14 @@ fn thread() -> Option<usize> {
 }
 
 impl Budget {
-    /// A budget of `limit` bytes. It is never freed: a server has each for as long as it runs, so charges need not
-    /// count their owners.
+    /// A budget of `limit` bytes. Budgets live as long as the server and are never freed, so charges need no reference
+    /// count.
     #[must_use]
     pub fn new(kind: Kind, limit: u64) -> &'static Self {
         Box::leak(Box::new(Self {
             kind,
             limit,
-            // Twice as much for each of 64 threads is no more than an eighth of it.
+            // A thread may hold twice its reserve: with 64 threads, an eighth of the budget.
             reserve: (limit / 1024).min(RESERVE),
             taken: Apart::default(),
             refused: AtomicU64::new(0),
@@ -111,7 +112,7 @@ impl Budget {
     #[must_use]
     pub fn used(&self) -> u64 {
         let reserved: u64 = self.reserves.iter().map(|reserve| reserve.0.load(Relaxed)).sum();
-        // The numbers are read one after the other while others change them.
+        // The counters change while they are read, so the difference may be negative.
         self.taken.0.load(Relaxed).saturating_sub(reserved)
     }
 
@@ -121,17 +122,17 @@ impl Budget {
         self.refused.load(Relaxed)
     }
 
-    /// Counts a refusal, for those that look (`has_room`) before they take anything.
+    /// Counts a refusal, for callers that check `has_room` instead of taking bytes.
     pub fn note_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Limit for large holders: some room is always left for the many small ones.
+    /// Limit for large holders: the rest is reserved for small ones.
     pub(crate) const fn soft_limit(&self) -> u64 {
         self.limit - self.limit / 8
     }
 
-    /// Maximum part for one connection.
+    /// Maximum bytes for one connection.
     #[must_use]
     pub const fn share(&self) -> u64 {
         self.limit / 8
@@ -144,7 +145,7 @@ impl Budget {
         self.taken.0.load(Relaxed).saturating_add(bytes) <= most
     }
 
-    /// Nothing is left for anything new.
+    /// `true` if so little is left that new work is refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.taken.0.load(Relaxed) > self.limit - self.limit / 32
@@ -157,7 +158,7 @@ impl Budget {
         if taken <= calm { 0 } else { ((taken - calm) * FULL / (self.limit - calm).max(1)).min(FULL) }
     }
 
-    /// Takes bytes as long as no more than `most` of all are taken.
+    /// Takes bytes unless that would exceed `most` bytes taken in total.
     pub(crate) fn take(&self, bytes: u64, most: u64) -> bool {
         if bytes <= self.reserve
             && let Some(own) = self.own_reserve()
@@ -175,7 +176,7 @@ impl Budget {
         self.take_shared(bytes, most)
     }
 
-    /// Only a count, which publishes nothing: `Relaxed`.
+    /// Takes bytes from the shared counter. `Relaxed`: the counter does not publish other data.
     fn take_shared(&self, bytes: u64, most: u64) -> bool {
         let taken = self
             .taken
@@ -184,7 +185,7 @@ impl Budget {
         taken.is_ok()
     }
 
-    /// Gives bytes back that were taken, by whichever thread.
+    /// Returns bytes, possibly taken by another thread.
     pub(crate) fn give(&self, bytes: u64) {
         let mut back = bytes;
         if let Some(own) = self.own_reserve() {

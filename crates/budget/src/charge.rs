@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The common usage of the requests of one connection, where it has several.
+/// The combined usage of one connection's concurrent requests.
 #[derive(Debug)]
 pub struct Share {
     budgets: Budgets,
@@ -34,7 +34,7 @@ impl Share {
         }
     }
 
-    /// Takes bytes and says how many the connection has now; `None`: it has too many.
+    /// Takes bytes and returns the connection's total; `None` if that would exceed its share.
     fn take(&self, kind: Kind, bytes: u64) -> Option<u64> {
         let most = match kind {
             Kind::Memory => self.budgets.memory.share(),
@@ -58,7 +58,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A charge of nothing yet, also to the connection's share if there is one.
+    /// An empty charge; what it takes also counts towards the connection's share, if any.
     #[must_use]
     pub const fn new(budget: &'static Budget, share: Option<Arc<Share>>) -> Self {
         Self { budget, share, bytes: 0 }
@@ -70,7 +70,7 @@ impl Charge {
         self.budget
     }
 
-    /// A charge of nothing yet to another budget, and to the same share.
+    /// An empty charge to another budget with the same share.
     #[must_use]
     pub fn beside(&self, budget: &'static Budget) -> Self {
         Self::new(budget, self.share.clone())
@@ -82,7 +82,7 @@ impl Charge {
         self.bytes
     }
 
-    /// Takes more. False: there is not so much, and nothing was taken.
+    /// Takes more bytes. Returns `false`, without taking any, if the budget or the share has no room.
     #[must_use]
     pub fn grow(&mut self, by: u64) -> bool {
         let all = self.bytes.saturating_add(by);
@@ -108,19 +108,19 @@ impl Charge {
         false
     }
 
-    /// Gives a part back, at most all.
+    /// Returns `by` bytes, at most all.
     pub fn shrink(&mut self, by: u64) {
         let by = by.min(self.bytes);
         self.bytes -= by;
         self.give(by);
     }
 
-    /// Gives all back.
+    /// Returns all bytes.
     pub fn clear(&mut self) {
         self.shrink(self.bytes);
     }
 
-    /// Splits a part off, at most all, which is then independent.
+    /// Splits off up to `bytes` into an independent charge.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -134,7 +134,7 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Bytes that hold this charge for as long as any part of them is used, wherever they go.
+    /// Attaches the charge to the bytes: it is held until the last slice of them is dropped.
     #[must_use]
     pub fn cover(self, bytes: Bytes) -> Bytes {
         if self.bytes == 0 { bytes } else { Bytes::from_owner(Covered { bytes, _charge: self }) }

@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A limit, and the file that says so.
+/// A limit, and the file that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Allowed<T> {
     pub(crate) amount: T,
     pub(crate) by: PathBuf,
 }
 
-/// Bytes of memory. Above `memory.high` the kernel holds processes up: that is as much a limit as the one it kills at.
+/// The memory limit in bytes. `memory.high` counts too: above it the kernel throttles processes, while above
+/// `memory.max` it kills them.
 pub(crate) fn memory(root: &Path) -> Option<Allowed<u64>> {
     let files = |is_v2| if is_v2 { &["memory.max", "memory.high"][..] } else { &["memory.limit_in_bytes"] };
     least(groups(root, "memory").into_iter().flat_map(|(directory, is_v2)| {
@@ -35,7 +36,7 @@ pub(crate) fn limits_of_memory(root: &Path) -> Vec<PathBuf> {
     own.map(|(group, _)| group).filter(|group| limits(group)).collect()
 }
 
-/// Processors, by their time: 1.5 is one and a half.
+/// The CPU quota, in processors: 1.5 is one and a half.
 pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
     let share = |(directory, is_v2): (PathBuf, bool)| {
         let file = directory.join(if is_v2 { "cpu.max" } else { "cpu.cfs_quota_us" });
@@ -52,7 +53,7 @@ pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
     least(groups(root, "cpu").into_iter().filter_map(share))
 }
 
-/// Processors, by their number.
+/// Number of processors in the cpuset.
 pub(crate) fn processors(root: &Path) -> Option<Allowed<usize>> {
     let number = |(directory, is_v2): (PathBuf, bool)| {
         let names =
@@ -79,8 +80,7 @@ fn least<T: PartialOrd>(limits: impl Iterator<Item = Allowed<T>>) -> Option<Allo
     limits.reduce(|one, other| if other.amount < one.amount { other } else { one })
 }
 
-/// The directories of this process's groups that have to do with a controller, from its own up to the mount, and whether
-/// they are cgroup v2's.
+/// The directories of this process's groups for a controller, from its own group up to the mount; `true` for cgroup v2.
 fn groups(root: &Path, controller: &str) -> Vec<(PathBuf, bool)> {
     let Ok(cgroup) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
     let mounted = root.join("sys/fs/cgroup");
@@ -88,7 +88,7 @@ fn groups(root: &Path, controller: &str) -> Vec<(PathBuf, bool)> {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let (base, is_v2) = match controllers {
-            // With controllers of v1 it has a separate directory.
+            // With v1 controllers, cgroup v2 has a separate mount (hybrid mode).
             "" if mounted.join("unified").is_dir() => (mounted.join("unified"), true),
             "" => (mounted.clone(), true),
             _ if controllers.split(',').any(|name| name == controller) => {
@@ -98,7 +98,7 @@ fn groups(root: &Path, controller: &str) -> Vec<(PathBuf, bool)> {
             _ => return None,
         };
         let own = base.join(path.trim_start_matches('/'));
-        // In a container the path may be that of the host, which is not there: the mount itself is the group then.
+        // In a container, the path may be the host's and not exist here. Then the mount itself is the group.
         let up = own.ancestors().take_while(|directory| directory.starts_with(&base));
         Some(up.map(|directory| (directory.to_owned(), is_v2)).collect::<Vec<_>>())
     };

@@ -1,6 +1,6 @@
-//! Everything that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
-//! `Charge` is one object's part of one budget; it grows and shrinks with the object and returns everything when it
-//! goes. Where several requests share a connection, the connection has a `Share`, so that no client can take all.
+//! All data that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
+//! `Charge` is one object's part of a budget. It grows and shrinks with the object and returns everything when dropped.
+//! Where several requests share a connection, the connection has a `Share`, so that no client can exhaust the budget.
 //!
 //! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker, a slow
 //! client is disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their owners), `machine` (the
@@ -27,13 +27,13 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// Budgets of so many bytes.
+    /// Budgets of `memory` and `spool` bytes.
     #[must_use]
     pub fn new(memory: u64, spool: u64) -> Self {
         Self { memory: Budget::new(Kind::Memory, memory), spool: Budget::new(Kind::Spool, spool) }
     }
 
-    /// Scarcity of the scarcer one, see `Budget::pressure`.
+    /// The higher pressure of the two budgets, see `Budget::pressure`.
     #[must_use]
     pub fn pressure(&self) -> u64 {
         self.memory.pressure().max(self.spool.pressure())

@@ -1,5 +1,5 @@
-//! Resources of the machine that defaults depend on: processors and memory, as the control group allows them, room for
-//! temporary files, descriptors.
+//! Resources of the machine that defaults depend on: processors and memory within the limits of the control group,
+//! space for temporary files, descriptors.
 
 use crate::control_group;
 use std::fs;
@@ -8,34 +8,34 @@ use std::sync::OnceLock;
 
 const MIB: u64 = 1 << 20;
 
-/// Memory that a worker has at least, for the default number of workers.
+/// Memory assumed for each worker when the default number of workers is computed.
 const WORKER_MEMORY: u64 = 64 * MIB;
 
-/// Resources of the machine, and those that this process may use.
+/// Resources of the machine, and the part that this process may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// Processors that it may use, at least 1. A part of one counts as one.
+    /// Processors that this process may use, at least 1. A fraction counts as one.
     pub processors: usize,
-    /// Those that there are.
+    /// Online processors of the machine.
     pub all_processors: usize,
-    /// The file that allows no more.
+    /// The control group file that limits `processors`, if one does.
     pub processors_by: Option<PathBuf>,
-    /// Bytes of memory that it may use.
+    /// Bytes of memory that this process may use.
     pub memory: u64,
-    /// Those that there are.
+    /// Bytes of memory of the machine.
     pub all_memory: u64,
-    /// The file that allows no more.
+    /// The control group file that limits `memory`, if one does.
     pub memory_by: Option<PathBuf>,
 }
 
-/// The machine that this process runs on, as it was when it was first asked for.
+/// The machine that this process runs on. Read once, at the first call.
 pub fn here() -> &'static Machine {
     static HERE: OnceLock<Machine> = OnceLock::new();
     HERE.get_or_init(|| Machine::of(Path::new("/")))
 }
 
 impl Machine {
-    /// Reads them from the files below a root.
+    /// Reads the resources from the files below a root.
     fn of(root: &Path) -> Self {
         let read = |file: &str| fs::read_to_string(root.join(file)).ok();
         let online = read("sys/devices/system/cpu/online").and_then(|list| control_group::listed(&list));
@@ -46,7 +46,7 @@ impl Machine {
         let affinity = affinity.and_then(control_group::listed).filter(|number| *number > 0);
         let all_processors = online.filter(|number| *number > 0).or(affinity).unwrap_or(1);
         let (mut processors, mut processors_by) = (all_processors, None);
-        // The part of a processor that a quota may leave over is worth a worker.
+        // A fraction of a processor in the quota is rounded up: it is worth a worker.
         let by_time = control_group::processor_time(root).map(|it| (it.amount.ceil() as usize, Some(it.by)));
         let by_set = control_group::processors(root).map(|it| (it.amount, Some(it.by)));
         for (number, by) in by_set.into_iter().chain(by_time).chain(affinity.map(|number| (number, None))) {
@@ -67,15 +67,15 @@ impl Machine {
         }
     }
 
-    /// Two workers for each processor, and no more than memory has room for, as far as that can be known: a worker may
-    /// have much more than what is counted for it here.
+    /// Two workers per processor, limited by memory. That is an estimate: a worker may use much more than
+    /// `WORKER_MEMORY`.
     #[must_use]
     pub fn default_workers(&self) -> u32 {
         let by_memory = (self.memory / WORKER_MEMORY).max(2);
         u32::try_from((self.processors as u64 * 2).min(by_memory)).unwrap_or(2)
     }
 
-    /// In words.
+    /// Description for the log.
     #[must_use]
     pub fn describe(&self) -> String {
         let by =
@@ -89,7 +89,7 @@ impl Machine {
     }
 }
 
-/// Bytes of memory that this process may use: those of the machine, or of its control group if that has fewer.
+/// Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower.
 #[must_use]
 pub fn memory() -> u64 {
     here().memory
@@ -107,7 +107,7 @@ fn total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// An eighth of the memory: what waits has it, PHP needs the most.
+/// Default of the memory budget: an eighth of the memory, as PHP needs most of it.
 #[must_use]
 pub fn default_memory() -> u64 {
     round(memory() / 8, 16 * MIB, 4096 * MIB)
@@ -118,14 +118,14 @@ fn round(bytes: u64, least: u64, most: u64) -> u64 {
     (bytes / MIB * MIB).clamp(least, most)
 }
 
-/// A quarter of the room that is free where temporary files go; if that is memory, no more than `default_memory`.
+/// Default of the spool budget: a quarter of the free space for temporary files; on a tmpfs, at most `default_memory`.
 #[must_use]
 pub fn default_spool(free: u64, in_memory: bool) -> u64 {
     let most = if in_memory { default_memory() } else { 64 * 1024 * MIB };
     round(free / 4, 16 * MIB, most)
 }
 
-/// Default directory of temporary files: `TMPDIR`, else `/var/tmp` where `/tmp` is in memory; else `/tmp`.
+/// Default directory of temporary files: `TMPDIR`; else `/var/tmp` if `/tmp` is a tmpfs; else `/tmp`.
 #[must_use]
 pub fn temp_dir(
     tmpdir: Option<PathBuf>,
@@ -139,9 +139,9 @@ pub fn temp_dir(
     if is_memory(usual) && is_usable(large) && !is_memory(large) { large.into() } else { usual.into() }
 }
 
-/// Connections for so many descriptors and so much memory. Each may need a second descriptor (the file of its body or
-/// answer), and some are for workers, logs and files that are kept open. A connection that does nothing costs some 32 KiB
-/// with what the kernel has for it.
+/// Default maximum of connections for this many descriptors and bytes of memory. Each connection may need a second
+/// descriptor (the file of its request's or response's body), and `kept` descriptors are for workers, logs and open
+/// files. An idle connection costs about 32 KiB, including the kernel's part.
 #[must_use]
 pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
     let by_descriptors = (descriptors.saturating_sub(kept) / 2).max(descriptors / 4);
@@ -149,8 +149,8 @@ pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
     usize::try_from(by_descriptors.min(by_memory.max(64)).max(1)).unwrap_or(usize::MAX)
 }
 
-/// Maximum number of connections that leaves descriptors for the requests on them: those that the server needs itself are
-/// kept, but no more than half of all.
+/// Largest allowed maximum of connections: all descriptors but the `kept` ones of the server itself, which count for at
+/// most half of all.
 #[must_use]
 pub fn most_connections(descriptors: u64, kept: u64) -> usize {
     usize::try_from(descriptors - kept.min(descriptors / 2)).unwrap_or(usize::MAX)

@@ -1,18 +1,16 @@
 //! Memory pressure, as counted by the kernel (PSI): the share of the last ten seconds in which a process waited for
-//! memory to be freed. Where a control group of cgroup v2 limits this process it is that of the group; where none does,
-//! that of the machine.
+//! memory to be freed. If a cgroup v2 group limits this process, the group's pressure is used, else the machine's.
 
 use crate::control_group;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where it is read.
+/// Source of the pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
-    /// Waits.
+    /// A PSI file, with stall times.
     Stalls(PathBuf),
-    /// Number of times that a group exceeded its `memory.high`, where the kernel does not count waits; with the
-    /// previous number.
+    /// Kernel without PSI: the group's count of exceeding `memory.high`, with the previous count.
     HeldUp(PathBuf, Option<u64>),
 }
 
@@ -21,16 +19,16 @@ enum Source {
 pub struct MemoryPressure(Source);
 
 impl MemoryPressure {
-    /// That of this process; `None` where the kernel says nothing.
+    /// The pressure source of this process; `None` if the kernel has none.
     #[must_use]
     pub fn here() -> Option<Self> {
         Self::below(Path::new("/"))
     }
 
-    /// Reads it from the files below a root.
+    /// Finds the source among the files below a root.
     #[must_use]
     pub fn below(root: &Path) -> Option<Self> {
-        // Waits in a group count in those above it, too: the outermost with a limit is the most informative.
+        // Stalls in a group also count in its ancestors, so the outermost group with a limit is the most informative.
         let limited = control_group::limits_of_memory(root).pop();
         let stalls = match &limited {
             Some(group) => group.join("memory.pressure"),
@@ -43,7 +41,7 @@ impl MemoryPressure {
         events.exists().then_some(Self(Source::HeldUp(events, None)))
     }
 
-    /// Percent of the last ten seconds; 0 if it cannot be read any more.
+    /// Pressure in percent of the last ten seconds; 0 if the file cannot be read.
     pub fn percent(&mut self) -> u32 {
         match &mut self.0 {
             Source::Stalls(path) => stalled(path).unwrap_or_default(),

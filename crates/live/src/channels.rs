@@ -1,4 +1,4 @@
-//! Channels: topics that a subscriber joins and leaves by name while it is connected. The application decides which.
+//! Channels: topics that a subscriber joins and leaves by name while it is connected, as the application decides.
 
 use crate::hub::{Hub, State, Watcher};
 use crate::presence::{Change, Channel, Member, Noted};
@@ -10,7 +10,7 @@ const MAX_CHANNELS: usize = 256;
 /// Maximum length of a channel's name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// A mistake in a request to join a channel.
+/// Reason why a channel cannot be joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinError {
     /// The name is empty or too long.
@@ -29,11 +29,11 @@ impl std::fmt::Display for JoinError {
 }
 
 impl Hub {
-    /// Has a subscriber get the updates of a topic from now on; with `after` also those of the history since that id, as
-    /// far as they fit into its queue. Joining twice has no effect.
+    /// Subscribes to a topic from now on. With `after`, the updates of the history since that id are queued first, as
+    /// far as they fit. Joining twice has no effect.
     ///
     /// # Errors
-    /// The name is unusable, or the subscriber has too many channels.
+    /// The name is empty or too long, or the subscriber has too many channels.
     pub fn join(
         &self,
         subscriber: &Arc<Subscriber>,
@@ -68,7 +68,7 @@ impl Hub {
         }
         let waker = after.and_then(|id| {
             let (_, mut missed) = state.history.after(id);
-            // Those of its other channels have come already.
+            // Updates of its other channels have been delivered already.
             let has = |known: &Arc<str>| before.iter().any(|channel| channel.topic == *known);
             missed.retain(|update| update.topics.contains(&topic) && !update.topics.iter().any(has));
             subscriber.catch_up(missed)
@@ -81,7 +81,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends what `join` has begun; `false` if it has not.
+    /// Leaves a channel; `false` if the subscriber has not joined it.
     pub fn leave(&self, subscriber: &Subscriber, topic: &str) -> bool {
         let mut state = self.0.state.lock();
         let Some(channel) = subscriber.remove_channel(topic) else { return false };
@@ -97,7 +97,7 @@ impl Hub {
         self.0.state.lock().presence.of(topic)
     }
 
-    /// Topics that begin with `prefix` and have subscribers by name, with the number of them, in the order of their names.
+    /// Topics that begin with `prefix` and have subscribers by name, sorted, with their number of subscribers.
     #[must_use]
     pub fn topics(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
         self.0.state.lock().index.names(prefix)
@@ -111,7 +111,7 @@ impl Hub {
         }
     }
 
-    /// Calls the watcher for the changes that it does not know, in their order: one thread at a time.
+    /// Notifies the watcher of pending changes in order. One thread at a time does so.
     pub(crate) fn notify_watcher(&self) {
         if self.0.state.lock().changes.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// Forgets a channel of a subscriber.
+    /// Removes a subscriber from the index and the members of a channel.
     pub(crate) fn left(&mut self, subscriber: &Subscriber, channel: &Channel) {
         self.index.remove_exact(&channel.topic, subscriber);
         if let Some(member) = &channel.member

@@ -1,4 +1,4 @@
-//! The last updates, for clients that come back.
+//! The last updates, for clients that reconnect.
 
 use crate::update::Update;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const EARLIEST: &str = "earliest";
 /// The update that precedes the first one a subscriber gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Preceding {
-    /// There is none: the subscriber gets all that the history has.
+    /// No update precedes: the subscriber gets the whole history.
     Earliest,
     /// The one with this id.
     Id(Arc<str>),
@@ -42,7 +42,7 @@ impl History {
         Self { updates: VecDeque::new(), bytes: 0, max_updates, max_bytes, last: None }
     }
 
-    /// Adds an update, and forgets the oldest ones beyond the bounds.
+    /// Adds an update and drops the oldest ones beyond the limits.
     pub(crate) fn push(&mut self, update: &Arc<Update>) {
         self.last = Some(update.id.clone());
         self.bytes += update.size();
@@ -58,15 +58,15 @@ impl History {
         self.last.clone().map_or(Preceding::Earliest, Preceding::Id)
     }
 
-    /// The updates after the one with this id. All of them for an id that is not in the history: it was forgotten, so each
-    /// that is left is newer, or a server before this one has given it.
+    /// The updates after the one with this id. An unknown id gets all of them: it was either dropped, so that all
+    /// others are newer, or assigned by an earlier server.
     pub(crate) fn after(&self, id: &str) -> (Preceding, Vec<Arc<Update>>) {
-        // Clients that lost their connection a moment ago are the rule: their id is among the last.
+        // Searched from the end: most clients have just lost their connection, so their id is recent.
         let newer = self.updates.iter().rev().take_while(|update| *update.id != *id).count();
         let first = self.updates.len() - newer;
         let preceding = match first.checked_sub(1) {
             Some(at) if id != EARLIEST => Preceding::Id(self.updates[at].id.clone()),
-            // The last update was too large to keep, and the client has got it.
+            // The client already has the last update, which was too large to keep.
             None if self.last.as_deref() == Some(id) => return (self.last(), Vec::new()),
             _ => Preceding::Earliest,
         };

@@ -1,4 +1,4 @@
-//! The hub: publishers and subscribers meet here, on whatever threads they are.
+//! The hub connects publishers and subscribers on any threads.
 
 use crate::history::{History, Preceding};
 use crate::index::Index;
@@ -30,14 +30,14 @@ impl Default for Limits {
     }
 }
 
-/// A place for updates and their subscribers. A clone is the same place.
+/// Distributes updates to subscribers. Clones refer to the same hub.
 #[derive(Debug, Clone)]
 pub struct Hub(pub(crate) Arc<Shared>);
 
 /// Observes the channels of a hub.
 pub trait Watcher: std::fmt::Debug + Send + Sync {
-    /// Called after each change, in their order, without the hub's lock. `subscriber` is the id of the one that came or
-    /// went. May publish, but not join or leave.
+    /// Called after each change, in order, without the hub's lock. `subscriber` is the id of the subscriber that joined
+    /// or left. May publish, but not join or leave.
     fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change);
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Shared {
     share: OnceLock<Arc<dyn Share>>,
 }
 
-/// Sends updates to the hubs of all servers, this one included: each comes back by [`Hub::receive`].
+/// Sends updates to the hubs of all servers, including this one: each arrives through [`Hub::receive`].
 pub trait Share: std::fmt::Debug + Send + Sync {
     /// Sends an update. Must not block.
     fn send(&self, update: Bytes);
 }
 
-/// A reference to a hub that does not keep it.
+/// A weak reference to a hub.
 #[derive(Debug, Clone)]
 pub struct HubRef(Weak<Shared>);
 
@@ -71,16 +71,16 @@ pub(crate) struct State {
     pub(crate) history: History,
     pub(crate) presence: Presence,
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
-    /// Changes that the watcher does not know yet.
+    /// Changes that the watcher has not been notified of yet.
     pub(crate) changes: VecDeque<Noted>,
     is_closing: bool,
 }
 
-/// A subscription, and where in the history it begins.
+/// A new subscription, and its position in the history.
 #[derive(Debug)]
 pub struct Joined {
     pub subscription: Subscription,
-    /// The update before the first one that it gets; `Earliest` if the client asked for one that is not known.
+    /// The update before the first one that the subscriber gets; `Earliest` if the client asked for an unknown id.
     pub preceding: Preceding,
 }
 
@@ -103,13 +103,13 @@ impl Hub {
         Self(Arc::new(Shared { state, notifying, published: AtomicU64::new(0), share: OnceLock::new() }))
     }
 
-    /// Publishes an update on all servers, and keeps it in the history. Returns the number of subscribers that get it, where
-    /// the hub is not shared.
+    /// Publishes an update on all servers and keeps it in the history. Returns the number of recipients, or 0 if the
+    /// hub is shared.
     pub fn publish(&self, update: Update) -> usize {
         self.send(update, true)
     }
 
-    /// Publishes an update on all servers that the history does not get, and that does not count as one.
+    /// Publishes an update on all servers without keeping it in the history or counting it.
     pub fn broadcast(&self, update: Update) -> usize {
         self.send(update, false)
     }
@@ -124,15 +124,15 @@ impl Hub {
         }
     }
 
-    /// Shares the hub with those of other servers from now on.
+    /// Shares the hub with other servers' hubs from now on. Only the first call has an effect.
     pub fn share(&self, share: Arc<dyn Share>) {
         let _ = self.0.share.set(share);
     }
 
-    /// Takes an update of any server, itself included. One that was published before this server came goes to the history
-    /// alone.
+    /// Receives an update from any server, including this one. `is_old`: it was published before this server joined,
+    /// and only goes to the history.
     pub fn receive(&self, update: Bytes, is_old: bool) {
-        // Anything may come from there.
+        // The bytes are not trusted.
         let Some((update, is_kept)) = Update::from_bytes(update) else { return };
         let update = Arc::new(update);
         match (is_old, is_kept) {
@@ -142,23 +142,23 @@ impl Hub {
         }
     }
 
-    /// A reference that does not keep the hub.
+    /// A weak reference to the hub.
     #[must_use]
     pub fn downgrade(&self) -> HubRef {
         HubRef(Arc::downgrade(&self.0))
     }
 
-    /// Publishes an update on this server alone that the history does not get, and that does not count as one.
+    /// Publishes an update on this server only, without keeping it in the history or counting it.
     pub fn notify(&self, update: Update) -> usize {
         self.0.publish(&Arc::new(update), false)
     }
 
-    /// Subscribes; after the update with the id `after`, if it is given, else from now on.
+    /// Subscribes. Updates after the one with the id `after` are delivered first; without it, only new ones.
     #[must_use]
     pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, terms: Terms) -> Joined {
         let mut state = self.0.state.lock();
         state.index.share(&mut interest.selectors);
-        // Updates up to here are in the history or missed, those after it go to the queue.
+        // Taken under the lock: earlier updates come from the history, later ones from the queue.
         let (preceding, mut updates) = match after {
             Some(id) => state.history.after(id),
             None => (state.history.last(), Vec::new()),
@@ -176,12 +176,12 @@ impl Hub {
         Joined { subscription, preceding }
     }
 
-    /// Asks every subscriber to end, each at another moment of this time, so that they do not all come back at once.
+    /// Asks every subscriber to end, spread evenly over this time, so that they do not all reconnect at once.
     pub fn end_subscriptions(&self, spread: Duration) {
         self.end(spread, false);
     }
 
-    /// Like [`Self::end_subscriptions`]; subscribers that come later have to end at once.
+    /// Like [`Self::end_subscriptions`]; later subscribers are asked to end at once.
     pub fn close(&self, spread: Duration) {
         self.end(spread, true);
     }
@@ -206,7 +206,7 @@ impl Hub {
         self.0.state.lock().index.of(topics).any(|subscriber| any_matches(&subscriber.interest.allowed, topics))
     }
 
-    /// Every subscriber, in the order in which they came.
+    /// All subscribers, in the order of their subscriptions.
     #[must_use]
     pub fn subscribers(&self) -> Vec<Arc<Subscriber>> {
         let mut all: Vec<_> = self.0.state.lock().all.values().cloned().collect();
@@ -252,7 +252,7 @@ impl Hub {
 }
 
 impl HubRef {
-    /// The hub, if it is still there.
+    /// The hub, if it still exists.
     #[must_use]
     pub fn get(&self) -> Option<Hub> {
         self.0.upgrade().map(Hub)
@@ -291,11 +291,11 @@ impl Shared {
     }
 }
 
-/// The reader's end of a subscription, which ends when this is dropped.
+/// The reader's end of a subscription. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Subscription {
     subscriber: Arc<Subscriber>,
-    /// Updates from the history, which come first.
+    /// Updates from the history, which are delivered first.
     backlog: VecDeque<Arc<Update>>,
     hub: Weak<Shared>,
 }

@@ -1,4 +1,4 @@
-//! Finds the subscribers of a topic: exact names by a map, templates by a list in which equal ones stand once.
+//! Finds the subscribers of a topic: exact names in a map, and templates by matching each distinct one.
 
 use crate::selector::Selector;
 use crate::subscriber::Subscriber;
@@ -16,7 +16,7 @@ struct OfTemplate {
     subscribers: Numbered,
 }
 
-/// Subscribers by what they want. One with several selectors stands at each.
+/// Subscribers by selector. A subscriber with several selectors is listed under each.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     everything: Numbered,
@@ -25,7 +25,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Lets selectors use the memory of equal ones.
+    /// Replaces selectors by equal ones that exist already, to share their memory.
     pub(crate) fn share(&self, selectors: &mut [Selector]) {
         for selector in selectors {
             match selector {
@@ -44,7 +44,7 @@ impl Index {
         }
     }
 
-    /// The name of a topic, in the memory of an equal one if there is one.
+    /// The name of a topic, sharing the memory of an equal one if it exists.
     pub(crate) fn name(&self, topic: &str) -> Arc<str> {
         self.exact.get_key_value(topic).map_or_else(|| topic.into(), |(known, _)| known.clone())
     }
@@ -109,7 +109,7 @@ impl Index {
         }
     }
 
-    /// The subscribers of any of these topics. One may come several times.
+    /// The subscribers of any of these topics, possibly with duplicates.
     pub(crate) fn of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
         let exact = topics.iter().filter_map(|topic| self.exact.get(topic));
         let matching = |found: &&OfTemplate| topics.iter().any(|topic| found.template.matches(topic));

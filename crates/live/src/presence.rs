@@ -16,13 +16,13 @@ pub struct Member {
 /// A change of a channel's subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The first subscriber has come.
+    /// The first subscriber has joined.
     Occupied,
-    /// The last subscriber has gone.
+    /// The last subscriber has left.
     Vacated,
-    /// The first connection of a user has come.
+    /// The first connection of a user has joined.
     Added(Arc<Member>),
-    /// The last connection of a user has gone.
+    /// The last connection of a user has left.
     Removed(Arc<Member>),
 }
 
@@ -34,11 +34,11 @@ pub struct Channel {
     pub member: Option<Arc<Member>>,
 }
 
-/// A change that the watcher does not know yet.
+/// A change that the watcher has not been notified of yet.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) topic: Arc<str>,
-    /// The id of the subscriber that came or went.
+    /// The id of the subscriber that joined or left.
     pub(crate) subscriber: Box<str>,
     pub(crate) change: Change,
 }

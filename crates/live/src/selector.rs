@@ -1,4 +1,4 @@
-//! Topic selectors: which topics a subscriber wants, or a token allows.
+//! Topic selectors: the topics that a subscriber wants or a token allows.
 
 use crate::template::{MAX_SIZE, Template};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// Reads a selector. A text that is no URI template, or one with more expressions than are supported, matches the
-    /// topic with just that name.
+    /// Parses a selector. A text that is not a URI template, or has too many expressions, matches only the topic of
+    /// that name.
     #[must_use]
     pub fn new(text: &str) -> Self {
         if text == "*" {

@@ -1,4 +1,4 @@
-//! A subscriber: its interest, and its queue of updates, which `publish` fills on any thread and one task empties.
+//! A subscriber: its interest, and its queue of updates, which any thread fills and one task empties.
 
 use crate::presence::Channel;
 use crate::selector::{Selector, any_matches};
@@ -10,26 +10,26 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Places of a queue that are kept when it is empty.
+/// Capacity that an empty queue keeps.
 const KEPT_CAPACITY: usize = 8;
 
 /// A subscriber's wishes, and its description for others.
 #[derive(Debug, Default)]
 pub struct Interest {
-    /// It gets the updates of topics that one of these matches.
+    /// The subscriber gets updates with a topic that one of these matches.
     pub selectors: Vec<Selector>,
-    /// It gets private updates only if one of these matches one of their topics.
+    /// The subscriber gets private updates only if one of these matches one of their topics.
     pub allowed: Vec<Selector>,
-    /// The application chooses its channels: it gets their private updates too.
+    /// The application chooses the channels, so the subscriber gets their private updates too.
     pub trusted: bool,
     /// Its id.
     pub id: Box<str>,
-    /// Data about it for others that may see who subscribes.
+    /// Data about the subscriber for clients that may list subscriptions.
     pub payload: Option<Box<str>>,
 }
 
 impl Interest {
-    /// `true` if it gets this update.
+    /// `true` if the subscriber gets this update.
     #[must_use]
     pub fn wants(&self, update: &Update) -> bool {
         any_matches(&self.selectors, &update.topics) && self.may_have(update)
@@ -41,22 +41,22 @@ impl Interest {
     }
 }
 
-/// The fate of a subscriber whose queue is full.
+/// Action when a subscriber's queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlowPolicy {
-    /// Its subscription ends; it may come back and continue after the last update it has got.
+    /// End the subscription. The client may reconnect and continue after its last update.
     Disconnect,
-    /// It loses the oldest updates.
+    /// Drop the oldest updates.
     DropOldest,
 }
 
-/// Bounds of a subscriber's queue. Bytes are shared with the other subscribers that have not taken them.
+/// Limits of a subscriber's queue. `max_bytes` counts whole updates, although subscribers share their memory.
 #[derive(Debug)]
 pub struct Terms {
     pub slow: SlowPolicy,
     pub max_updates: usize,
     pub max_bytes: usize,
-    /// Is charged with the bytes that wait.
+    /// Charge for the queued bytes.
     pub charge: Charge,
 }
 
@@ -72,7 +72,7 @@ pub struct Subscriber {
 struct Queue {
     updates: VecDeque<Arc<Update>>,
     bytes: usize,
-    /// The number of the last update that it was offered: one that several selectors match comes once.
+    /// Number of the last update that was offered, so that an update that several selectors match is queued once.
     last: u64,
     terms: Terms,
     dropped: u64,
@@ -84,11 +84,11 @@ struct Queue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// The hub closes; the reader does not know it yet.
+    /// The hub closes; the reader has not been notified yet.
     Closing(Instant),
-    /// The reader knows it.
+    /// The hub closes, and the reader has been notified.
     Leaving,
-    /// Nothing is queued any more.
+    /// Nothing more is queued.
     Ended(End),
 }
 
@@ -99,7 +99,7 @@ pub enum End {
     TooSlow,
     /// The budget has no room for its queue, which is dropped.
     NoMemory,
-    /// `Subscriber::end` was called; what waits comes first.
+    /// `Subscriber::end` was called; queued updates are delivered first.
     Asked,
 }
 
@@ -118,8 +118,8 @@ impl Subscriber {
         Self { number, interest, queue: Mutex::new(queue) }
     }
 
-    /// Queues the update with this number, unless it has come already or is not for this subscriber. Returns whether it
-    /// was queued, and the reader to wake.
+    /// Queues the update with this number, unless it was offered before or is not for this subscriber. Returns `true`
+    /// if it was queued, and the reader's waker.
     pub(crate) fn offer(&self, number: u64, update: &Arc<Update>) -> (bool, Option<Waker>) {
         let mut queue = self.queue.lock();
         if queue.last >= number {
@@ -140,7 +140,7 @@ impl Subscriber {
         }
     }
 
-    /// Queues updates that it has missed: the newest that fit.
+    /// Queues missed updates: the newest that fit.
     pub(crate) fn catch_up(&self, missed: Vec<Arc<Update>>) -> Option<Waker> {
         let mut queue = self.queue.lock();
         let (mut updates, mut bytes) = (queue.updates.len(), queue.bytes);
@@ -162,7 +162,7 @@ impl Subscriber {
         queue.waker.take()
     }
 
-    /// Ends the subscription once the reader has taken what waits; nothing more is queued.
+    /// Ends the subscription after the queued updates; nothing more is queued.
     pub fn end(&self) {
         let mut queue = self.queue.lock();
         if !matches!(queue.state, State::Ended(_)) {
@@ -175,7 +175,7 @@ impl Subscriber {
         }
     }
 
-    /// The reason for its end, which the reader may not have reached yet.
+    /// The reason for the subscription's end, which the reader may not have reached yet.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
         match self.queue.lock().state {
@@ -204,13 +204,13 @@ impl Subscriber {
         Poll::Pending
     }
 
-    /// The channels that it has joined.
+    /// The channels that the subscriber has joined.
     #[must_use]
     pub fn channels(&self) -> Vec<Channel> {
         self.queue.lock().channels.clone()
     }
 
-    /// `false` if its subscription has ended.
+    /// Adds a channel; `false` if the subscription has ended.
     pub(crate) fn add_channel(&self, channel: Channel) -> bool {
         let mut queue = self.queue.lock();
         let is_open = !matches!(queue.state, State::Ended(_));
@@ -226,7 +226,7 @@ impl Subscriber {
         Some(queue.channels.swap_remove(at))
     }
 
-    /// The reader has gone: nothing is kept for it. Returns the channels that it leaves.
+    /// Called when the reader is dropped: clears the queue. Returns the channels that the subscriber leaves.
     pub(crate) fn go(&self) -> Vec<Channel> {
         let mut queue = self.queue.lock();
         queue.end(End::Asked);
@@ -235,14 +235,14 @@ impl Subscriber {
         std::mem::take(&mut queue.channels)
     }
 
-    /// Number of updates that were lost because it was slow.
+    /// Number of updates dropped because the subscriber was slow.
     pub(crate) fn dropped(&self) -> u64 {
         self.queue.lock().dropped
     }
 }
 
 impl Queue {
-    /// Adds an update, within the bounds. Returns whether it waits now, and the reader to wake.
+    /// Adds an update within the limits. Returns `true` if it was queued, and the reader's waker.
     fn push(&mut self, update: &Arc<Update>) -> (bool, Option<Waker>) {
         if matches!(self.state, State::Ended(_)) {
             return (false, None);
@@ -253,7 +253,7 @@ impl Queue {
         }
         self.bytes += update.size();
         self.updates.push_back(update.clone());
-        // One update is always let in, however large it is.
+        // A single update is always accepted, whatever its size.
         let (max_updates, max_bytes) = (self.terms.max_updates.max(1), self.terms.max_bytes);
         while self.updates.len() > max_updates || (self.bytes > max_bytes && self.updates.len() > 1) {
             if self.terms.slow == SlowPolicy::Disconnect {
@@ -276,7 +276,7 @@ impl Queue {
         Some(update)
     }
 
-    /// Drops what waits, and takes nothing more.
+    /// Drops the queued updates and accepts no more.
     fn end(&mut self, end: End) {
         self.terms.charge.shrink(self.bytes as u64);
         (self.updates, self.bytes, self.state) = (VecDeque::new(), 0, State::Ended(end));
@@ -288,7 +288,7 @@ impl Queue {
 pub enum Event {
     /// An update.
     Update(Arc<Update>),
-    /// The hub closes: the reader should end at this time. Comes once; updates go on.
+    /// The hub closes: the reader should end at this time. Reported once; updates still follow.
     Closing(Instant),
     /// Nothing follows.
     Ended(End),

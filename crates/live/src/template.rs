@@ -1,4 +1,4 @@
-//! URI templates (RFC 6570, all four levels), read backwards: does a template expand to this topic?
+//! URI templates (RFC 6570, all four levels), matched in reverse: tests if a template can expand to a topic.
 //!
 //! A template becomes a regular expression, whose matching takes time linear in the topic. Topics and templates come from
 //! clients, so both are bounded, and a template's literal beginning is compared first.
@@ -71,9 +71,9 @@ fn push_literal(pattern: &mut String, literal: &str) -> Option<()> {
 /// A variable of an expression.
 struct Variable<'a> {
     name: &'a str,
-    /// `{x*}`: a list or map is written out item by item.
+    /// `{x*}`: a list or map is expanded item by item.
     exploded: bool,
-    /// `{x:3}`: at most as many characters.
+    /// `{x:3}`: maximum number of characters.
     most: Option<u16>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Variable<'a> {
         is_name.then_some(Self { name, exploded, most })
     }
 
-    /// Its value. The bound of `{x:3}` counts characters before their encoding.
+    /// Pattern of the value. The limit of `{x:3}` counts characters before their encoding.
     fn value(&self, characters: &str) -> String {
         match self.most {
             Some(most) => format!("(?:{characters}){{0,{most}}}"),
@@ -100,7 +100,8 @@ impl<'a> Variable<'a> {
         }
     }
 
-    /// Its name with its value, as `;`, `?` and `&` write it. `bare`: an empty value has no equals sign.
+    /// Pattern of the name with the value, for the operators `;`, `?` and `&`. `bare`: an empty value has no equals
+    /// sign.
     fn named(&self, separator: &str, bare: bool) -> String {
         let value = self.value(UNRESERVED);
         let value = if bare { format!("(?:={value})?") } else { format!("={value}") };
@@ -143,14 +144,14 @@ fn characters(exploded: bool) -> String {
     if exploded { format!("{UNRESERVED}|=") } else { UNRESERVED.to_owned() }
 }
 
-/// Values one after the other. Variables may be undefined, so any of them may be missing with its separator.
+/// Pattern of several values. Variables may be undefined, so each may be missing, with its separator.
 fn listed(variables: &[Variable<'_>], characters: &str, separator: &str) -> String {
     let mut values = variables.iter().map(|variable| variable.value(characters));
     let first = values.next().unwrap_or_default();
     values.fold(first, |before, value| format!("{before}(?:{separator}{value})?"))
 }
 
-/// A query: the first variable that is defined follows the question mark, those after it an ampersand.
+/// Pattern of a query: the first defined variable follows the question mark, each later one an ampersand.
 fn query(variables: &[Variable<'_>]) -> String {
     let named: Vec<String> = variables.iter().map(|variable| variable.named("&", false)).collect();
     let from = |first: usize| {

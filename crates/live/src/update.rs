@@ -1,9 +1,9 @@
-//! A message that is published.
+//! A published message.
 
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 
-/// The bytes in which subscribers of one kind send an update.
+/// The encoding of an update for one kind of subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A server-sent event.
@@ -14,21 +14,21 @@ pub enum Form {
     Packed,
 }
 
-/// A message on its way to subscribers, which all share it. Each form is encoded once, when the first subscriber sends it.
+/// A message shared by all its subscribers. Each form is encoded once, when the first subscriber sends it.
 #[derive(Debug, Default)]
 pub struct Update {
-    /// Its id, under which a subscriber can continue after it.
+    /// Its id, after which a subscriber can continue.
     pub id: Arc<str>,
     /// Its topics; the first is the canonical one. It goes to subscribers of any of them.
     pub topics: Box<[Arc<str>]>,
-    /// Only subscribers that are authorized for one of its topics get it.
+    /// Delivered only to subscribers that are authorized for one of its topics.
     pub private: bool,
     pub data: Bytes,
     /// `data` is not text.
     pub binary: bool,
     /// The type of the event.
     pub kind: Option<Box<str>>,
-    /// The time in milliseconds after which clients come back.
+    /// The time in milliseconds after which clients reconnect.
     pub retry: Option<u64>,
     /// The id of the one subscriber that does not get it.
     pub except: Option<Arc<str>>,

@@ -3,7 +3,7 @@
 use crate::update::Update;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The first byte; another one is another version's.
+/// Version of the format: the first byte.
 const VERSION: u8 = 1;
 /// Bits of the second byte.
 const PRIVATE: u8 = 1;
@@ -12,11 +12,11 @@ const IS_KEPT: u8 = 4;
 const HAS_KIND: u8 = 8;
 const HAS_RETRY: u8 = 16;
 const HAS_EXCEPT: u8 = 32;
-/// Maximum number of topics, so that few bytes cannot ask for much memory.
+/// Maximum number of topics, so that a short message cannot make the receiver allocate much memory.
 const MAX_TOPICS: usize = 1000;
 
 impl Update {
-    /// Its bytes for other servers, whose histories get it if `is_kept`.
+    /// Encodes the update for other servers, which keep it in their histories if `is_kept`.
     pub(crate) fn to_bytes(&self, is_kept: bool) -> Bytes {
         let mut bytes = BytesMut::with_capacity(self.size());
         bytes.put_u8(VERSION);
@@ -39,7 +39,8 @@ impl Update {
         bytes.freeze()
     }
 
-    /// Reads them; the second value is `true` for the history. `None` for bytes that no server of this version has written.
+    /// Decodes an update; the second value is `true` if it is kept in the history. `None` if the bytes are not valid in
+    /// this version.
     pub(crate) fn from_bytes(mut bytes: Bytes) -> Option<(Self, bool)> {
         if bytes.try_get_u8().ok()? != VERSION {
             return None;
@@ -56,7 +57,7 @@ impl Update {
         let retry = if has(HAS_RETRY) { Some(bytes.try_get_u64().ok()?) } else { None };
         let except = if has(HAS_EXCEPT) { Some(text(&mut bytes)?.into()) } else { None };
         let (private, binary) = (has(PRIVATE), has(BINARY));
-        // Text is sent to clients as such.
+        // Clients get text unchecked, so it must be valid UTF-8.
         if !binary && std::str::from_utf8(&bytes).is_err() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Subscriptions as JSON-LD documents, for the API of subscriptions and for the events about them.
+//! Subscriptions as JSON-LD documents, for the subscription API and its events.
 
 use crate::{PATH, form, new_id};
 use howdah_live::{Hub, Interest, Selector, Subscriber, Update, any_matches};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 const CONTEXT: &str = "https://mercure.rocks/";
 
-/// Subscriptions that a path of the API names.
+/// Subscriptions that a path of the API refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// Every subscription.
@@ -47,11 +47,11 @@ impl Asked {
         format!("{PATH}/subscriptions{parts}")
     }
 
-    /// The document of the subscriptions that these subscribers have now, and the id of the last update. `None`: the one
-    /// subscription that is asked for does not exist.
+    /// The document of the present subscriptions, and the id of the last update. `None` if the requested subscription
+    /// does not exist.
     #[must_use]
     pub fn document(&self, hub: &Hub) -> Option<(String, String)> {
-        // Before the subscribers: a client that continues after this id may get an event twice, but misses none.
+        // Read before the subscribers: a client that continues after this id may get an event twice, but misses none.
         let last = hub.last();
         let (last, subscribers) = (last.as_str(), hub.subscribers());
         let mut found =
@@ -68,7 +68,7 @@ impl Asked {
         Some((Value::Object(document).to_string(), last.to_owned()))
     }
 
-    /// The subscriptions of a subscriber that are asked for: its selectors, and the channels of a WebSocket.
+    /// The requested subscriptions of a subscriber: its selectors, and the channels of a WebSocket.
     fn found(&self, subscriber: &Subscriber) -> Vec<Map<String, Value>> {
         let interest = &subscriber.interest;
         let is_meant = |text: &str| match self {
@@ -90,8 +90,8 @@ impl Asked {
     }
 }
 
-/// The updates about the subscriptions of a subscriber that has come (`active`) or gone, as far as another one of the hub
-/// watches them.
+/// The updates that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
+/// event's topic are left out.
 pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     interest.selectors.iter().filter_map(move |selector| {
         let topic: Arc<str> = Asked::One(selector.text().to_owned(), interest.id.to_string()).path().into();

@@ -5,7 +5,7 @@ use howdah_live::{Form, Update};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// A comment, which clients ignore: it shows that the connection is alive, and makes proxies pass the head on.
+/// A comment, which clients ignore. Keeps the connection alive and makes proxies forward the head.
 pub const HEARTBEAT: Bytes = Bytes::from_static(b":\n");
 
 /// An update as an event; `None` for binary data, which an event cannot hold.
@@ -40,7 +40,7 @@ pub fn encode(id: &str, data: &str, kind: Option<&str>, retry: Option<u64>) -> B
     event.into()
 }
 
-/// Asks a client to come back after this time when its connection ends.
+/// Sets the time after which a client reconnects when its connection ends.
 #[must_use]
 pub fn retry(after: Duration) -> Bytes {
     format!("retry: {}\n\n", after.as_millis()).into()

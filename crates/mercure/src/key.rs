@@ -1,5 +1,5 @@
-//! Keys that verify tokens. A key decides which algorithms are accepted: a token cannot choose another kind of algorithm
-//! than its key is for, nor none.
+//! Keys that verify tokens. The key determines the accepted algorithms: a token cannot select an algorithm of another
+//! kind, or none.
 
 use aws_lc_rs::{hmac, signature};
 use base64::Engine as _;
@@ -83,7 +83,7 @@ impl Key {
         Ok(Self(kind))
     }
 
-    /// The algorithms that it accepts, for the log.
+    /// The accepted kind of algorithms, for the log.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match &self.0 {
@@ -94,7 +94,8 @@ impl Key {
         }
     }
 
-    /// Verifies a signature over a message by the algorithm that a token names. `None`: the key is not for it.
+    /// Verifies a signature over a message by the algorithm that the token names. `None` if the key does not support
+    /// it.
     pub(crate) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
         let public = |how: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             signature::UnparsedPublicKey::new(how, key).verify(message, signature).is_ok()
@@ -107,7 +108,7 @@ impl Key {
                     "HS512" => hmac::HMAC_SHA512,
                     _ => return None,
                 };
-                // Takes as long for every wrong signature.
+                // Constant-time comparison.
                 Some(hmac::verify(&hmac::Key::new(how, secret), message, signature).is_ok())
             }
             Kind::Rsa(key) => {
@@ -120,8 +121,8 @@ impl Key {
     }
 }
 
-/// A `SubjectPublicKeyInfo`: its kind is in the `AlgorithmIdentifier` that it begins with. Keys are parsed where they
-/// verify; here only the kind has to be found.
+/// Reads the kind of key from the `AlgorithmIdentifier` at the start of a `SubjectPublicKeyInfo`. The key itself is
+/// parsed at verification.
 fn public(der: Vec<u8>) -> Result<Kind, KeyError> {
     let (_, inside) = element(&der, 0x30).ok_or(KeyError::Unreadable)?;
     let (rest, algorithm) = element(inside, 0x30).ok_or(KeyError::Unreadable)?;

@@ -1,7 +1,7 @@
 //! The Mercure protocol (0.x), without HTTP: tokens, forms, events and the documents of subscriptions.
 //!
 //! Reading order: `key` and `token` (authorization), `form`, `publication` and `event` (from a form to an update),
-//! `document` (who subscribes).
+//! `document` (lists of subscriptions).
 #![forbid(unsafe_code)]
 
 pub mod document;

@@ -16,15 +16,15 @@ pub struct Publication {
     pub topics: Vec<String>,
     pub data: String,
     pub private: bool,
-    /// Its id; a new one where it is `None` or empty.
+    /// Its id; one is generated if it is `None` or empty.
     pub id: Option<String>,
     /// The type of the event.
     pub kind: Option<String>,
-    /// The time in milliseconds after which clients come back.
+    /// The time in milliseconds after which clients reconnect.
     pub retry: Option<u64>,
 }
 
-/// Checks a name that is to be a line of an event.
+/// Checks a name that becomes a line of an event.
 fn check_name(name: &str) -> Result<(), PublicationError> {
     match name {
         long if long.len() > MAX_NAME => Err(PublicationError::LongName),
@@ -36,7 +36,7 @@ fn check_name(name: &str) -> Result<(), PublicationError> {
 /// Checks an id that a publisher has chosen.
 ///
 /// # Errors
-/// It is too long, not a line, or reserved.
+/// The id is too long, contains control characters, or is reserved.
 pub fn check_id(id: &str) -> Result<(), PublicationError> {
     check_name(id)?;
     if id.starts_with('#') || id == "earliest" { Err(PublicationError::ReservedId) } else { Ok(()) }
@@ -62,7 +62,7 @@ pub enum PublicationError {
 }
 
 impl Publication {
-    /// Reads a form. Fields with other names are ignored; of several with one name, topics apart, the first counts.
+    /// Reads a form. Unknown fields are ignored. Of repeated fields other than `topic`, the first counts.
     ///
     /// # Errors
     /// `retry` is no number.
@@ -88,7 +88,7 @@ impl Publication {
     /// The update.
     ///
     /// # Errors
-    /// A name that is missing, too long or not a line.
+    /// A name is missing, too long, or contains control characters.
     pub fn into_update(self) -> Result<Update, PublicationError> {
         use PublicationError as Error;
         let given = self.id.filter(|id| !id.is_empty());

@@ -7,7 +7,7 @@ use howdah_live::Selector;
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest token that is looked at.
+/// Maximum length of a token.
 const MAX_LENGTH: usize = 16 * 1024;
 /// Maximum number of selectors of a claim.
 const MAX_SELECTORS: usize = 1000;
@@ -15,7 +15,7 @@ const MAX_SELECTORS: usize = 1000;
 /// The claims of a verified token.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// The topics that its bearer may publish updates of. `None`: it may not publish.
+    /// The topics that the bearer may publish to. `None`: the bearer may not publish.
     pub publish: Option<Vec<Selector>>,
     /// The topics whose private updates its bearer may receive. `None`: no subscriptions of this bearer.
     pub subscribe: Option<Vec<Selector>>,
@@ -25,7 +25,7 @@ pub struct Claims {
     pub expires: Option<SystemTime>,
 }
 
-/// The reason why a token is refused, for the log: a client learns only that it is.
+/// Reason why a token is refused, for the log only: clients do not learn it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("not a token of three parts in base64url")]
@@ -103,7 +103,7 @@ fn object(part: &str) -> Option<Map<String, Value>> {
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<SystemTime>, TokenError> {
     let Some(time) = claims.get(name).filter(|time| !time.is_null()) else { return Ok(None) };
     let seconds = time.as_f64().ok_or(TokenError::Claims)?;
-    // Before 1970 is long ago, and beyond what the system knows is never.
+    // Times before 1970 count as expired long ago, and times that the system cannot represent as never.
     let since = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
     Ok(UNIX_EPOCH.checked_add(since).or_else(|| UNIX_EPOCH.checked_add(Duration::from_secs(u64::from(u32::MAX) * 60))))
 }

@@ -1,4 +1,4 @@
-//! The body of a response: nothing, bytes at hand, memory held elsewhere, files, or a stream.
+//! The body of a response: empty, bytes, memory held elsewhere, files, or a stream.
 
 use crate::connection::Connection;
 use crate::files::{FileBody, FileIdentity};
@@ -8,17 +8,17 @@ use bytes::Bytes;
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 
-/// Bodies from this size on are charged while they wait in a connection, of which there are as many as connections.
+/// Minimum size in bytes of a body that is charged while it waits in a connection that sends one response at a time.
 const HELD_BY_CONNECTION: usize = 16 * 1024;
 
-/// Bytes held by one stream of a connection, of which there are many.
+/// Minimum size in bytes of a body that is charged while it waits in a stream: a connection may have many streams.
 const HELD_BY_STREAM: usize = 1024;
 
-/// A whole body in memory that is not the server's own, such as a ring that another process writes to: the bytes may
-/// change at any time, so there are no slices of them. Use or copy it within the turn of the task that has it; dropping
-/// it gives the memory back.
+/// A whole body in memory that the server shares, such as a ring that another process writes to. The bytes may change
+/// at any time, so no slices of them are handed out. Use or copy the body before the task yields. Dropping it frees the
+/// memory.
 pub trait HeldBytes: Send + Sync {
-    /// Its length, which does not change.
+    /// Length in bytes; constant.
     fn len(&self) -> usize;
 
     /// True if it has no byte.
@@ -26,7 +26,7 @@ pub trait HeldBytes: Send + Sync {
         self.len() == 0
     }
 
-    /// Copies the bytes from position `from` on into `to`. There are as many.
+    /// Fills `to` with the bytes from position `from` on. The caller makes sure that there are enough.
     fn copy_to(&self, from: usize, to: &mut [u8]);
 
     /// A copy of the bytes from position `from` on.
@@ -39,7 +39,7 @@ pub trait HeldBytes: Send + Sync {
     /// socket took.
     ///
     /// # Errors
-    /// The system's; nothing was written then.
+    /// The system's error; nothing was written.
     fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize>;
 }
 
@@ -47,7 +47,7 @@ pub trait HeldBytes: Send + Sync {
 pub enum Whole {
     /// In the server's own memory.
     Memory(Bytes),
-    /// Elsewhere, for this turn.
+    /// Elsewhere, valid until the task yields.
     Held(Box<dyn HeldBytes>),
 }
 
@@ -82,7 +82,7 @@ impl Whole {
     /// Copies the bytes from position `from` on into `to`.
     ///
     /// # Panics
-    /// There are not as many.
+    /// Fewer than `to.len()` bytes follow `from`.
     pub fn copy_to(&self, from: usize, to: &mut [u8]) {
         match self {
             Self::Memory(bytes) => to.copy_from_slice(&bytes[from..from + to.len()]),
@@ -99,7 +99,7 @@ impl Whole {
         }
     }
 
-    /// Its bytes in the server's own memory, copied if they are not there; what was held is given back.
+    /// The bytes in the server's own memory. Held memory is copied and freed.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
@@ -111,7 +111,7 @@ impl Whole {
 
 /// Notified of a response's end. Dropped silently if the response never began.
 pub trait Ending: Send {
-    /// So many bytes of the body were handed over, `complete` if these are all of it.
+    /// Called with the number of body bytes handed over; `complete` if these are the whole body.
     fn ended(self: Box<Self>, bytes: u64, complete: bool);
 }
 
@@ -120,7 +120,7 @@ pub(crate) enum Kind {
     Whole(Whole),
     Stream(Stream),
     Files(FileBody),
-    /// No body: what talks over the connection after a 101.
+    /// No body: the upgraded protocol, which takes over the connection after a 101.
     Upgrade(Box<dyn Upgrade>),
 }
 
@@ -153,7 +153,7 @@ impl Body {
         Self::of(Kind::Empty)
     }
 
-    /// A body that is at hand completely.
+    /// A body whose bytes are all in memory.
     #[must_use]
     pub fn full(bytes: Bytes) -> Self {
         Self::whole(bytes.into())
@@ -187,7 +187,7 @@ impl Body {
         Self::of(Kind::Upgrade(upgrade))
     }
 
-    /// Its length, if that is known.
+    /// Length in bytes, if known.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
@@ -221,7 +221,7 @@ impl Body {
         }
     }
 
-    /// The file that the body is the whole of, if that is known.
+    /// The file whose whole content is the body, if known.
     #[must_use]
     pub fn file(&self) -> Option<&FileIdentity> {
         match &self.kind {
@@ -242,14 +242,15 @@ impl Body {
         }
     }
 
-    /// Charges what is at hand to the connection, for as long as any of it waits there. False: there is no budget for it.
+    /// Charges a whole body to the connection for as long as any of it waits there. Returns `false` if the budget has
+    /// no room.
     #[must_use]
     pub fn hold(&mut self, connection: &Connection) -> bool {
         let multiplexed = connection.state.is_multiplexed();
         let least = if multiplexed { HELD_BY_STREAM } else { HELD_BY_CONNECTION };
         let Kind::Whole(whole) = &self.kind else { return true };
-        // Bytes held elsewhere go out at once in HTTP/1, or are charged with what waits of them. In HTTP/2 they go when
-        // their stream's turn comes, whenever that is.
+        // In HTTP/1, held bytes go out at once, or are charged with the rest that waits. In HTTP/2 they may wait for
+        // their stream for any time.
         if whole.len() < least || (matches!(whole, Whole::Held(_)) && !connection.state.copies_bodies()) {
             return true;
         }
@@ -268,7 +269,7 @@ impl Body {
         self.ending = Some(ending);
     }
 
-    /// Takes all of it and keeps nothing, where the server itself has asked.
+    /// Reads the body to its end and drops it; for requests that the server itself made.
     ///
     /// # Errors
     /// It was broken off.
@@ -304,7 +305,7 @@ impl Body {
     }
 }
 
-/// A response on its way out: tells its end when it is dropped.
+/// A response on its way out. Reports its end to the `Ending` when dropped.
 pub(crate) struct Delivery {
     ending: Option<Box<dyn Ending>>,
     pub(crate) sent: u64,

@@ -1,5 +1,5 @@
-//! Reads who a client wants, before its handshake: certificates that are still on disk, or are got when somebody asks for
-//! them, must be there when it begins. The bytes go on to the handshake.
+//! Reads the server name from a ClientHello before the handshake. Certificates that are still on disk, or are obtained
+//! on demand, must be loaded when the handshake begins. The bytes read are passed on to the handshake.
 
 use bytes::Bytes;
 use howdah_config::client_number;
@@ -10,7 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use tokio::net::TcpStream;
 
-/// Maximum size of a ClientHello that is inspected. Today's have up to two kilobytes; a longer one is cut.
+/// Maximum number of bytes of a ClientHello that are inspected. Today's have up to two kilobytes.
 const MAX_CLIENT_HELLO: usize = 8 * 1024;
 /// TLS' type of records that hold the handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 22;
@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 22;
 const RECORD_HEAD: usize = 5;
 const MESSAGE_HEAD: usize = 4;
 
-/// Waits until the client's certificate exists or is refused. Returns the data that the client has sent.
+/// Waits until the certificate that the client needs exists or is refused. Returns the data that the client has sent.
 pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &Demand) -> Bytes {
     let sent = hello(stream).await;
     if let Some(name) = name_in(&sent)
@@ -29,8 +29,8 @@ pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &De
     sent.into()
 }
 
-/// The client's first data. It is parsed once, when it is complete: one that arrives byte by byte costs a count for
-/// each.
+/// Reads the client's first data. It is parsed once, when it is complete: data that arrives byte by byte only costs a
+/// length check per byte.
 async fn hello(stream: &TcpStream) -> Vec<u8> {
     let mut sent = Vec::new();
     while !is_complete(&sent) && sent.len() < MAX_CLIENT_HELLO {
@@ -46,7 +46,7 @@ async fn hello(stream: &TcpStream) -> Vec<u8> {
     sent
 }
 
-/// Not a part of the future, in which this buffer would stay while it waits.
+/// A separate function, so that the buffer does not become part of the future.
 fn read(stream: &TcpStream, sent: &mut Vec<u8>) -> io::Result<usize> {
     let mut space = [0; MAX_CLIENT_HELLO];
     let length = stream.try_read(&mut space[..MAX_CLIENT_HELLO - sent.len()])?;
@@ -79,7 +79,7 @@ fn is_complete(bytes: &[u8]) -> bool {
     }
 }
 
-/// The name that a client asks for; none if a certificate could be got for nothing here.
+/// The requested server name; `None` if no certificate would be obtained for the connection.
 fn name_in(mut sent: &[u8]) -> Option<String> {
     let mut acceptor = Acceptor::default();
     while !sent.is_empty() {

@@ -11,25 +11,27 @@ use howdah_tls::Session;
 use howdah_tls::acme::Demand;
 use std::sync::{Arc, OnceLock};
 
-/// Room for a head in a connection's buffer even where the settings allow less, so that the refusal can be the right one.
+/// Minimum size of a connection's head buffer. Larger than the settings may allow, so that a header that is too long is
+/// read and refused with the right status.
 const MIN_HEAD_BUFFER: usize = 256 * 1024;
 
-/// Header lines of a request that HTTP/2 has room for. Cookies come one by one there.
+/// Header lines of an HTTP/2 request that fit into `header_list`. Cookies are separate lines there.
 const MAX_HEADER_LINES: usize = 512;
 
 /// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
-    /// Let clients of HTTP/2 ask for other protocols (RFC 8441).
+    /// Allow HTTP/2 clients to use extended CONNECT (RFC 8441).
     pub extended_connect: bool,
     /// The largest number of connections; 0 for no limit.
     pub max_connections: usize,
     /// The timeouts while nothing is scarce.
     pub timeouts: Timeouts,
-    /// The longest head that a connection reads, which is no shorter than the longest that is allowed.
+    /// Maximum bytes of a head that a connection reads; at least the maximum that the settings allow.
     pub head_buffer: usize,
-    /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
-    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself responds with 431.
+    /// Maximum size of a header list in HTTP/2, which counts 32 extra bytes per line (RFC 9113 6.5.2). With
+    /// compression, one byte on the wire may stand for kilobytes, so this limit bounds the work. h2 itself responds
+    /// with 431.
     pub header_list: usize,
     /// Budgets for everything that waits.
     pub budgets: Budgets,
@@ -56,16 +58,16 @@ impl Shared {
         }
     }
 
-    /// Says whether there is anything behind the handler that speaks other protocols.
+    /// Enables extended CONNECT if the handler supports upgrades.
     #[must_use]
     pub fn with_extended_connect(self, extended_connect: bool) -> Self {
         Self { extended_connect, ..self }
     }
 
-    /// Has handshakes ask for certificates that are missing.
+    /// Sets the receiver of handshakes' requests for missing certificates.
     pub fn on_missing_certificates(&self, demand: Option<Demand>) {
         if let Some(demand) = demand {
-            // Said once, at the start.
+            // Called once, at the start.
             let _ = self.demand.set(demand);
         }
     }
@@ -82,7 +84,7 @@ pub struct Connection {
     pub share: OnceLock<Arc<Share>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: State,
-    /// Informational responses on their way out, where requests come one after the other.
+    /// Pending informational responses, for protocols with serial requests.
     pub(crate) informational: Queue,
 }
 
@@ -106,12 +108,12 @@ impl Connection {
         Self { peer, session, share, shared, state, informational }
     }
 
-    /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.
+    /// The current timeouts: the write timeout is shorter while budgets are scarce.
     pub(crate) fn timeouts(&self) -> Timeouts {
         self.shared.timeouts.under(self.shared.budgets.pressure())
     }
 
-    /// A charge of nothing yet to the budget of memory.
+    /// An empty charge to the memory budget.
     #[must_use]
     pub fn charge(&self) -> Charge {
         Charge::new(self.shared.budgets.memory, self.share.get().cloned())
@@ -134,7 +136,7 @@ impl Sink for Connection {
     }
 }
 
-/// A request that is not over: it ends when this is dropped.
+/// A running request, which ends when this is dropped.
 pub(crate) struct InFlight(Arc<Connection>);
 
 impl InFlight {

@@ -1,7 +1,9 @@
-//! Addresses of a running front: they are opened, closed and change their protocol while it serves.
+//! Listening addresses of a running front, which can be opened, closed and switched to another protocol while it
+//! serves.
 //!
-//! Each has a task on the first I/O thread that accepts and hands connections to the thread with the fewest. Closing one
-//! leaves the connections alone that came through it. All of them may be left to another process (`leave`).
+//! Each address has a task on the first I/O thread, which accepts connections and hands each to the thread with the
+//! fewest. Closing an address does not affect its open connections. All addresses may be handed to another process
+//! (`leave`).
 
 use crate::connection::Shared;
 use crate::io_thread::IoThreadHandle;
@@ -18,11 +20,11 @@ use tokio::task::JoinHandle;
 /// The listening addresses.
 #[derive(Debug)]
 pub struct Doors {
-    /// The first I/O thread's.
+    /// Runtime of the first I/O thread.
     runtime: Handle,
     io_threads: Vec<IoThreadHandle>,
     shared: Arc<ArcSwap<Shared>>,
-    /// None once the front accepts nothing more.
+    /// `None` once the front accepts nothing more.
     open: Mutex<Option<Vec<Door>>>,
 }
 
@@ -31,24 +33,25 @@ pub struct Doors {
 struct Door {
     asked: ListenAddr,
     spoken: Option<SpokenAtListener>,
-    /// For another process; none if there was no descriptor left.
+    /// For another process; `None` if there was no descriptor left.
     handle: Option<Arc<ListenerHandle>>,
-    /// Its task ends when this goes.
+    /// The address's task ends when this is dropped.
     stop: watch::Sender<Accepting>,
     task: JoinHandle<()>,
 }
 
-/// The acceptor of an address.
+/// The process that accepts at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepting {
     Here,
-    /// Another process does.
+    /// Another process accepts.
     Elsewhere,
-    /// None, or the holder of the socket for the next process.
+    /// Not this process: no process accepts, or one that keeps the socket for the next server.
     NotHere,
 }
 
-/// For how long an endpoint of HTTP/3 whose socket another process reads now still lets in what it has read itself.
+/// Time for which an HTTP/3 endpoint, after another process took over reading its socket, still admits clients whose
+/// datagrams it has read.
 const READ_BEFORE: Duration = Duration::from_millis(250);
 
 impl Doors {
@@ -56,7 +59,7 @@ impl Doors {
         Self { runtime, io_threads, shared, open: Mutex::new(Some(Vec::new())) }
     }
 
-    /// Accepts what comes to this listener. Nothing happens once the front has stopped to accept.
+    /// Starts accepting from this listener. Has no effect once the front has stopped accepting.
     pub fn open(&self, listener: Listener) {
         let mut all = self.lock();
         let Some(open) = all.as_mut() else { return };
@@ -67,18 +70,18 @@ impl Doors {
         open.push(Door { asked, spoken, handle, stop, task });
     }
 
-    /// Handles with which another process can continue all of them. `None` if one lacks a descriptor.
+    /// Handles with which another process can continue all addresses. `None` if one lacks a descriptor.
     #[must_use]
     pub fn handles(&self) -> Option<Vec<Arc<ListenerHandle>>> {
         self.lock().iter().flatten().map(|door| door.handle.clone()).collect()
     }
 
-    /// Leaves all of them to another process, for good.
+    /// Leaves all addresses to another process, permanently.
     pub(crate) fn leave(&self) -> Leaving {
         self.end(Accepting::Elsewhere)
     }
 
-    /// Closes all for good.
+    /// Closes all addresses permanently.
     pub(crate) fn close_all(&self) -> Leaving {
         self.end(Accepting::NotHere)
     }
@@ -98,7 +101,7 @@ impl Doors {
         }
     }
 
-    /// Changes what is spoken at this address, which was opened as `before`, from the next connection on.
+    /// Changes the protocol of the address that was opened as `before`, from the next connection on.
     pub fn set_spoken(&self, before: &ListenAddr, now: &ListenAddr, tls: Option<&Arc<ServerConfig>>) {
         let mut open = self.lock();
         for door in open.iter_mut().flatten().filter(|door| door.asked == *before) {
@@ -114,21 +117,22 @@ impl Doors {
     }
 }
 
-/// Doors that are given up, until nothing is accepted at them any more. Before that no thread may end: it would drop what it
-/// is given, and a client that was accepted would get no answer.
+/// Addresses that are being closed, until their tasks have stopped accepting. No I/O thread may end before that: it
+/// would drop connections handed to it, and their clients would get no response.
 pub(crate) struct Leaving(Vec<Door>);
 
 impl Leaving {
     pub(crate) async fn ended(&mut self) {
         for door in &mut self.0 {
-            // A listener that has failed is no reason to wait.
+            // Errors of a listener's task are ignored.
             let _ = (&mut door.task).await;
         }
         self.0.clear();
     }
 }
 
-/// A connection that waits for a place. It gets one in any case: when accepting ends meanwhile, without waiting any longer.
+/// An accepted connection that waits for the number of connections to fall below the limit. If accepting ends
+/// meanwhile, it is handed over at once.
 struct Waiting<'a> {
     accepted: Option<Accepted>,
     handles: &'a [IoThreadHandle],
@@ -143,7 +147,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Accepts from one listener until its door goes, or another process has it.
+/// Accepts from one listener until its address is closed or another process takes over.
 async fn accept(
     listener: Listener,
     handles: Vec<IoThreadHandle>,
@@ -156,8 +160,8 @@ async fn accept(
         let waiting = Waiting { accepted: Some(accepted), handles };
         async move {
             let _waiting = waiting;
-            // At the limit idle connections make room. If there are none, further ones wait in the kernel's queue, as
-            // they would before a busy server.
+            // At the limit, idle connections are closed to make room. If there are none, new connections wait in the
+            // kernel's backlog, as with any busy server.
             let mut turn = 0;
             let is_full = || {
                 let most = shared.load().max_connections;
@@ -180,7 +184,7 @@ async fn accept(
         }
     };
     let stopping = async {
-        // An error means that the door has gone.
+        // An error means that the address was closed.
         let who = stop.wait_for(|accepting| *accepting != Accepting::Here).await.map(|who| *who);
         if over_udp && who.is_ok_and(|who| who == Accepting::Elsewhere) {
             let _ = tokio::time::timeout(READ_BEFORE, stop.changed()).await;

@@ -1,4 +1,4 @@
-//! The task of one connection: finds out the protocol, lets its driver serve it, and acts on the I/O thread's verdicts.
+//! The task of one connection: detects the protocol, runs its driver, and acts on the I/O thread's verdicts.
 
 use crate::certificate_wanted;
 use crate::connection::Connection;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::ReadBuf;
 
-/// First bytes of a client that knows the server speaks HTTP/2.
+/// First bytes from a client that uses HTTP/2 with prior knowledge.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 thread_local! {
@@ -30,7 +30,7 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
     let state = &connection.state;
     let mut ahead = BytesMut::new();
     let mut first = true;
-    // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
+    // A shutdown changes nothing here: a request that has been sent is still answered (see `IoThread::look`).
     let sniffed = supervise(state, |cx, verdict| {
         match speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx) {
             Poll::Pending if gives_up(verdict, || socket.has_unread()) => Poll::Ready(None),
@@ -86,13 +86,13 @@ pub(crate) async fn drive_tls<H: Handler>(
     }
 }
 
-/// `true` if a connection that has not begun is to be closed. Waiting for its first bytes ends when it has lasted too
-/// long, unless they arrived at that moment.
+/// `true` if a connection without a request is to be closed: its wait for the first bytes timed out, and none arrived
+/// at that moment.
 fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
     verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())
 }
 
-/// Serves what is known to speak this protocol.
+/// Serves a connection whose protocol is known.
 async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
     let state = &connection.state;
     let ended = if is_h2 {
@@ -106,7 +106,7 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
             driven.poll(cx)
         });
         let ended = serving.await;
-        // Found here, and not told by the client: what it sent breaks the protocol's rules.
+        // A library error means that h2 detected a protocol violation, as opposed to an error that the client reported.
         if let Some(Err(error)) = &ended
             && error.is_library()
             && error.reason() != Some(h2::Reason::NO_ERROR)
@@ -140,7 +140,7 @@ pub(crate) async fn drive_fastcgi<H: Handler>(handler: Arc<H>, connection: Arc<C
     }
 }
 
-/// Serves a connection over QUIC to its end. Only HTTP/3 is spoken there.
+/// Serves a QUIC connection, which always speaks HTTP/3, to its end.
 pub(crate) async fn drive_quic<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, guest: http3::Guest) {
     let leave = http3::Leave::default();
     let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
@@ -174,8 +174,8 @@ async fn supervise<T>(state: &State, mut step: impl FnMut(&mut Context<'_>, Verd
     .await
 }
 
-/// Reads until it is clear which protocol the client speaks; that protocol begins with what is read here. `None` if the
-/// client closed. `at_once`: nothing is known yet of what the socket has.
+/// Reads until the protocol is known; the bytes read stay in `ahead` for its driver. `None` if the client closed.
+/// `at_once`: try a read before the socket's readiness is known.
 fn speaks_h2(
     socket: &mut Socket,
     connection: &Connection,
@@ -193,8 +193,8 @@ fn speaks_h2(
         }
         let more = FIRST.with_borrow_mut(|space| {
             let mut buf = ReadBuf::new(space);
-            // A client's first data is usually there when its connection is accepted, and the notification is a turn
-            // away.
+            // The client's first data has usually arrived at accept, while the readiness notification needs another
+            // poll of the event loop.
             if std::mem::take(&mut at_once) {
                 socket.read_at_once(&mut buf);
             }

@@ -1,27 +1,28 @@
 //! The one interface between the two halves of the front.
 //!
-//! A connection makes a [`Request`] of what came in and gives it to its [`Handler`], which returns a [`Response`]. That
-//! is all; all protocols look the same from here. Both sides keep to these rules:
+//! A connection parses a [`Request`] and passes it to its [`Handler`], which returns a [`Response`]. All protocols use
+//! the same interface. Both sides keep to these rules:
 //!
-//! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks for a
-//!   part. A handler that has read none or some of it may respond all the same: the connection reads what is there, or ends
-//!   after the response if that is more than it likes to read. `Connection: close` in a response ends it in any case.
-//! - **The handler's future is dropped when the client is gone**, at whatever point it waits. A client that has only closed its
-//!   side for writing is not gone.
-//! - **Informational responses (1xx) may be sent from any thread** while the future runs, through [`Request::informational`];
-//!   what comes later is dropped, so none of them can get behind the response's head or into another response.
-//! - **The response's body is pulled as well**, as fast as the client takes it. Each kind of body goes out the cheapest way that
-//!   the connection has: files by `sendfile`, memory held elsewhere directly from there.
-//! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then talks over the
-//!   connection, or in HTTP/2 over the request's stream; see [`Head::asks_to_upgrade`] for who may get one.
-//! - **The response's end is reported** to the [`Ending`] that its body carries: how many bytes of body have been
-//!   handed over, and whether these were all.
+//! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks
+//!   for a part. A handler may respond before it has read the whole body: the connection then drops what has arrived,
+//!   and closes after the response if too much is still to come. `Connection: close` in a response ends it in any case.
+//! - **The handler's future is dropped when the client is gone**, at any await point. A client that has only closed its
+//!   sending side is not gone.
+//! - **Informational responses (1xx) may be sent from any thread** while the future runs, through
+//!   [`Request::informational`]; later ones are dropped, so none can follow the response's head or end up in another
+//!   response.
+//! - **The response's body is pulled as well**, as fast as the client reads it. Each kind of body is sent in the
+//!   cheapest way that the connection has: files by `sendfile`, held memory without a copy.
+//! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
+//!   connection, or in HTTP/2 the request's stream. [`Head::asks_to_upgrade`] says which requests allow that.
+//! - **The response's end is reported** to the [`Ending`] that its body carries: the number of body bytes handed over,
+//!   and `true` if the body was complete.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
 //!   connection, so a handler that may panic contains it (`panics`).
 //!
-//! The handler decides on status, fields and body. The connection adds `Date`, and decides on everything about itself:
-//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. A stream with a
-//! `Content-Length` is held to it: excess is not sent, and if something is missing the response does not look complete.
+//! The handler decides on status, fields and body. The connection adds `Date`, and controls the fields about itself:
+//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. The `Content-Length` of a
+//! stream is enforced: excess is not sent, and a body that is too short is cut off so that it does not look complete.
 
 use crate::body::Body;
 use crate::connection::Connection;
@@ -39,23 +40,23 @@ use std::time::{Instant, SystemTime};
 
 pub use crate::body::Ending;
 
-/// Responds to requests. One of them serves all connections of an I/O thread.
+/// Responds to requests. Each I/O thread has one handler for all its connections.
 pub trait Handler: Send + Sync + 'static {
     /// Responds to a request.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// `true` if this peer's statements about others (a proxy's, about its clients) are trusted; asked once for each
-    /// connection. `None`: a Unix socket.
+    /// `true` if the peer is a trusted proxy, whose headers about its clients are believed. Called once per connection.
+    /// `None`: a Unix socket.
     fn trusts(&self, peer: Option<IpAddr>) -> bool;
 
-    /// Called for each request that the connection refuses because it is none.
+    /// Called for each request that the connection refuses before it reaches `handle`.
     fn rejected(&self, _: &Rejected<'_>) {}
 }
 
 /// Maximum number of bytes of a request line that are reported.
 const MAX_LINE: usize = 256;
 
-/// Counts a request that is refused, and reports it to the handler. `input` is what has come in of it.
+/// Counts a refused request and reports it to the handler. `input` holds the bytes received of it.
 pub(crate) fn report_rejected(
     handler: &impl Handler,
     connection: &Connection,
@@ -77,9 +78,9 @@ pub struct Request {
     pub head: Head,
     /// Its body.
     pub body: RequestBody,
-    /// The way back for informational responses; `None` in a protocol that has none (HTTP/1.0).
+    /// Sender of informational responses; `None` in a protocol without them (HTTP/1.0).
     pub informational: Option<Informational>,
-    /// The variables that a web server has made of the request (FastCGI). Its head is made of these.
+    /// The CGI variables from the web server (FastCGI), from which `head` was made.
     pub variables: Option<Box<Params>>,
     /// Messages for the log of that web server.
     pub messages: Option<Arc<Messages>>,
@@ -105,8 +106,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// The protocols that the client offers to change to, if it may: HTTP/1.1 with both fields that say so (RFC 9110 7.8), or
-    /// an extended CONNECT.
+    /// The protocols that the client offers to switch to. Requires HTTP/1.1 with `Upgrade` and `Connection: upgrade`
+    /// (RFC 9110 7.8), or an extended CONNECT.
     #[must_use]
     pub fn asks_to_upgrade(&self) -> Option<Offer> {
         if self.is_extended_connect() {
@@ -125,9 +126,9 @@ impl Head {
         }
     }
 
-    /// `true` if it came as CONNECT with `:protocol` (RFC 8441). Handlers see the `GET` that it would be over HTTP/1.1,
-    /// with its protocol in `Upgrade`: no client can send that field over HTTP/2, where it makes a request malformed.
-    /// But a response with a status of 2xx would mean that the stream speaks that protocol now.
+    /// `true` for a CONNECT with `:protocol` (RFC 8441). Handlers see the equivalent HTTP/1.1 `GET`, with the protocol
+    /// in `Upgrade`. No client can send that field over HTTP/2, where it makes a request malformed. A 2xx response to
+    /// such a request means that the stream has switched protocols.
     #[must_use]
     pub fn is_extended_connect(&self) -> bool {
         self.version == Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
@@ -139,19 +140,20 @@ impl Head {
 pub struct Offer {
     /// The protocols, as `Upgrade` has them.
     pub protocol: HeaderValue,
-    /// The client has said no more than that: HTTP/1.1's part of the protocol's handshake is up to its implementation.
+    /// The request has no further handshake fields: the upgraded protocol's implementation supplies the HTTP/1.1
+    /// handshake.
     pub bare: bool,
 }
 
 /// A response. Its head may have a [`Reason`] among its extensions.
 pub type Response = http::Response<Body>;
 
-/// The words behind a status in HTTP/1, where they are others than the usual ones. Has no control characters.
+/// A reason phrase for HTTP/1 other than the usual one. Contains no control characters.
 #[derive(Debug, Clone)]
 pub struct Reason(Bytes);
 
 impl Reason {
-    /// These words, if they can stand there.
+    /// Checks a reason phrase; `None` if it contains invalid characters.
     #[must_use]
     pub fn new(words: &[u8]) -> Option<Self> {
         let fit = words.iter().all(|&b| b == b'\t' || b == b' ' || (b > b' ' && b != 0x7f));
@@ -163,15 +165,14 @@ impl Reason {
     }
 }
 
-/// A message for the log of the web server in front, among the extensions of a response; sent where the protocol has a
-/// place for it (FastCGI).
+/// Response extension: a message for the log of the web server in front. Sent if the protocol supports it (FastCGI).
 #[derive(Debug, Clone)]
 pub struct StandardError(pub Bytes);
 
-/// Why a body could not be read to its end: the client broke off, or broke the protocol's rules.
+/// Reason why a body could not be read to its end: the client disconnected or violated the protocol.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where a request's body comes from: what a protocol's driver puts behind a [`RequestBody`].
+/// Source of a [`RequestBody`], implemented by each protocol.
 pub trait BodySource: Send + std::fmt::Debug {
     /// The next part, which is never empty; `None` at the end. Trailers are read and dropped.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
@@ -203,7 +204,7 @@ impl RequestBody {
         std::mem::replace(self, Self::none())
     }
 
-    /// True if there is no body at all. One that turns out to have no byte is a body.
+    /// `true` if the request has no body. A body that turns out to be empty still counts as one.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.source.is_none()

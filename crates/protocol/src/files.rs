@@ -1,5 +1,5 @@
-//! A body of files: whole ones, parts of them, and pieces of memory in between. A connection sends them by `sendfile`
-//! where it can; other receivers get them as they are read.
+//! A body made of files, parts of files and pieces of memory. A connection sends files by `sendfile` where it can;
+//! other receivers get their content.
 
 use crate::stream::{Chunk, ChunkStream};
 use bytes::Bytes;
@@ -11,11 +11,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Bytes per read where the file is read. Reads happen on the connection's own task: from the page cache one takes some
-/// 20 µs, less than handing it to another thread and back.
+/// Bytes per read of a file. Reads happen on the connection's task: from the page cache a read takes about 20 µs, less
+/// than handing it to another thread and back.
 const CHUNK: u64 = 128 << 10;
 
-/// Parts of files up to this size are read: below it copying is cheaper than `sendfile`, and one write takes all.
+/// Parts of files up to this size are read into memory: copying is cheaper than `sendfile`, and one write sends
+/// everything.
 const MAX_READ: u64 = 16 * 1024;
 
 /// A file, parts of it, or nothing.
@@ -61,12 +62,12 @@ impl FileBody {
         }
     }
 
-    /// The body is the whole of one file, as this names it.
+    /// Declares the body to be the whole content of the file with this identity.
     pub fn identify(&mut self, identity: FileIdentity) {
         self.identity = Some(identity);
     }
 
-    /// The file that the body is the whole of, if that is known.
+    /// The file whose whole content is the body, if known.
     #[must_use]
     pub fn identity(&self) -> Option<&FileIdentity> {
         self.identity.as_ref()
@@ -86,7 +87,7 @@ impl FileBody {
         }
     }
 
-    /// Adds a part of a file, which must not become shorter meanwhile: the body breaks off then.
+    /// Adds a part of a file. If the file becomes shorter meanwhile, the body breaks off.
     pub fn push_file(&mut self, file: &Arc<OwnedFd>, part: Range<u64>) {
         if part.end > part.start {
             self.remaining += part.end - part.start;
@@ -94,7 +95,7 @@ impl FileBody {
         }
     }
 
-    /// The next piece for a connection that can send files: bytes, or a part that is worth a separate call.
+    /// The next piece for a connection that can send files: bytes, or a part of a file that is worth a `sendfile`.
     pub(crate) fn next_piece(&mut self) -> Option<io::Result<Piece>> {
         match self.pieces.front() {
             Some(Piece::File(part)) if part.end - part.start > MAX_READ => {
@@ -128,7 +129,7 @@ impl FileBody {
 }
 
 impl FilePart {
-    /// Its first bytes: all of them, up to a limit.
+    /// Reads up to `CHUNK` bytes from the start of the part.
     fn read(&mut self) -> io::Result<Bytes> {
         let longest = usize::try_from((self.end - self.start).min(CHUNK)).unwrap_or(0);
         let mut buffer = Vec::with_capacity(longest);
@@ -150,7 +151,7 @@ pub(crate) fn truncated() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a file became shorter while it was being sent")
 }
 
-/// For those who work on the parts of a body.
+/// For consumers that transform the body.
 impl ChunkStream for FileBody {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
         Poll::Ready(self.next().map(|result| result.map(|data| Chunk { data, flush: false })))

@@ -1,7 +1,7 @@
 //! The I/O threads and the shutdown: one `current_thread` runtime per I/O thread; the first one also accepts.
 //!
-//! A connection goes to the I/O thread with the fewest and stays there. Accepting on an I/O thread means that with one
-//! thread nothing ever crosses threads, and with more only the hand-over of a new connection does.
+//! A connection goes to the I/O thread with the fewest connections and stays there. The first I/O thread also accepts,
+//! so only the hand-over of a new connection crosses threads; with one thread, nothing does.
 
 use crate::connection::Shared;
 use crate::doors::Doors;
@@ -23,7 +23,7 @@ pub struct Front {
     doors: Arc<Doors>,
     shared: Arc<ArcSwap<Shared>>,
     ended: Vec<oneshot::Receiver<()>>,
-    /// Threads keep their runtimes, on which lane readers run too, until this says true.
+    /// Set to `true` when threads may drop their runtimes, on which lane readers run too.
     release: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -38,9 +38,10 @@ pub enum Drained {
 }
 
 impl Front {
-    /// Starts one I/O thread on each runtime (`current_thread`, all drivers enabled); they serve what `listeners` accept.
+    /// Starts one I/O thread on each runtime (`current_thread`, all drivers enabled) to serve connections from
+    /// `listeners`.
     ///
-    /// Each thread has its own handler from `handler`, and runs `enter` with its number first.
+    /// `handler` makes each thread's handler. Each thread first calls `enter` with its number.
     pub fn start<H: Handler>(
         shared: &Arc<Shared>,
         mut handler: impl FnMut(usize) -> H,
@@ -94,12 +95,12 @@ impl Front {
         &self.shared
     }
 
-    /// Leaves further connections to another process. Those that there are go with their next response, or as they would
-    /// anyway; none is closed before. True when all have gone, false when `longest` is over before.
+    /// Leaves new connections to another process. Existing ones close after their next response or for the usual
+    /// reasons, not earlier. Returns `true` once all have closed, `false` after `longest`.
     pub async fn leave(&mut self, longest: Duration) -> bool {
         let mut leaving = self.doors.leave();
         let gone = async {
-            // All accepted connections have reached their threads then.
+            // From here on, all accepted connections have reached their threads.
             leaving.ended().await;
             for handle in &self.handles {
                 handle.leave();
@@ -112,16 +113,16 @@ impl Front {
         tokio::time::timeout(longest, gone).await.is_ok()
     }
 
-    /// Accepts nothing more (the files of Unix sockets go), lets running requests end, closes idle connections as soon as no
-    /// request is to be expected of them, and cuts what is left after `grace`. The threads go on running what else lives on
-    /// their runtimes until `end`.
+    /// Stops accepting (and removes the files of Unix sockets), lets running requests end, closes idle connections once
+    /// no request is likely to be on its way, and drops what is left after `grace`. The threads keep running the other
+    /// tasks on their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {
         let mut closing = self.doors.close_all();
         let ended = std::mem::take(&mut self.ended);
         let handles = &self.handles;
         let all = async {
-            // All accepted connections have reached their threads then; the others are left to the next holder of the
-            // sockets.
+            // From here on, all accepted connections have reached their threads; later ones are left to the next owner
+            // of the sockets.
             closing.ended().await;
             for handle in handles {
                 handle.drain(grace / 2);
@@ -142,7 +143,7 @@ impl Front {
         }
     }
 
-    /// Ends the threads; what still lives on their runtimes is dropped, and with it the last log entries are written.
+    /// Ends the threads. Remaining tasks are dropped, which writes the last access log entries.
     pub fn end(self) {
         let _ = self.release.send(true);
         for thread in self.threads {

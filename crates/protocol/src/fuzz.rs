@@ -53,7 +53,7 @@ struct Read1 {
     odd_trailers: bool,
 }
 
-/// A connection's bytes, which all come in at once.
+/// Fuzzes one connection whose bytes all arrive at once.
 pub fn http1_requests(data: &[u8]) {
     // HTTP/2 is detected before.
     if data.starts_with(b"PRI * HTTP/2.0") {
@@ -63,7 +63,7 @@ pub fn http1_requests(data: &[u8]) {
     let show = || format!("{:?} {} / {:?}", ours.seen, ours.refused, theirs);
     for (at, (we, they)) in ours.seen.iter().zip(&theirs).enumerate() {
         let last = at + 1 == ours.seen.len() || at + 1 == theirs.len();
-        // One that is no URI to us names nothing.
+        // Our target is empty if it is not a URI.
         let same_target = we.target == they.target || we.target.is_empty();
         assert!(same_target && we.method == they.method, "request {at}: {}", show());
         assert!(we.fields == they.fields, "fields {at}: {}", show());
@@ -140,7 +140,8 @@ fn read_by_us(data: &[u8]) -> Read1 {
     }
 }
 
-/// A transport that yields bytes and takes all that is written. The end does not come at once: hyper gives up what runs then.
+/// A transport that yields bytes and accepts all output. Its end is delayed, because hyper drops a running request at
+/// the end of the input.
 struct Script {
     bytes: BytesMut,
     patience: u32,

@@ -1,5 +1,5 @@
-//! The beginning of a connection over TLS. It runs in the connection's own task, so one that is slow or fails affects
-//! no other; the I/O thread gives up on it as on a header that does not come.
+//! The TLS handshake of a connection. It runs in the connection's own task, so a slow or failing one affects no other.
+//! The I/O thread applies the header timeout to it.
 
 use crate::connection::Connection;
 use crate::socket::{Socket, has_unread};
@@ -27,12 +27,12 @@ pub(crate) struct Handshake {
 
 /// Result of the handshake.
 pub(crate) enum Shaken {
-    /// A connection, and whether HTTP/2 was agreed on.
+    /// A connection, and `true` if HTTP/2 was negotiated.
     Done(Socket, bool),
-    /// Nothing to go on with.
+    /// The handshake failed; the connection ends.
     Over,
-    /// The client has got the reason. Its further data must be read and dropped: a close with unread bytes would take
-    /// back the response.
+    /// The client has been sent the reason. Its further data must be read and dropped: a close with unread bytes could
+    /// discard the response.
     Refused {
         stream: TcpStream,
         /// The client speaks HTTP.
@@ -41,7 +41,7 @@ pub(crate) enum Shaken {
 }
 
 impl Handshake {
-    /// `ahead` is what has been read of the socket already.
+    /// `ahead` holds the bytes already read from the socket.
     pub(crate) fn new(
         stream: TcpStream,
         ahead: Bytes,
@@ -52,7 +52,7 @@ impl Handshake {
         Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), opening: Opening::new(ahead) })
     }
 
-    /// Goes on; ready when the handshake is over, one way or the other.
+    /// Continues the handshake. Ready when it has succeeded or failed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<io::Result<()>> {
         let result = ready!(self.socket.poll_handshake(cx, &mut self.opening, || connection.state.on_read()));
         let metrics = &connection.shared.metrics;
@@ -66,7 +66,7 @@ impl Handshake {
         Poll::Ready(result)
     }
 
-    /// `true` if bytes have arrived that the handshake has not seen.
+    /// `true` if the socket has bytes that the handshake has not read.
     pub(crate) fn has_unread(&self) -> bool {
         has_unread(self.socket.stream().as_fd())
     }
@@ -89,7 +89,7 @@ impl Handshake {
         let session = Session::of(socket.session());
         let is_challenge = socket.session().alpn_protocol() == Some(ACME_TLS);
         match session {
-            // Nothing is ever spoken over what was agreed on for a challenge (RFC 8737 section 3).
+            // No application data is exchanged over a connection for a challenge (RFC 8737 section 3).
             Some(session) if !is_challenge => {
                 if session.resumed {
                     connection.shared.metrics.tls_resumed.inc();

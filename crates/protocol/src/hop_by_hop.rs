@@ -1,4 +1,4 @@
-//! Fields that are about one connection and do not go on to the next one, where a message is passed on.
+//! Hop-by-hop fields, which are removed when a message is forwarded.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -17,11 +17,11 @@ const CONNECTION_HEADERS: [HeaderName; 9] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Removes the fields that a request's `Connection` lists, and their names from it, so that a client cannot name a field that
-/// rules insert later. `strip` removes the others where the request is forwarded.
+/// Removes the fields that a request's `Connection` lists, and their names from it. Otherwise a client could list, and
+/// so remove, a field that rules insert later. `strip` removes the other hop-by-hop fields if the request is forwarded.
 ///
-/// Headers about the client from proxies stay: a proxy that passes its client's `Connection` on would otherwise let
-/// that client remove its own address.
+/// Forwarding headers from proxies are kept: behind a proxy that passes on its client's `Connection`, a client could
+/// otherwise remove its own address.
 pub(crate) fn strip_listed(headers: &mut HeaderMap) {
     let mut kept = Vec::new();
     let mut listed = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn strip_listed(headers: &mut HeaderMap) {
     }
 }
 
-/// `true` if a word of `Connection` names only headers that are never forwarded.
+/// `true` if an option of `Connection` is a header that is never forwarded, or `close`.
 pub(crate) fn is_option_of_the_connection(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"close")
         || CONNECTION_HEADERS.iter().any(|name| word.eq_ignore_ascii_case(name.as_str().as_bytes()))
@@ -56,8 +56,7 @@ fn is_about_the_client(name: &HeaderName) -> bool {
     name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip" | "x-request-id")
 }
 
-/// Takes out of a message's fields what is about one connection alone (RFC 9110 7.6.1): the fields that are listed there, and
-/// those that `Connection` lists.
+/// Removes a message's hop-by-hop fields (RFC 9110 7.6.1): the well-known ones, and those that `Connection` lists.
 pub fn strip(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONNECTION) {
         let listed: Vec<HeaderName> = headers

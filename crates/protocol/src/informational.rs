@@ -1,42 +1,43 @@
 //! Informational responses (103 Early Hints): their contents, their number per request, and their way from any thread
 //! to the connection, which writes them.
 //!
-//! **None gets behind the head of its request's response, or in front of another request's.** A script's worker may
-//! send one at any time, from another thread, and is not believed about the moment. Where requests come one after the
-//! other, each takes a number (`Queue::open`); one is taken in only while its request's number is the open one, and the
-//! connection closes the number before it writes the response's head, behind all that was taken in. All of that happens
-//! under one lock. HTTP/2 does it in another way with the same rule.
+//! **An informational response is never written after the head of its own response, or before another request's.** A
+//! script's worker may send one at any time from another thread, so its timing is not trusted. Where requests are
+//! serial, each gets a number (`Queue::open`). An informational response is accepted only while its request's number is
+//! open. The connection closes the number before it writes the response's head, after everything accepted. All of this
+//! happens under one lock. HTTP/2 implements the same rule differently.
 //!
-//! Data that waits for a client that reads nothing is bounded, per request and per connection. Clients must do without them
-//! anyway, so what is too much is dropped.
+//! Data that waits for a client that does not read is bounded, per request and per connection. Informational responses
+//! are optional, so any excess is dropped.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Informational responses of one request.
+/// Maximum number of informational responses per request.
 const MAX_RESPONSES: u32 = 32;
-/// Their bytes.
+/// Maximum bytes of informational responses per request.
 const MAX_BYTES: usize = 64 << 10;
-/// Their bytes over all requests of a connection that are not over.
+/// Maximum bytes of informational responses over all unfinished requests of a connection.
 const MAX_CONNECTION_BYTES: usize = 256 << 10;
-/// Header lines of one. What receives it has lower limits, and a map of headers takes no more than some 24,000 names.
+/// Maximum header lines of one informational response. Receivers have lower limits, and a `HeaderMap` holds about
+/// 24,000 names.
 const MAX_LINES: usize = 1000;
 
 /// Result of an informational response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It is sent, or no longer wanted, or invalid.
+    /// Sent; or silently ignored because it is invalid or its request has its response.
     Done,
-    /// It was dropped: the request has sent too many, or too long ones. `first` for the first of that request.
+    /// Dropped because the request exceeded its limits. `first` for the first one dropped of that request.
     TooMuch {
-        /// Nothing of this request was dropped before.
+        /// No other one of this request was dropped before.
         first: bool,
     },
 }
 
-/// The side of a connection that takes informational responses.
+/// The receiving end of informational responses: a connection or stream.
 pub(crate) trait Sink: Send + Sync + std::fmt::Debug {
     fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken;
     fn discard(&self, _number: u64) {}
@@ -51,8 +52,8 @@ enum Way {
     Stream(Weak<dyn Sink>),
 }
 
-/// The way back to the client for informational responses of one request, from whatever thread. What is sent once the request
-/// has its response is dropped.
+/// Sends informational responses of one request to the client, from any thread. Those sent after the request has its
+/// response are dropped.
 #[derive(Debug, Clone)]
 pub struct Informational {
     way: Way,
@@ -68,7 +69,7 @@ impl Informational {
         Self { way: Way::Stream(stream), number: 0 }
     }
 
-    /// Sends one: its status and its fields, neither of which need be valid.
+    /// Sends an informational response. Status and fields need not be valid: invalid ones are dropped.
     pub fn send(&self, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
         match &self.way {
             Way::Connection(connection) => connection.send(self.number, status, headers),
@@ -76,7 +77,7 @@ impl Informational {
         }
     }
 
-    /// Throws away what has not begun to be written: the response will be an error.
+    /// Drops the pending ones that are not yet being written, because the response will be an error.
     pub fn discard(&self) {
         if let Way::Connection(connection) = &self.way {
             connection.discard(self.number);
@@ -102,7 +103,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Takes the room for an informational response.
+    /// Reserves room for an informational response.
     pub(crate) fn take(&mut self, of_connection: &AtomicUsize, bytes: usize) -> Taken {
         let fits = self.number < MAX_RESPONSES
             && self.bytes + bytes <= MAX_BYTES
@@ -117,7 +118,7 @@ impl Allowance {
         Taken::Done
     }
 
-    /// The request has its response, or is gone.
+    /// Returns the request's bytes to the connection: the request has its response, or is gone.
     pub(crate) fn give_back(&mut self, of_connection: &AtomicUsize) {
         of_connection.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
     }
@@ -125,7 +126,7 @@ impl Allowance {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The number of the request whose informational responses are taken in.
+    /// Number of the request whose informational responses are accepted.
     open: Option<u64>,
     /// The last number given.
     last: u64,
@@ -137,7 +138,7 @@ struct Waiting {
 /// The informational responses of a connection whose requests come one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Something waits; looked at without the lock, as nearly always nothing does.
+    /// `true` if anything waits. Checked without the lock, because there is nearly always nothing.
     any: AtomicBool,
     /// Bytes in the allowances of all requests.
     used: AtomicUsize,
@@ -145,7 +146,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A request begins: what it sends is taken in until it is closed. Returns its number.
+    /// Begins a request, whose informational responses are accepted until `close`. Returns its number.
     pub(crate) fn open(&self) -> u64 {
         let mut waiting = self.lock();
         waiting.last += 1;
@@ -153,13 +154,14 @@ impl Queue {
         waiting.last
     }
 
-    /// Takes in what the request with this number sends, if that is open. The connection's task has to be woken.
+    /// Queues an informational response if the request with this number is open. The caller must wake the connection's
+    /// task.
     pub(crate) fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
         if self.lock().open != Some(number) {
             return Taken::Done;
         }
         let Some(bytes) = written_out(status, headers) else { return Taken::Done };
-        // Written out without the lock; so it may have been closed meanwhile.
+        // Formatted without the lock, so the request may have been closed meanwhile.
         let mut waiting = self.lock();
         if waiting.open != Some(number) {
             return Taken::Done;
@@ -171,7 +173,7 @@ impl Queue {
         taken
     }
 
-    /// Adds one of the server's own, if a request is open.
+    /// Adds an informational response of the server's, if a request is open.
     pub(crate) fn ask(&self, status: u16) -> bool {
         let mut waiting = self.lock();
         let bytes = waiting.open.and_then(|_| written_out(status, &[]));
@@ -183,7 +185,7 @@ impl Queue {
         self.any.store(true, Release);
     }
 
-    /// The request with this number has no use for what waits.
+    /// Drops pending informational responses of the request with this number.
     pub(crate) fn discard(&self, number: u64) {
         let mut waiting = self.lock();
         if waiting.last == number {
@@ -192,7 +194,7 @@ impl Queue {
         }
     }
 
-    /// Takes nothing more in: a response begins, or the connection has ended.
+    /// Accepts nothing more: a response begins, or the connection has ended.
     pub(crate) fn close(&self) {
         let mut waiting = self.lock();
         waiting.open = None;
@@ -205,7 +207,7 @@ impl Queue {
         self.any.load(Acquire)
     }
 
-    /// Moves what waits to where it is written from.
+    /// Moves the pending bytes to `into`.
     pub(crate) fn take(&self, into: &mut Vec<u8>) {
         let mut waiting = self.lock();
         into.append(&mut waiting.bytes);
@@ -228,7 +230,7 @@ pub(crate) fn sendable(status: u16) -> Option<StatusCode> {
     (code.is_informational() && code != StatusCode::SWITCHING_PROTOCOLS).then_some(code)
 }
 
-/// The headers that one may carry, and about how long they are; `None` if they are too many.
+/// The headers that an informational response may carry, and their approximate length; `None` if there are too many.
 pub(crate) fn fields(headers: &[(Bytes, Bytes)]) -> Option<(HeaderMap, usize)> {
     let mut map = HeaderMap::new();
     let mut bytes = 0;
@@ -244,7 +246,7 @@ pub(crate) fn fields(headers: &[(Bytes, Bytes)]) -> Option<(HeaderMap, usize)> {
     Some((map, bytes))
 }
 
-/// An informational response as HTTP/1.1 has it; `None` if it cannot be sent.
+/// Formats an informational response for HTTP/1.1; `None` if it cannot be sent.
 fn written_out(status: u16, headers: &[(Bytes, Bytes)]) -> Option<Vec<u8>> {
     let code = sendable(status)?;
     if headers.len() > MAX_LINES
@@ -271,7 +273,7 @@ fn field(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     (!of_the_response && !is_hop_by_hop(&name)).then_some((name, value))
 }
 
-/// Headers about the connection are the connection's business (RFC 9110 7.6.1), and `Status` is CGI's, not HTTP's.
+/// `true` for headers about the connection (RFC 9110 7.6.1), and for CGI's `Status`, which HTTP does not have.
 #[must_use]
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     matches!(

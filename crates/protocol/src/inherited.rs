@@ -1,6 +1,6 @@
 //! Sockets that another process has bound and handed over: the server that this one replaces, or systemd.
 //!
-//! The kernel tells what a descriptor is; accompanying data is not trusted.
+//! The type and address of a descriptor are read from the kernel; data sent along with it is not trusted.
 
 use crate::http3::Predecessor;
 use howdah_config::{ListenAddr, SocketPlace};
@@ -33,7 +33,7 @@ impl fmt::Display for BoundTo {
     }
 }
 
-/// A socket that a server can have: a listening one, or one of UDP.
+/// An inherited socket: a listening one, or a UDP socket.
 #[derive(Debug)]
 pub struct Inherited {
     pub(crate) fd: OwnedFd,
@@ -50,10 +50,10 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Looks at what was handed over.
+    /// Inspects an inherited descriptor.
     ///
     /// # Errors
-    /// It is no socket that a server listens on.
+    /// The descriptor is neither a listening socket nor a UDP socket.
     pub fn of(fd: OwnedFd, owns_file: bool) -> io::Result<Self> {
         let kind = sockopt::socket_type(&fd)?;
         let addr = SockRef::from(&fd).local_addr()?;
@@ -68,7 +68,8 @@ impl Inherited {
         Ok(Self { fd, bound, number: 0, name: None, predecessor: None, owns_file })
     }
 
-    /// Port 0 asks for any port. systemd takes a port without an address for `[::]`, which is all addresses of IPv4 as well.
+    /// `true` if the socket fits `addr`. Port 0 matches any port. systemd binds a port without an address to `[::]`,
+    /// which also covers `0.0.0.0`.
     fn is_for(&self, bound: SocketAddr, addr: SocketAddr) -> bool {
         let all = || SockRef::from(&self.fd).only_v6().is_ok_and(|only| !only);
         let same = bound.ip() == addr.ip()
@@ -83,12 +84,12 @@ impl Inherited {
     }
 }
 
-/// The sockets that were handed over and have no place yet.
+/// Inherited sockets that no address of the settings has claimed yet.
 #[derive(Debug, Default)]
 pub struct InheritedSockets(pub Vec<Inherited>);
 
 impl InheritedSockets {
-    /// The one that belongs to an address of the settings.
+    /// Takes the socket for an address of the settings.
     pub fn take(&mut self, addr: &ListenAddr) -> Option<Inherited> {
         self.find(|socket| match (&socket.bound, addr.place()) {
             (BoundTo::Tcp(bound), SocketPlace::Tcp(addr)) => socket.is_for(*bound, addr),
@@ -97,7 +98,7 @@ impl InheritedSockets {
         })
     }
 
-    /// The HTTP/3 socket of an address.
+    /// Takes the HTTP/3 socket for an address.
     pub fn take_udp(&mut self, addr: SocketAddr) -> Option<Inherited> {
         self.find(|socket| matches!(socket.bound, BoundTo::Udp(bound) if socket.is_for(bound, addr)))
     }

@@ -1,4 +1,4 @@
-//! One I/O thread: its connections, its clock, and the look at them that replaces timers.
+//! One I/O thread: its connections, its clock, and the periodic check of all connections that replaces timers.
 
 use crate::connection::{Connection, Shared};
 use crate::drive::{drive, drive_fastcgi, drive_quic, drive_tls};
@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// Interval at which a draining thread checks whether its connections have gone.
 const LEAVING_TICK: Duration = Duration::from_millis(50);
 
-/// One of so many connections is closed when others wait for a place.
+/// Share of connections that are closed at once to make room for others: one in this many.
 const CLOSE_ONE_IN: usize = 64;
 
 /// Requests from other threads to an I/O thread.
@@ -32,13 +32,13 @@ pub(crate) enum Message {
     MakeRoom,
     /// Let every connection go with its next response, and end when the last one has gone.
     Leave,
-    /// Finish what runs, wait no longer than this for requests that may be on their way, end.
+    /// Finish running requests, wait at most this long for requests that may be on their way, and end.
     Drain(Duration),
     /// End now.
     Abort,
 }
 
-/// The way to an I/O thread from other threads.
+/// Handle with which other threads send messages to an I/O thread.
 #[derive(Debug, Clone)]
 pub struct IoThreadHandle {
     sender: UnboundedSender<Message>,
@@ -66,7 +66,7 @@ impl IoThreadHandle {
         let _ = self.sender.send(Message::MakeRoom);
     }
 
-    /// Ready when a connection of this or any other I/O thread has ended since it was last asked.
+    /// Ready when a connection of any I/O thread has ended since the last call.
     pub(crate) async fn closed(&self) {
         self.closed.notified().await;
     }
@@ -86,13 +86,13 @@ impl IoThreadHandle {
 
 /// State shared by the connections of one I/O thread.
 struct IoThread<H: Handler> {
-    /// State for its next connection.
+    /// State that new connections share.
     shared: Arc<ArcSwap<Shared>>,
     handler: Arc<H>,
     started: Instant,
     connections: Mutex<Connections>,
     open: Arc<AtomicUsize>,
-    /// Told when a connection has ended.
+    /// Notified when a connection has ended.
     closed: Arc<Notify>,
 }
 
@@ -101,7 +101,7 @@ struct Connections {
     next: u64,
     /// Further connections are closed with their first response.
     leaving: bool,
-    /// Until when requests may still come while the thread is being drained, by its clock.
+    /// While draining: the time, by the thread's clock, until which new requests are still awaited.
     draining: Option<u64>,
     open: HashMap<u64, Arc<Connection>>,
 }
@@ -158,7 +158,7 @@ impl<H: Handler> IoThread<H> {
             let _registration = registration;
             match spoken.as_deref() {
                 None => drive(handler, conn, socket).await,
-                // Boxed: a plain connection has no room for what only these need.
+                // Boxed, so that these larger futures do not enlarge the task of a plain connection.
                 Some(Spoken::Tls(tls)) => Box::pin(drive_tls(handler, conn, socket, tls.clone())).await,
                 Some(Spoken::FastCgi) => Box::pin(drive_fastcgi(handler, conn, socket)).await,
             }
@@ -191,7 +191,7 @@ impl<H: Handler> IoThread<H> {
         Registration { thread: self.clone(), number }
     }
 
-    /// Looks at every connection; true if there is none.
+    /// Checks every connection's timeouts. Returns `true` if there are no connections.
     fn look(&self) -> bool {
         let now = self.now();
         let connections = self.lock();
@@ -204,20 +204,20 @@ impl<H: Handler> IoThread<H> {
         connections.open.is_empty()
     }
 
-    /// Closes some connections that have waited for their next request for a while, those that have waited longest; if there
-    /// are none, some that are slow with a header. Several at once, so that it is not all looked through again for each new
-    /// one.
+    /// Closes connections to make room: those that have waited longest for their next request, or, if there are none,
+    /// those that are slow with a header. Closes several at once, so that the list is not searched for each new
+    /// connection.
     ///
-    /// A client that goes on asking has its next request on its way at any moment, and a close would cross it. So where
-    /// all are in use, some get their last response next.
+    /// An active client may send its next request at any moment, and a close would cross it. So if all connections are
+    /// in use, some are only marked to close after their next response.
     fn make_room(&self) {
         let now = self.now();
         let connections = self.lock();
         let some = connections.open.len() / CLOSE_ONE_IN + 1;
-        // Connections that were notified before and have not gone yet make as much room.
+        // Connections that were asked to close before and have not ended yet count as room.
         let told = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
-        // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
+        // The clock is coarse; the connection's number breaks ties.
         let give = |mut found: Vec<(u64, u64, &State)>, most: usize, verdict: fn(&State) -> Verdict| {
             found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
             for (_, _, state) in found.iter().take(most) {
@@ -230,7 +230,7 @@ impl<H: Handler> IoThread<H> {
         };
         let closed = some.saturating_sub(told(Verdict::Idle));
         let idle = all().filter_map(|(number, state)| Some((state.unused_since(now)?, number, state))).collect();
-        // A client of HTTP/2 gets a GOAWAY first: then it knows which of its requests were not begun.
+        // An HTTP/2 client gets a GOAWAY first, from which it learns which of its requests were not processed.
         if give(idle, closed, |state| match (state.is_multiplexed(), state.verdict()) {
             (true, Verdict::None) => Verdict::LastResponse,
             (true, _) => Verdict::Drop,
@@ -269,7 +269,7 @@ impl<H: Handler> IoThread<H> {
     }
 }
 
-/// An I/O thread that has not started: the handle goes to those who accept, `run` to its thread.
+/// An I/O thread that has not started. Acceptors get `handle`; the new thread calls `run`.
 pub struct Unstarted<H: Handler> {
     thread: Arc<IoThread<H>>,
     receiver: UnboundedReceiver<Message>,
@@ -279,7 +279,7 @@ pub struct Unstarted<H: Handler> {
 impl<H: Handler> Unstarted<H> {
     /// An I/O thread with its handler.
     ///
-    /// `closed` is notified of each connection that ends; all threads share it.
+    /// `closed` is notified whenever a connection ends. All threads share it.
     pub fn new(shared: Arc<ArcSwap<Shared>>, handler: H, closed: Arc<Notify>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
@@ -294,7 +294,7 @@ impl<H: Handler> Unstarted<H> {
         Self { thread: Arc::new(thread), receiver, handle: IoThreadHandle { sender, open, closed } }
     }
 
-    /// The way to the I/O thread.
+    /// A handle for other threads.
     #[must_use]
     pub fn handle(&self) -> IoThreadHandle {
         self.handle.clone()
@@ -326,7 +326,7 @@ impl<H: Handler> Unstarted<H> {
                     thread.leave();
                     tick = tokio::time::interval(LEAVING_TICK);
                 }
-                // Without anyone who could send more, a thread ends as if it had been asked to.
+                // When all handles are dropped, the thread drains as if asked to.
                 Some(Message::Drain(_)) | None => {
                     let patience = match message {
                         Some(Message::Drain(patience)) => patience,
@@ -335,7 +335,7 @@ impl<H: Handler> Unstarted<H> {
                     if !draining {
                         draining = true;
                         thread.drain(patience);
-                        // From here on the ticks also find out when the last connection has gone.
+                        // From now on the tick also detects that the last connection has ended.
                         tick = tokio::time::interval(Duration::from_millis(10));
                     }
                 }

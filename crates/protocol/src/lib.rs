@@ -1,8 +1,7 @@
 //! The outer half of the front: bytes from sockets become requests, responses become bytes.
 //!
-//! `exchange` is the door to the other half: a [`Handler`] gets a [`Request`] and returns a [`Response`]. Its
-//! implementation sees no socket, and nothing here knows what a request means: no PHP, no sites, no files but as
-//! descriptors to be sent.
+//! `exchange` is the interface to the other half: a [`Handler`] gets a [`Request`] and returns a [`Response`]. The
+//! handler sees no socket, and this crate knows nothing of PHP or sites, and of files only descriptors to send.
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of
 //! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2`, `http3` or

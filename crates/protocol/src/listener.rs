@@ -1,4 +1,4 @@
-//! Listening sockets: bound with plain errors, accepted without detours, removed at the end.
+//! Listening sockets: binding with readable errors, accepting, and removing the file of a Unix socket at the end.
 
 use crate::http3::{self, Guest, QuicHandle};
 use crate::inherited::Inherited;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// Connections that may wait to be accepted. The kernel cuts it to `net.core.somaxconn`.
+/// Connections that may wait to be accepted. The kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Without descriptors or memory every listener of every thread fails ten times a second.
+/// Limits the log: without descriptors or memory, every listener of every thread fails ten times a second.
 static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
 
-/// A connection that was accepted and has no owner yet.
+/// An accepted connection that no I/O thread has taken over yet.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     /// Over TCP, with both ends' addresses.
@@ -157,13 +157,13 @@ impl ListenerHandle {
         &self.addr
     }
 
-    /// For HTTP/3: the way to let go of the socket.
+    /// For HTTP/3: the handle with which the socket is handed over.
     #[must_use]
     pub fn quic(&self) -> Option<&QuicHandle> {
         self.quic.as_ref()
     }
 
-    /// Leaves the file of a Unix socket where it is: somebody else listens on it.
+    /// Keeps the file of a Unix socket when the listener is dropped: another process listens on it.
     pub fn leave_file(&self) {
         if let Some(stays) = &self.stays {
             stays.store(true, Relaxed);
@@ -185,17 +185,17 @@ pub struct Listener {
     spoken: SpokenAtListener,
 }
 
-/// A protocol other than plain HTTP that is spoken over what a listener accepts.
+/// A protocol other than plain HTTP that a listener's connections speak.
 #[derive(Debug)]
 pub enum Spoken {
     /// HTTP over TLS.
     Tls(Arc<ServerConfig>),
-    /// FastCGI, by a web server.
+    /// FastCGI, with a web server as the client.
     FastCgi,
 }
 
 impl Spoken {
-    /// The protocol of an address; `tls` is how TLS is spoken where it is.
+    /// The protocol of an address; `tls` is the configuration for addresses that speak TLS.
     #[must_use]
     pub fn at(addr: &ListenAddr, tls: Option<&Arc<ServerConfig>>) -> Option<Self> {
         match addr {
@@ -206,7 +206,7 @@ impl Spoken {
     }
 }
 
-/// The protocol that is spoken over what a listener accepts: plain HTTP if none is named. May change while it listens.
+/// The protocol that a listener's connections speak: plain HTTP if `None`. May change while it listens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SpokenAtListener(Arc<ArcSwapOption<Spoken>>);
 
@@ -215,7 +215,7 @@ impl SpokenAtListener {
         Self(Arc::new(ArcSwapOption::from(Spoken::at(addr, None).map(Arc::new))))
     }
 
-    /// From now on.
+    /// Applies to connections accepted from now on.
     pub(crate) fn set(&self, spoken: Option<Spoken>) {
         self.0.store(spoken.map(Arc::new));
     }
@@ -227,7 +227,7 @@ impl Listener {
         Self::bind_for(addr, UnixAccess::default())
     }
 
-    /// Binds an address, with access to a Unix socket for these.
+    /// Binds an address; `access` sets the owner and mode of a Unix socket.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         Self::of_stream(
             addr,
@@ -247,8 +247,8 @@ impl Listener {
         }
     }
 
-    /// Takes over what was bound for this address before. The file of a Unix socket stays, unless it is this server's
-    /// (`own_file`).
+    /// Takes over a socket that another process bound to this address. The file of a Unix socket is kept when the
+    /// listener is dropped, until `own_file` is called.
     ///
     /// # Errors
     /// The system's error.
@@ -275,14 +275,14 @@ impl Listener {
         Self::quic(addr, http3::Endpoint::of(socket.fd.into(), socket.predecessor, config))
     }
 
-    /// From now on the file of a Unix socket goes with the listener.
+    /// From now on, dropping the listener removes the file of its Unix socket.
     pub fn own_file(&self) {
         if let Inner::Stream(Stream::Unix(_, path)) = &self.inner {
             path.stays.store(false, Relaxed);
         }
     }
 
-    /// Handle with which another process can continue here; to be called before anything is accepted.
+    /// Handle with which another process can continue this listener. Must be called before the first accept.
     ///
     /// # Errors
     /// There is no descriptor left.
@@ -300,7 +300,7 @@ impl Listener {
         Ok(ListenerHandle { addr: self.local_addr(), fd, quic, stays })
     }
 
-    /// True for HTTP/3: connections that begin are already among what was read.
+    /// `true` for HTTP/3: datagrams of new connections may already have been read from the socket.
     pub(crate) fn is_over_udp(&self) -> bool {
         matches!(self.inner, Inner::Quic(_))
     }
@@ -325,7 +325,7 @@ impl Listener {
         }
     }
 
-    /// Goes by the address that the settings name; `bind` knows it already.
+    /// Sets the address as the settings name it; after `bind` it is already set.
     #[must_use]
     pub fn asked_as(mut self, addr: &ListenAddr) -> Self {
         self.asked = addr.clone();
@@ -338,7 +338,7 @@ impl Listener {
         &self.asked
     }
 
-    /// The way to change the protocol; `None` for HTTP/3.
+    /// Handle with which the protocol can be changed; `None` for HTTP/3.
     pub(crate) fn spoken(&self) -> Option<SpokenAtListener> {
         matches!(self.inner, Inner::Stream(_)).then(|| self.spoken.clone())
     }
@@ -358,8 +358,8 @@ impl Listener {
         }
     }
 
-    /// Accepts connections for ever and gives each to `take`, which may hold further ones back by waiting. Where the process
-    /// has no descriptor or memory for one more, it asks for room.
+    /// Accepts connections for ever and passes each to `take`, whose future delays the next accept. Calls `make_room`
+    /// when the process has no descriptor or memory for another connection.
     pub(crate) async fn accept_loop<F: Future<Output = ()>>(
         self,
         take: impl Fn(Accepted) -> F,
@@ -381,14 +381,14 @@ impl Listener {
             let mut guard = ready.readable().await?;
             match guard.try_io(|_| stream.accept(&spoken)) {
                 Ok(Ok(accepted)) => take(accepted).await,
-                // Not yet: the guard has cleared the readiness.
+                // No connection is waiting: the guard has cleared the readiness.
                 Err(_would_block) => {}
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
                     if let Some(others) = NO_DESCRIPTORS.speaks() {
                         tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections: retrying");
                     }
-                    // Out of descriptors or memory: only other connections' ends help.
+                    // Out of descriptors or memory: only closing other connections helps.
                     make_room();
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -408,7 +408,7 @@ impl Stream {
                     Some(Ok(remote)) => remote,
                     _ => stream.peer_addr()?,
                 };
-                // Only a listener on every address has to ask which one the client used.
+                // Only a wildcard listener has to ask the kernel which address the client used.
                 let local = if addr.ip().is_unspecified() { stream.local_addr()? } else { *addr };
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
@@ -427,12 +427,12 @@ impl Stream {
     }
 }
 
-/// Chooses the plainest congestion control for a client on this machine, such as a proxy in front. Nothing is ever lost
-/// between two sockets of one machine, but where BBR is the system's choice it spaces out even their packets, with
-/// timers: a fifth to a quarter of the processor time of a large response, and connections that wait. Reno is part of
-/// every kernel and may be chosen without privileges (tcp(7), `TCP_CONGESTION`).
+/// Selects Reno as congestion control for clients on this machine, such as a reverse proxy. Local sockets lose no
+/// packets, but BBR, where it is the system default, still paces them with timers. That costs a fifth to a quarter of
+/// the processor time of a large response, and delays connections. Every kernel has Reno, and selecting it needs no
+/// privileges (tcp(7), `TCP_CONGESTION`).
 fn do_without_pacing(socket: impl AsFd) {
-    // Without it the connection works as well, only slower.
+    // A failure only makes the connection slower.
     let _ = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
 }
 
@@ -455,7 +455,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Stream> {
     // Accepted sockets inherit it from the listener, which saves a system call per connection.
     socket.set_tcp_nodelay(true)?;
     if addr.ip().is_loopback() {
-        // No one else can reach this address.
+        // Only clients on this machine can reach this address.
         do_without_pacing(&socket);
     }
     socket.bind(&SockAddr::from(addr))?;

@@ -3,10 +3,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of bytes that wait; further messages are only in the server's own log.
+/// Maximum number of bytes that wait; further messages only go to this server's log.
 const MAX_WAITING: usize = 64 * 1024;
 
-/// See the module.
+/// Pending messages of one request.
 #[derive(Debug, Default)]
 pub struct Messages(Mutex<Waiting>);
 
@@ -29,7 +29,7 @@ impl Messages {
         waiting.text.extend_from_slice(message);
     }
 
-    /// Takes what waits.
+    /// Takes the pending text.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).text)
     }

@@ -14,16 +14,17 @@ use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Maximum amount that a client may send before it is read, for one request and for the whole connection.
+/// Receive window in bytes: unread data that a client may send, per request and per connection.
 pub(crate) const WINDOW: u32 = 1 << 20;
 
-/// Requests of one connection at once: as many as RFC 9113 (6.5.2) and RFC 9114 (6.1) want at least.
+/// Maximum number of concurrent requests per connection: the minimum that RFC 9113 (6.5.2) and RFC 9114 (6.1)
+/// recommend.
 pub(crate) const STREAMS: u32 = 100;
 
 /// Interval at which a response that waits for its client checks its timeout.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A response's body on its way, as the timeouts know it.
+/// Registers a response's body with the connection's timeouts while it is being sent.
 pub(crate) struct Sending<'a>(&'a Connection);
 
 impl<'a> Sending<'a> {
@@ -46,14 +47,15 @@ pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &Head
     if bodiless { None } else { announced(headers) }
 }
 
-/// The length of a body by its head: `None` where that is no number, or there are two that differ.
+/// The length of a body from `Content-Length`: `None` if it is missing, not a number, or given twice with different
+/// values.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     let mut fields = headers.get_all(header::CONTENT_LENGTH).iter().map(|value| number(value.as_bytes()));
     let length = fields.next()??;
     fields.all(|other| other == Some(length)).then_some(length)
 }
 
-/// A number of nothing but digits (RFC 9110 8.6).
+/// Parses a number that consists of digits only (RFC 9110 8.6).
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -64,17 +66,17 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Why a body is not sent as it came.
+/// Reasons for which a body is cut off.
 pub(crate) const TOO_LONG: &str = "the body is longer than its Content-Length";
 pub(crate) const TOO_SHORT: &str = "the body is shorter than its Content-Length";
 
-/// Logs a response whose body has another length than its head has said. The script has to be changed.
+/// Logs a response whose body differs in length from its `Content-Length`. The script is at fault.
 pub(crate) fn warn_of_length(why: &str) {
     tracing::warn!(target: "howdah::conn", "response cut off: {why}");
 }
 
-/// The body of a request whose client waits for `100 Continue` before it sends it (RFC 9110 section 10.1.1): says so when the
-/// handler asks for the body and nothing of it is there.
+/// The body of a request whose client waits for `100 Continue` (RFC 9110 section 10.1.1). Sends that response when the
+/// handler first asks for the body and no byte of it has arrived.
 #[derive(Debug)]
 struct Awaited {
     source: Box<dyn BodySource>,
@@ -94,7 +96,7 @@ impl BodySource for Awaited {
     }
 }
 
-/// A request's body as handlers get it.
+/// Wraps a request's body for the handler.
 pub(crate) fn request_body(
     source: impl BodySource + 'static,
     headers: &HeaderMap,
@@ -110,8 +112,9 @@ pub(crate) fn request_body(
     RequestBody::new(source, announced(headers))
 }
 
-/// Adds what every response has in these protocols, and removes what none may have. A `Content-Length` that is not the body's
-/// makes a response malformed (RFC 9113 8.1.1, RFC 9114 4.1.2): it is corrected where the length is known, as in HTTP/1.
+/// Adds the fields that every HTTP/2 and HTTP/3 response has, and removes those that none may have. A wrong
+/// `Content-Length` makes a response malformed (RFC 9113 8.1.1, RFC 9114 4.1.2), so it is corrected if the body's
+/// length is known, as in HTTP/1.
 pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusCode, body: &Body) {
     const CONNECTION_HEADERS: [HeaderName; 4] =
         [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
@@ -127,7 +130,7 @@ pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusC
         headers.remove(header::CONTENT_LENGTH);
     }
     if let Some(length) = body.length().filter(|_| status != StatusCode::NO_CONTENT) {
-        // The length of a body that is not sent is the handler's to tell. An empty body needs no field.
+        // Only the handler knows the length of a body that is not sent. An empty body needs no field.
         let is_sent = method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
         if length > 0 || (is_sent && headers.contains_key(header::CONTENT_LENGTH)) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -135,8 +138,8 @@ pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusC
     }
 }
 
-/// A response's body, which is as long as its head has said or breaks off, as it must not look complete; and whether it waits for
-/// its source: that is not the client's fault.
+/// A response's body on its way out. It either has the announced length or breaks off, so that it cannot look complete.
+/// It also tells the connection's state when it waits for its source, as that is not the client's fault.
 pub(crate) struct Outgoing<'a> {
     kind: Kind,
     delivery: Delivery,
@@ -155,12 +158,12 @@ impl<'a> Outgoing<'a> {
         Self { kind, delivery, fetched: 0, left, waits: false, connection }
     }
 
-    /// So many bytes of the parts are on their way to the client.
+    /// Counts bytes that have been passed to the client's stream.
     pub(crate) fn went(&mut self, bytes: usize) {
         self.delivery.sent += bytes as u64;
     }
 
-    /// It is complete.
+    /// `true` if all of the body has been fetched.
     pub(crate) fn is_at_end(&self) -> bool {
         self.left.unwrap_or(0) == 0
             && match &self.kind {
@@ -175,7 +178,7 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = panics::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
             panic.note(&self.connection.shared.metrics);
-            // Its source must not be polled again.
+            // A source that has panicked must not be polled again.
             self.kind = Kind::Empty;
             Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
         });
@@ -183,7 +186,7 @@ impl<'a> Outgoing<'a> {
         part.map(|part| self.keep_length(part))
     }
 
-    /// Holds a part to the length that was announced: none of what is too much goes out.
+    /// Enforces the announced length: a part that would exceed it is not sent.
     fn keep_length(&mut self, part: Option<std::io::Result<Bytes>>) -> Option<std::io::Result<Bytes>> {
         let why = match (&part, &mut self.left) {
             (Some(Ok(data)), Some(left)) => match left.checked_sub(data.len() as u64) {
@@ -202,7 +205,7 @@ impl<'a> Outgoing<'a> {
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = match &mut self.kind {
-            // Neither protocol changes to another that way (RFC 9113 8.6, RFC 9114 4.5).
+            // Neither protocol can be upgraded with a 101 (RFC 9113 8.6, RFC 9114 4.5).
             Kind::Empty | Kind::Upgrade(_) => None,
             Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
                 Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
@@ -214,7 +217,7 @@ impl<'a> Outgoing<'a> {
                     part => break part.map(|chunk| chunk.map(|chunk| chunk.data)),
                 }
             },
-            // A part that was read for a stream, which may take it when it likes.
+            // Charged, because the part waits in memory until its stream has room.
             Kind::Files(files) => files.next().map(|data| {
                 let (data, mut charge) = (data?, self.connection.charge());
                 match charge.grow(data.len() as u64) {
@@ -251,21 +254,22 @@ impl Drop for Outgoing<'_> {
     }
 }
 
-/// Timeout of a response that waits for its client, which has the same time for each stream as for a connection. A
-/// timer is armed only when there is something to wait for.
+/// Timeout of a response that waits for its client: per stream, the same limits as for a connection. The timer is armed
+/// only while there is a wait.
 pub(crate) struct Patience<C> {
     connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// Since when the client is being waited for.
+    /// Start of the present wait for the client.
     began: Option<Instant>,
-    /// Waiting time before the last judgment, and the amounts that the client has taken of this response and of all.
+    /// Time waited since the last check, without the present wait; bytes that the client has taken of this response
+    /// since then; and `State::taken_of_bodies` at that check.
     waited: Duration,
     taken: u64,
     before: u64,
 }
 
-/// A client with a slow line takes one response after the other, and those behind wait for that long at most, in times of
-/// `client_timeout`.
+/// Maximum wait of a response while the client reads others, in multiples of `client_timeout`. A client on a slow line
+/// may read one response after the other.
 const TURNS: u32 = 10;
 
 impl<C: Deref<Target = Connection>> Patience<C> {
@@ -274,7 +278,7 @@ impl<C: Deref<Target = Connection>> Patience<C> {
         Self { connection, timer: None, began: None, waited: Duration::ZERO, taken: 0, before }
     }
 
-    /// The client has taken so many bytes.
+    /// Records that the client has taken `bytes`.
     pub(crate) fn took(&mut self, bytes: usize) {
         self.connection.state.body_taken(bytes);
         self.taken += bytes as u64;
@@ -283,7 +287,7 @@ impl<C: Deref<Target = Connection>> Patience<C> {
         }
     }
 
-    /// To be asked whenever there is no room: ready when the client has had its time.
+    /// Polled whenever the client has no room. Ready when the client's time is up.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let began = *self.began.get_or_insert_with(Instant::now);
         loop {
@@ -307,7 +311,7 @@ impl<C: Deref<Target = Connection>> Patience<C> {
         }
         let of_all = self.connection.state.taken_of_bodies();
         if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
-            // The others' turn, perhaps; where budgets are scarce, a response that does not move is too much in any case.
+            // The client may be reading other responses first. While budgets are scarce, that is no excuse.
             let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
             let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
             return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);

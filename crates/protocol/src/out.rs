@@ -12,13 +12,13 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 
-/// Pieces up to this size are copied behind what is written before them: cheaper than a write of several pieces.
+/// Maximum size of a piece that is copied into the buffer of short pieces: cheaper than a vectored write.
 const MAX_COPIED: usize = 4096;
 
-/// Room for heads that a connection keeps from one response to the next.
+/// Capacity of the head buffer that a connection keeps between responses.
 const KEPT_CAPACITY: usize = 1024;
 
-/// Slices in one call; `HeldBytes::send_after` takes no more before its own.
+/// Maximum number of slices per call: the limit of `HeldBytes::send_after`.
 const MAX_SLICES: usize = 7;
 
 /// Pending output, in this order: `short` from `written` on, then `pieces`.
@@ -42,12 +42,12 @@ impl Out {
         self.total
     }
 
-    /// Bytes of memory that wait.
+    /// Bytes in memory that wait to be written.
     pub(crate) fn waiting(&self) -> usize {
         self.short.len() - self.written + self.in_pieces
     }
 
-    /// Bytes that wait, those of files too.
+    /// Bytes that wait to be written, including those of files.
     pub(super) fn unsent(&self) -> u64 {
         let of_files = self.pieces.iter().map(|piece| match piece {
             Piece::Memory(_) => 0,
@@ -56,9 +56,9 @@ impl Out {
         self.waiting() as u64 + of_files.sum::<u64>()
     }
 
-    /// Where short pieces are put, if nothing long waits.
+    /// The buffer for short pieces; `None` while longer pieces wait, which must be written first.
     fn short(&mut self) -> Option<&mut Vec<u8>> {
-        // A reader who is always a little behind must not have all it has taken kept.
+        // Drops written bytes, so that the buffer does not grow without limit for a client that never quite catches up.
         if self.written > MAX_COPIED {
             self.short.drain(..self.written);
             self.written = 0;
@@ -66,7 +66,7 @@ impl Out {
         self.pieces.is_empty().then_some(&mut self.short)
     }
 
-    /// Adds what `write` writes.
+    /// Adds the bytes that `write` appends.
     pub(crate) fn put<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         match self.short() {
             Some(short) => write(short),
@@ -102,8 +102,8 @@ impl Out {
         self.pieces.push_back(piece);
     }
 
-    /// Adds memory held elsewhere: the socket gets it from there if it has room, and what it does not take at once is
-    /// copied, so that a slow reader holds nothing.
+    /// Adds memory held elsewhere. The socket takes what it can directly from there; the rest is copied, so that a slow
+    /// reader holds nothing.
     pub(crate) fn push_held(
         &mut self,
         held: &dyn HeldBytes,
@@ -138,7 +138,7 @@ impl Out {
         Ok(())
     }
 
-    /// Writes what the socket takes. Ready when nothing waits any more.
+    /// Writes pending output. Ready when all of it is written.
     pub(crate) fn poll_flush(
         &mut self,
         socket: &mut Socket,
@@ -171,7 +171,7 @@ impl Out {
         Poll::Ready(Ok(()))
     }
 
-    /// One attempt to write what is first.
+    /// Attempts one write of the first pending output.
     fn attempt(&self, socket: impl AsFd) -> io::Result<Written> {
         let short = &self.short[self.written..];
         if let (true, Some(Piece::File(part))) = (short.is_empty(), self.pieces.front()) {
@@ -193,7 +193,7 @@ impl Out {
         socket.poll_write_vectored(cx, &slices[..used])
     }
 
-    /// The memory that comes first, how many slices it is, and whether more follows at once.
+    /// The leading pieces that are in memory: the slices, their number, and `true` if more output follows them.
     fn slices(&self) -> ([IoSlice<'_>; MAX_SLICES], usize, bool) {
         let short = &self.short[self.written..];
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];

@@ -12,14 +12,14 @@ pub struct Outbound {
     pub method: Method,
     /// Path and query, as they go out.
     pub target: Bytes,
-    /// The client's fields without those about its connection, and those that say who it is.
+    /// The client's headers without hop-by-hop ones, plus those that describe the client.
     pub headers: HeaderMap,
     pub body: RequestBody,
     /// The protocols that the client offers to change to.
     pub upgrade: Option<Offer>,
     /// The body can still be read once the response has begun.
     pub full_duplex: bool,
-    /// The way back for informational responses.
+    /// Sender of informational responses to the client.
     pub informational: Option<Informational>,
     /// Charge for data in transit to the client.
     pub charge: Charge,

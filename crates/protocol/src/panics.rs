@@ -1,8 +1,8 @@
-//! A panic while a request runs ends that request only. Requests share a connection (all streams of HTTP/2, what was
-//! sent ahead in HTTP/1.1), and the client of another one did nothing to lose it.
+//! A panic while a request runs ends only that request. Other requests on the connection (HTTP/2 streams, pipelined
+//! HTTP/1.1 requests) are not affected.
 //!
-//! State that a panic leaves half done belongs to its request and goes with it. Shared locks are taken over as they are
-//! (`PoisonError::into_inner`): the guarded state is consistent between any two statements.
+//! State that a panic leaves inconsistent belongs to its request and is dropped with it. Poisoned shared locks are used
+//! as they are (`PoisonError::into_inner`): the guarded state is consistent between any two statements.
 
 use howdah_observe::Metrics;
 use std::any::Any;

@@ -14,7 +14,7 @@ pub struct Params {
     pairs: Vec<(Range<u32>, Range<u32>)>,
 }
 
-/// Why bytes are no variables.
+/// Reason why variables cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidParams {
     /// A length reaches beyond the end.
@@ -27,7 +27,7 @@ impl Params {
     /// Reads the content of all `PARAMS` records of a request. A pair without a name is left out.
     ///
     /// # Errors
-    /// It is cut off, or there are too many.
+    /// The content is cut off, or there are too many variables.
     pub fn parse(text: Vec<u8>) -> Result<Self, InvalidParams> {
         let mut pairs = Vec::with_capacity(40);
         let mut at = 0;
@@ -85,7 +85,7 @@ impl Params {
 
 impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values hold passwords.
+        // Values may contain passwords.
         f.debug_list().entries(self.iter().map(|(name, _)| String::from_utf8_lossy(name))).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Both ends of a connection, written out once per connection as PHP wants them.
+//! Both ends of a connection, formatted once per connection as PHP needs them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,14 +15,14 @@ pub struct Peer {
     pub server_addr: Box<str>,
     /// The server's port as text; empty on a Unix socket.
     pub server_port: Box<str>,
-    /// The handler trusts this peer's statements about others.
+    /// The handler trusts this peer's headers about its clients.
     pub trusted: bool,
     /// The connection is encrypted.
     pub https: bool,
 }
 
 impl Peer {
-    /// A TCP peer. An IPv4 address in IPv6 clothes is shown, and shown to `trusts`, as IPv4.
+    /// A TCP peer. An IPv4-mapped IPv6 address is converted to IPv4, also for `trusts`.
     #[must_use]
     pub fn tcp(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
         let addr = remote.ip().to_canonical();

@@ -1,4 +1,4 @@
-//! Reads through memory of the thread: a connection that waits has no buffer.
+//! Reads through a buffer of the thread, so that idle connections have no buffer.
 
 use crate::socket::Socket;
 use bytes::BytesMut;
@@ -7,7 +7,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
-/// Bytes that one read takes.
+/// Maximum bytes per read.
 pub(crate) const READ: usize = 16 * 1024;
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! Requests that are refused before a handler sees them, because what came in is no request: why, for logs and counters.
+//! Requests that are refused before a handler sees them: the reasons, for logs and counters.
 
 use crate::connection::Connection;
 use http::StatusCode;
@@ -6,7 +6,7 @@ use http::StatusCode;
 /// First bytes of a load balancer's connection (`send-proxy` of HAProxy), in its two versions.
 const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 
-/// Why a request was refused.
+/// Reason why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// The data is not HTTP/1.
@@ -32,7 +32,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// Why these bytes are not the beginning of a request in HTTP/1.
+    /// Guesses why these bytes are not an HTTP/1 request.
     pub(crate) fn of(input: &[u8]) -> Self {
         if PROXY_PROTOCOL.iter().any(|header| input.starts_with(header)) {
             return Self::ProxyProtocol;
@@ -66,7 +66,7 @@ pub struct Rejected<'a> {
     pub connection: &'a Connection,
     /// Why.
     pub rejection: Rejection,
-    /// The status of the response, or the one that fits where the protocol has only error codes.
+    /// The status of the response, or the closest one if the protocol only has error codes.
     pub status: StatusCode,
     /// The first line that came in, or the beginning of it.
     pub line: &'a [u8],

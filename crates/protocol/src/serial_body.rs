@@ -1,5 +1,5 @@
-//! The body of a request on a connection that has one request at a time, as its handler has it. The handler may keep it for
-//! longer than the request.
+//! The handler's end of a request's body, for protocols with one request at a time. The handler may keep it for longer
+//! than the request.
 
 use crate::exchange::{BodyError, BodySource};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ pub(crate) trait ReadsBody: Send + 'static {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>>;
 }
 
-/// State left half done by a panic ends with its request, and the connection with that.
+/// Ignores poisoning: after a panic the request ends, and its connection too.
 pub(crate) fn lock<I>(io: &Mutex<I>) -> MutexGuard<'_, I> {
     io.lock().unwrap_or_else(PoisonError::into_inner)
 }

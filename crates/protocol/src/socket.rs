@@ -1,7 +1,7 @@
-//! A connection's socket: reads, writes of memory, and writes of files past the server's memory (`sendfile`).
+//! A connection's socket: reads, writes of memory, and writes of files without a copy (`sendfile`).
 //!
-//! A write that takes less than it was given is reported to tokio as "would block", so that the next attempt waits for the
-//! socket and does not begin with a call that is known to fail. Nothing here ever blocks.
+//! A partial write is reported to tokio as "would block", so that the next attempt waits for readiness instead of
+//! making a call that is known to fail. Nothing here blocks.
 
 use crate::files::{FilePart, truncated};
 use crate::tls_socket::TlsSocket;
@@ -15,9 +15,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Most bytes that one call asks `sendfile` for, so that a fast reader of a huge file lets other connections in.
+/// Maximum bytes per `sendfile` call, so that a fast reader of a huge file does not starve other connections.
 const MAX_SENDFILE: u64 = 2 << 20;
-/// Bytes that are read at once where the file system has no `sendfile`.
+/// Bytes per read on file systems without `sendfile`.
 const COPY: usize = 128 << 10;
 
 /// A stream socket.
@@ -33,7 +33,7 @@ pub(crate) enum Socket {
 pub(crate) struct Written {
     /// Bytes taken.
     pub(crate) bytes: usize,
-    /// The socket took less than was offered because it is full: it will tell when it has room again.
+    /// The socket is full and took less than was offered: it reports when it has room again.
     pub(crate) full: bool,
 }
 
@@ -56,7 +56,7 @@ impl Socket {
         }
     }
 
-    /// One attempt to read without waiting for readiness; an empty `buf` does not tell why.
+    /// Attempts one read without waiting for readiness. `buf` stays empty for any reason: no data, end, or error.
     pub(crate) fn read_at_once(&self, buf: &mut ReadBuf<'_>) {
         if let Self::Tcp(_) | Self::Unix(_) = self
             && let Ok((read, _)) = recv(self.as_fd(), buf.initialize_unfilled(), RecvFlags::DONTWAIT)
@@ -84,12 +84,12 @@ impl Socket {
         }
     }
 
-    /// True if something that counts as written waits for the kernel to take it.
+    /// `true` if data that counts as written still waits for the kernel.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.is_behind())
     }
 
-    /// Ready when the kernel has all that counts as written.
+    /// Ready when the kernel has taken everything that counts as written.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
@@ -97,14 +97,14 @@ impl Socket {
         }
     }
 
-    /// Marks the end of what was written where a protocol has a mark for it: all was written, and the close follows.
+    /// Sends TLS' `close_notify`; called when everything is written and the close follows.
     pub(crate) fn say_goodbye(&mut self) {
         if let Self::Tls(tls) = self {
             tls.say_goodbye();
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts down the sending side.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
@@ -113,7 +113,7 @@ impl Socket {
         }
     }
 
-    /// One attempt to write without waiting for anything.
+    /// Attempts one write without waiting.
     pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -140,8 +140,8 @@ impl Socket {
         };
     }
 
-    /// Waits until the socket may take something and lets `write` make one attempt. Not for TLS, where only the session
-    /// writes to the socket.
+    /// Waits until the socket is writable and calls `write` once. Not for TLS, where only the session writes to the
+    /// socket.
     pub(crate) fn poll_write_with(
         &self,
         cx: &mut Context<'_>,
@@ -218,13 +218,13 @@ pub(crate) fn send_file(socket: BorrowedFd<'_>, from: &FilePart) -> io::Result<W
         Ok(0) => Err(truncated()),
         Ok(bytes) if bytes == len => Ok(Written { bytes, full: false }),
         Ok(bytes) => {
-            // Short because the socket is full, or because the file is. Only the first will be announced by the socket;
-            // waiting for the second would wait for ever.
+            // A short count means that the socket is full or that the file has ended. Only a full socket reports
+            // readiness later; at the end of the file, waiting for it would never end.
             let end = from.start + bytes as u64;
             let full = fstat(&from.file).is_ok_and(|stat| u64::try_from(stat.st_size).unwrap_or(0) > end);
             Ok(Written { bytes, full })
         }
-        // The file system cannot splice (some FUSE and network ones): copy.
+        // The file system does not support `sendfile` (some FUSE and network file systems): copy.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => copy_file(socket, from, len),
         Err(error) => Err(error.into()),
     }

@@ -1,8 +1,8 @@
-//! State of a connection, as far as its timeouts and the shutdown need it.
+//! State of a connection that its timeouts and the shutdown depend on.
 //!
-//! No request arms a timer. The connection notes what it waits for and since when; its I/O thread looks at all its
-//! connections a few times per timeout (`io_thread`), gives a verdict where one is due, and wakes the connection, which acts
-//! on it. The clock is the thread's: milliseconds, as fresh as its last look.
+//! Requests arm no timers. The connection records the event it waits for and when the wait began. Its I/O thread checks
+//! all its connections a few times per timeout (`io_thread`), sets a verdict where one is due, and wakes the
+//! connection, which acts on it. The clock is the I/O thread's: in milliseconds, updated at each check.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -17,13 +17,13 @@ pub enum Verdict {
     None = 0,
     /// The next response is the last one: another process takes over, and waiting clients keep waiting until then.
     LastResponse = 1,
-    /// Finish what runs, take nothing new (shutdown).
+    /// Finish the running requests and accept no new ones (shutdown).
     Finish = 2,
-    /// Waited too long without a request: close.
+    /// No request within the idle timeout: close.
     Idle = 3,
     /// A request's header took too long: respond with 408 and close.
     HeaderTimeout = 4,
-    /// The client reads nothing (or does not go away): drop everything.
+    /// The client reads nothing, or does not close after its last response: drop the connection.
     Drop = 5,
 }
 
@@ -34,27 +34,28 @@ pub struct Timeouts {
     pub header: u64,
     /// Between two requests.
     pub idle: u64,
-    /// Without progress of a write.
+    /// Longest time that a write may make no progress.
     pub write: u64,
-    /// For the client to read a refusal whose request body was not read.
+    /// Time for the client to read a refusal that was sent before its request body was read.
     pub linger: u64,
-    /// Bytes per second that a client that is waited for has to take, over `write`.
+    /// Minimum rate, in bytes per second, of a client that holds up a response; averaged over `write`.
     pub min_rate: u64,
 }
 
-/// In a shutdown, how many milliseconds a connection that has asked nothing may have been there before it is closed: its
-/// request may be on its way, sent once more after a packet was lost, or its client may have to wait for a processor.
+/// Milliseconds after accept during which a shutdown does not close a connection without a request. The request may
+/// still be on its way: retransmitted after packet loss, or delayed by a client that waits for a processor.
 const FIRST_REQUEST: u64 = 2000;
 
-/// Grace time since the last response of a kept-alive connection. An active client sends its next request soon, and
-/// that response tells it that it is the last one. A close that crosses a request cannot be ruled out in HTTP/1.1, and
-/// this makes it rare.
+/// Milliseconds after the last response of a kept-alive connection during which a shutdown does not close it. An active
+/// client sends its next request soon, and the response to that announces the close. HTTP/1.1 cannot rule out a close
+/// that crosses a request; this makes it rare.
 const NEXT_REQUEST: u64 = 1000;
 
-/// Milliseconds that a connection without a request, or a header, has until others that wait for a place come first.
+/// Milliseconds that a connection may wait for a request, or for the rest of a header, before it may be closed to make
+/// room for others.
 const MIN_WAIT_MS: u64 = 1000;
 
-/// While budgets are scarce, a client that reads nothing is let go after this many milliseconds at the earliest.
+/// Lower limit, in milliseconds, of the write timeout while budgets are scarce.
 const MIN_WRITE_MS: u64 = 2000;
 
 impl Timeouts {
@@ -71,15 +72,15 @@ impl Timeouts {
         }
     }
 
-    /// The timeouts while budgets are scarce by so many percent: what waits for clients that do not read is what there is
-    /// too much of.
+    /// Shortens the write timeout in proportion to `pressure`, the scarcity of budgets in percent: responses to clients
+    /// that do not read are what fills the budgets.
     #[must_use]
     pub fn under(self, pressure: u64) -> Self {
         let spare = self.write.saturating_sub(MIN_WRITE_MS);
         Self { write: self.write - spare / 100 * pressure.min(100), ..self }
     }
 
-    /// `true` if a client that took so many bytes in so many milliseconds of waiting is too slow.
+    /// `true` if a client that read `bytes` in `took` milliseconds of waiting is too slow.
     #[must_use]
     pub fn is_too_slow(&self, bytes: u64, took: u64) -> bool {
         bytes < self.min_rate.saturating_mul(took) / 1000
@@ -98,33 +99,34 @@ impl Timeouts {
 #[derive(Debug)]
 pub struct State {
     verdict: AtomicU8,
-    /// Requests whose response has not been handed over completely.
+    /// Requests whose response has not been handed to the socket completely.
     in_flight: AtomicU32,
     /// HTTP/2, whose control frames must not look like the start of a header.
     multiplexed: AtomicBool,
-    /// FastCGI, which frames bodies and so copies those in memory of workers.
+    /// FastCGI, which frames bodies and therefore copies bodies that are in a worker's memory.
     copies_bodies: AtomicBool,
-    /// Bytes of a header have come in and the request has not started yet.
+    /// Part of a header has arrived, and the request has not begun yet.
     reading_head: AtomicBool,
-    /// Nothing has been asked yet.
+    /// No request has begun yet.
     fresh: AtomicBool,
     /// HTTP/1: the client has closed its side, and perhaps left.
     half_closed: AtomicBool,
     /// Since when the connection idles, or reads a header.
     since: AtomicU64,
-    /// Since when a write makes no progress; 0 if none waits.
+    /// Start of a write's present wait; 0 if no write waits.
     write_blocked: AtomicU64,
-    /// Since when the client is behind with reading, and the bytes it has taken since then; 0 if it is not.
+    /// Time at which the client fell behind with reading, 0 if it has not; and the bytes that it has read since
+    /// (`taken`).
     behind: AtomicU64,
     taken: AtomicU64,
-    /// HTTP/2: responses whose body is being sent, how many of these wait for their source, and when one last moved.
-    /// There, a client that reads nothing blocks no write of the socket.
+    /// HTTP/2: number of responses whose body is being sent, number of these that wait for their source, and the time
+    /// at which any of them last made progress. In HTTP/2, a client that reads nothing blocks no write of the socket.
     sending: AtomicU32,
     waiting_for_source: AtomicU32,
     moved: AtomicU64,
-    /// HTTP/2: bytes of bodies that the client has made room for.
+    /// HTTP/2: bytes of bodies that the client's window has allowed so far.
     taken_of_bodies: AtomicU64,
-    /// Since when the connection waits for the client to close; 0 if it does not.
+    /// Time since which the connection waits for the client to close; 0 if it does not wait.
     lingering: AtomicU64,
     /// The I/O thread's clock, copied here so that the connection reads only its own memory.
     now: AtomicU64,
@@ -170,7 +172,7 @@ impl State {
         }
     }
 
-    /// Notes who is to be woken when a verdict falls.
+    /// Sets the waker of the connection's task, which is called when a verdict is set.
     pub fn set_waker(&self, waker: &Waker) {
         if let Ok(mut slot) = self.waker.lock() {
             *slot = Some(waker.clone());
@@ -188,12 +190,12 @@ impl State {
         self.copies_bodies.store(true, Relaxed);
     }
 
-    /// Returns `true` if a body in memory of a worker does not go to the socket from there.
+    /// Returns `true` if a body in a worker's memory is copied before it goes to the socket.
     pub(crate) fn copies_bodies(&self) -> bool {
         self.copies_bodies.load(Relaxed) || self.is_multiplexed()
     }
 
-    /// Bytes came in.
+    /// Called when bytes arrive: starts the header timeout if they begin a request.
     pub fn on_read(&self) {
         if self.in_flight.load(Relaxed) == 0 && !self.reading_head.load(Relaxed) && !self.multiplexed.load(Relaxed) {
             self.reading_head.store(true, Relaxed);
@@ -201,13 +203,13 @@ impl State {
         }
     }
 
-    /// The handshake is over: the clock of the first header begins.
+    /// Called after the TLS handshake: restarts the clock for the first header.
     pub fn on_handshake_over(&self) {
         self.reading_head.store(false, Relaxed);
         self.since.store(self.now.load(Relaxed), Relaxed);
     }
 
-    /// Bytes of a request's header have come in, but not all.
+    /// `true` if a request's header has arrived partly.
     #[must_use]
     pub fn reads_head(&self) -> bool {
         self.reading_head.load(Relaxed)
@@ -258,14 +260,14 @@ impl State {
         }
     }
 
-    /// All that there was to write is written.
+    /// Everything that waited has been written: the client is no longer behind.
     pub fn on_caught_up(&self) {
         if self.behind.load(Relaxed) != 0 {
             self.behind.store(0, Relaxed);
         }
     }
 
-    /// A write found no room.
+    /// The socket buffer is full.
     fn on_write_blocked(&self) {
         if self.write_blocked.load(Relaxed) == 0 {
             self.write_blocked.store(self.now.load(Relaxed), Relaxed);
@@ -309,19 +311,19 @@ impl State {
         self.moved.store(self.now.load(Relaxed), Relaxed);
     }
 
-    /// HTTP/2: the client has made room for so many bytes of a body.
+    /// HTTP/2: the client's window has allowed `bytes` more of a body.
     pub fn body_taken(&self, bytes: usize) {
         self.taken_of_bodies.store(self.taken_of_bodies().wrapping_add(bytes as u64), Relaxed);
         self.body_moved();
     }
 
-    /// HTTP/2: the bytes of all bodies that the client has made room for so far.
+    /// HTTP/2: bytes of all bodies that the client's window has allowed so far.
     #[must_use]
     pub fn taken_of_bodies(&self) -> u64 {
         self.taken_of_bodies.load(Relaxed)
     }
 
-    /// HTTP/2: a body's source has (or no longer has) nothing to send, which is not the client's fault.
+    /// HTTP/2: a body starts or stops waiting for its source. The client is not blamed for that time.
     pub fn source_waits(&self, waits: bool) {
         if waits {
             self.waiting_for_source.fetch_add(1, Relaxed);
@@ -331,7 +333,7 @@ impl State {
         }
     }
 
-    /// HTTP/2: all that is under way is bodies that the client does not take.
+    /// HTTP/2: `true` if every request in flight is a body that the client does not read.
     fn is_stalled(&self, now: u64, limit: u64) -> bool {
         let sending = self.sending.load(Relaxed);
         sending > 0
@@ -340,7 +342,8 @@ impl State {
             && now.saturating_sub(self.moved.load(Relaxed)) > limit
     }
 
-    /// The client takes some, but so little that it could hold a response for ever. Judged anew for each `timeouts.write`.
+    /// `true` if the client reads so slowly that it could hold a response for ever. Measured over intervals of
+    /// `timeouts.write`.
     fn is_too_slow(&self, now: u64, timeouts: &Timeouts) -> bool {
         let behind = self.behind.load(Relaxed);
         let took = now.saturating_sub(behind);
@@ -351,7 +354,7 @@ impl State {
         timeouts.is_too_slow(self.taken.swap(0, Relaxed), took)
     }
 
-    /// Since when the connection waits for a request of which nothing has come, if it has waited for a moment.
+    /// Start of the wait for a request of which no byte has arrived; `None` before `MIN_WAIT_MS`.
     #[must_use]
     pub fn unused_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
@@ -359,8 +362,8 @@ impl State {
         (!busy && self.verdict() <= Verdict::LastResponse).then_some(since)
     }
 
-    /// Since when the connection does what it does, if it has had a response and may have another: those that wait for a
-    /// request come first.
+    /// Start of the present phase of a connection that has had a response and would be kept open; `u64::MAX` while it
+    /// is busy, so that idle connections sort first.
     #[must_use]
     pub fn used_since(&self) -> Option<u64> {
         let since = if self.is_busy() { u64::MAX } else { self.since.load(Relaxed) };
@@ -371,7 +374,7 @@ impl State {
         self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 || self.reading_head.load(Relaxed)
     }
 
-    /// Since when the connection is slow with a request's header.
+    /// Start of a header that is still incomplete after `MIN_WAIT_MS`.
     #[must_use]
     pub fn slow_header_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
@@ -388,7 +391,8 @@ impl State {
         }
     }
 
-    /// The I/O thread's look: takes over its clock and decides. Wakes the connection if there is a new verdict.
+    /// Called by the I/O thread at each check: updates the clock and decides. Wakes the connection if the verdict is
+    /// new.
     pub fn look(&self, now: u64, timeouts: &Timeouts) {
         self.now.store(now, Relaxed);
         let verdict = self.decide(now, timeouts);
@@ -417,7 +421,7 @@ impl State {
             (false, false) => timeouts.idle,
         };
         match now.saturating_sub(since) {
-            // A verdict that was not acted upon in all this time will not be.
+            // The connection has not acted on its verdict for this long and will not.
             waited if waited > limit.saturating_mul(2).saturating_add(1000) => Verdict::Drop,
             waited if waited > limit => Verdict::Idle,
             _ => Verdict::None,
@@ -438,7 +442,8 @@ impl State {
         }
     }
 
-    /// For a shutdown, which waits for requests until then: whether the connection waits for one that is not to be expected.
+    /// `true` if a shutdown need not wait for the connection's next request: `until` has passed, or none is likely to
+    /// be on its way any more.
     #[must_use]
     pub fn waits_in_vain(&self, now: u64, until: u64) -> bool {
         let busy = self.in_flight.load(Relaxed) > 0 || self.is_write_blocked() || self.reading_head.load(Relaxed);

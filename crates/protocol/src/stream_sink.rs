@@ -1,5 +1,5 @@
-//! Informational responses of one request in HTTP/2 and HTTP/3: whatever thread sends them, they reach the request's own
-//! stream, and none after the response has begun.
+//! Informational responses of one request in HTTP/2 and HTTP/3. Any thread may send them; they go to the request's
+//! stream, and are dropped once the response has begun.
 
 use crate::connection::Connection;
 use crate::informational::{self, Allowance, Sink, Taken};
@@ -12,7 +12,7 @@ pub(crate) trait Writes: Send {
     fn write_informational(&mut self, status: StatusCode, fields: HeaderMap);
 }
 
-/// A request's stream, as those see it who send informational responses.
+/// A request's stream, for senders of informational responses.
 pub(crate) struct StreamSink<S: Writes> {
     connection: Arc<Connection>,
     state: Mutex<State<S>>,

@@ -1,4 +1,4 @@
-//! The time of an upgraded connection, in whatever version of HTTP it has begun: runs what talks over it, and notes its end.
+//! Runs the upgraded protocol of a connection, for any version of HTTP, and records its end.
 
 use crate::body::{Delivery, Kind};
 use crate::panics;
@@ -9,11 +9,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that went to the client.
+/// Bytes sent to the client.
 pub(crate) type Sent = Arc<AtomicU64>;
 
-/// Has what the body brings talk to the client. `ending` is ready when the client says something new about its end
-/// ([`Upgraded::is_to_end`]) of which its reads and writes do not wake this task.
+/// Runs the body's upgraded protocol. `ending` becomes ready when [`Upgraded::is_to_end`] changes, for clients whose
+/// reads and writes do not wake this task then.
 pub(crate) async fn run(
     kind: Kind,
     mut delivery: Delivery,
@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let mut talking = upgrade.run(client(sent));
     let (mut ending, mut ends) = (pin!(ending), false);
     let ended = poll_fn(|cx| {
-        // Before it is polled: it may get the end from here on.
+        // Polled first, so that the protocol sees the change in this turn.
         ends = ends || ending.as_mut().poll(cx).is_ready();
         panics::call(|| talking.as_mut().poll(cx)).map_or_else(|panic| Err(panic).into(), |polled| polled.map(Ok))
     });
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Notes what an upgraded connection has sent, however it ends.
+/// Records the bytes that an upgraded connection has sent, however it ends.
 struct Told<'a> {
     delivery: &'a mut Delivery,
     sent: Sent,

@@ -1,8 +1,8 @@
-//! A request's target as the client spelled it, byte for byte, with the places of its parts.
+//! A request's target as the client spelled it, byte for byte, with the positions of its parts.
 //!
-//! nginx takes nearly any byte in a target, and scripts see it unchanged in `REQUEST_URI`; so nothing is encoded, decoded or
-//! normalised here. What may not be in a target at all are control characters, spaces and DEL, which could be taken for the end
-//! of something.
+//! nginx accepts nearly any byte in a target, and scripts see it unchanged in `REQUEST_URI`, so nothing is encoded,
+//! decoded or normalised here. Only control characters, spaces and DEL are refused, because they could be taken for the
+//! end of the target.
 
 use bytes::Bytes;
 use http::Uri;
@@ -13,11 +13,11 @@ use http::uri::Scheme;
 pub struct Target {
     /// Path, query and fragment; empty if there is no path (`CONNECT host:port`).
     text: Bytes,
-    /// Where the path ends.
+    /// End of the path.
     path: u32,
-    /// Where the query begins, behind its question mark, and ends; equal if there is none.
+    /// Start of the query, after the question mark, and its end; equal if there is none.
     query: (u32, u32),
-    /// There is a question mark, with or without something behind it.
+    /// There is a question mark, with or without a query after it.
     has_query: bool,
     /// The host (and port) of a target in absolute form, and HTTP/2's `:authority`.
     authority: Option<Bytes>,
@@ -37,7 +37,7 @@ impl Target {
     /// The target of a request line: `/path?query`, `http://host/path?query`, `*`, or `host:port`.
     ///
     /// # Errors
-    /// It is empty or has a byte that no target may have. Whether it makes sense is for others to judge.
+    /// The target is empty or contains a forbidden byte. Its meaning is not checked.
     pub fn parse(raw: Bytes) -> Result<Self, InvalidTarget> {
         if raw.is_empty() || raw.len() > u32::MAX as usize / 2 || !raw.iter().all(|&byte| is_visible(byte)) {
             return Err(InvalidTarget);
@@ -69,7 +69,7 @@ impl Target {
     /// The target of a request in HTTP/3: a path or `*`, or nothing (CONNECT).
     ///
     /// # Errors
-    /// It is something else, or has a byte that no target may have.
+    /// The target has another form or contains a forbidden byte.
     pub(crate) fn of_parts(text: Bytes, authority: Option<Bytes>, https: bool) -> Result<Self, InvalidTarget> {
         let is_target = matches!(&text[..], b"" | b"*" | [b'/', ..]) && text.iter().all(|&byte| is_visible(byte));
         let fits = text.len() <= u32::MAX as usize / 2;
@@ -79,7 +79,7 @@ impl Target {
     fn new(text: Bytes, authority: Option<Bytes>, https: bool) -> Self {
         let end = text.iter().position(|&b| b == b'#').unwrap_or(text.len());
         let mark = text[..end].iter().position(|&b| b == b'?');
-        // Checked above, and far below in HTTP/2.
+        // The length was checked by the callers; in HTTP/2 it is far below the limit.
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let path = place(mark.unwrap_or(end));
         let query = mark.map_or((path, path), |mark| (place(mark + 1), place(end)));
@@ -104,7 +104,7 @@ impl Target {
         self.has_query.then(|| &self.text[self.query.0 as usize..self.query.1 as usize])
     }
 
-    /// The host and port that the target itself names, neither decoded nor checked.
+    /// The host and port in the target itself, neither decoded nor validated.
     #[must_use]
     pub fn authority(&self) -> Option<&[u8]> {
         self.authority.as_deref()
@@ -117,7 +117,7 @@ impl Target {
     }
 }
 
-/// The scheme of a target in absolute form, and where its authority begins.
+/// The scheme of a target in absolute form, and the start of its authority.
 fn split_scheme(raw: &[u8]) -> Option<(&[u8], usize)> {
     let colon = raw.iter().position(|&b| b == b':')?;
     let scheme = &raw[..colon];

@@ -1,6 +1,6 @@
-//! A TCP socket whose bytes are encrypted. What a plain socket hands to the kernel goes through a TLS session first, in pieces
-//! of bounded size: bytes count as written once they are encrypted, and what the kernel has not taken of them waits here, is
-//! charged like everything that waits, and is written before anything else.
+//! A TCP socket with TLS. Output passes through the TLS session in pieces of bounded size. Bytes count as written once
+//! they are encrypted. Encrypted bytes that the kernel has not taken wait here, are charged like all waiting data, and
+//! are written before anything else.
 
 use crate::files::{FilePart, truncated};
 use bytes::Bytes;
@@ -14,11 +14,11 @@ use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Most bytes that are encrypted ahead of the socket: a few of TLS' records, which one call writes.
+/// Maximum number of bytes encrypted ahead of the socket: a few TLS records, which one system call writes.
 const AHEAD: usize = 64 * 1024;
 
 thread_local! {
-    /// Where files are read to before they are encrypted.
+    /// Buffer for file content before encryption.
     static PIECE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -49,7 +49,7 @@ impl Opening {
 }
 
 impl TlsSocket {
-    /// A session that has not begun. It keeps what it is charged for what waits.
+    /// A session before its handshake. `charge` is for encrypted data that waits for the socket.
     pub(crate) fn new(stream: TcpStream, mut session: ServerConnection, charge: Charge) -> Self {
         session.set_buffer_limit(Some(AHEAD));
         Self { stream, session, charge, at_end: false }
@@ -67,7 +67,7 @@ impl TlsSocket {
         &self.session
     }
 
-    /// Goes on with the handshake; ready when it is over. Calls `came` when bytes have come in.
+    /// Continues the handshake. Ready when it is complete. Calls `came` whenever bytes have arrived.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -77,7 +77,7 @@ impl TlsSocket {
         loop {
             let blocked = self.poll_flush(cx)?.is_pending();
             if !self.session.is_handshaking() {
-                // The rest to be written is tickets, which can wait.
+                // The unwritten rest is session tickets, which can wait.
                 return Poll::Ready(Ok(()));
             }
             if blocked {
@@ -91,7 +91,7 @@ impl TlsSocket {
                 Err(error) => return Poll::Ready(Err(error)),
             }
             if let Err(error) = self.session.process_new_packets() {
-                // A client that speaks another protocol would take an alert for a part of its response.
+                // A client that speaks plain HTTP would take an alert for part of the response.
                 if !speaks_http(opening.first) {
                     let _ = self.poll_flush(cx);
                 }
@@ -100,7 +100,7 @@ impl TlsSocket {
         }
     }
 
-    /// Decrypts received data. The client is notified of errors in it, if that is possible at once.
+    /// Decrypts received data. On an error, sends an alert to the client if the socket takes it at once.
     fn process(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         match self.session.process_new_packets() {
             Ok(_) => Ok(()),
@@ -117,7 +117,7 @@ impl TlsSocket {
             let mut reader = self.session.reader();
             while buf.remaining() > 0 {
                 match reader.fill_buf() {
-                    // The client has said that it sends nothing more.
+                    // The client has sent `close_notify`.
                     Ok([]) => return Poll::Ready(Ok(())),
                     Ok(chunk) => {
                         let length = chunk.len().min(buf.remaining());
@@ -125,7 +125,8 @@ impl TlsSocket {
                         reader.consume(length);
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // It has closed without saying so, which in itself tells nothing: lengths do.
+                    // The client has closed without `close_notify`. Truncation is detected by the lengths of HTTP
+                    // messages instead.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
                     Err(error) => return Poll::Ready(Err(error)),
                 }
@@ -138,7 +139,7 @@ impl TlsSocket {
                 Ok(0) => self.at_end = true,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // A client that only reads gets pending output as well.
+                    // Flushes here too, because no write may follow for a while.
                     return match self.poll_flush(cx) {
                         Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                         _ => Poll::Pending,
@@ -155,12 +156,12 @@ impl TlsSocket {
         }
     }
 
-    /// True if something that counts as written waits for the socket.
+    /// `true` if encrypted data, which counts as written, still waits for the socket.
     pub(crate) fn is_behind(&self) -> bool {
         self.session.wants_write()
     }
 
-    /// Writes what is encrypted. Ready when nothing of it waits any more.
+    /// Writes encrypted data. Ready when none is left.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             let mut sink = Sink { stream: &mut self.stream, cx };
@@ -175,7 +176,7 @@ impl TlsSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Encrypts what there is room for, and writes what the socket takes of it.
+    /// Encrypts as much as fits, and writes as much of that as the socket takes.
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,
@@ -218,7 +219,7 @@ impl TlsSocket {
         Poll::Ready(Ok(taken))
     }
 
-    /// One attempt to write without waiting for anything. What is left stays behind.
+    /// Attempts one write without waiting. Encrypted bytes that the socket does not take stay buffered.
     pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut cx = Context::from_waker(Waker::noop());
         match self.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)]) {
@@ -227,7 +228,7 @@ impl TlsSocket {
         }
     }
 
-    /// Says that nothing more comes (RFC 8446 6.1), in one attempt: without it a client cannot tell the end from a cut.
+    /// Sends `close_notify` (RFC 8446 6.1) in one attempt. Without it, a client cannot tell the end from a truncation.
     pub(crate) fn say_goodbye(&mut self) {
         self.session.send_close_notify();
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
@@ -281,7 +282,7 @@ impl Read for Source<'_, '_> {
     }
 }
 
-/// The session's output.
+/// The TCP socket as the session writes to it.
 struct Sink<'a, 'b> {
     stream: &'a mut TcpStream,
     cx: &'a mut Context<'b>,

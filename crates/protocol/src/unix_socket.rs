@@ -24,23 +24,23 @@ impl Default for UnixAccess {
     }
 }
 
-/// Binds a socket that is for its owner alone, from the first moment on. It does not listen yet.
+/// Binds a socket whose file only its owner can access from the start. Does not listen yet.
 ///
 /// # Errors
 /// The system's error.
 pub fn bind_private(path: &Path) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // The file that bind(2) makes has the socket's own permissions, less the umask; so there is no umask to change, which
-    // is the whole process's, and no moment in between.
+    // bind(2) creates the file with the socket's mode, less the umask. Setting the mode first avoids a race, and avoids
+    // changing the umask, which is process-wide.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
     socket.bind(&SockAddr::unix(path)?)?;
     Ok(socket)
 }
 
-/// Gives the file of a socket its owner and permissions. Only a socket is changed, whatever has that name now.
+/// Sets owner and permissions of a socket's file. Refuses a file that is not a socket, in case the path was replaced.
 ///
 /// # Errors
-/// The system's error: only root can give files away.
+/// The system's error: only root can change a file's owner.
 pub fn open_up(path: &Path, access: UnixAccess) -> io::Result<()> {
     let file = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Socket {

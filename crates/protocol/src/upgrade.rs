@@ -4,9 +4,9 @@
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A client's connection once it speaks another protocol: bytes both ways, those that it sent ahead first.
+/// A client's connection after an upgrade. Reads first return the bytes that the client sent early.
 pub trait Upgraded: AsyncRead + AsyncWrite + Send + Unpin {
-    /// The server stops, or needs the connection's place: the protocol should come to an end. The task is woken when
+    /// `true` if the server stops or needs the connection's slot, so the protocol should end. The task is woken when
     /// that changes.
     fn is_to_end(&self) -> bool;
 }
@@ -14,6 +14,6 @@ pub trait Upgraded: AsyncRead + AsyncWrite + Send + Unpin {
 /// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It runs in the connection's task, and is dropped when
 /// the client is gone or the server's grace time is over.
 pub trait Upgrade: Send {
-    /// Talks to the client; the connection ends when this does.
+    /// Runs the protocol. The connection ends when the future does.
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

@@ -1,6 +1,6 @@
-//! The addresses of a server that is named by its host. The system's resolver holds a thread for as long as it takes, so each name
-//! is looked up by one thread at a time, for all I/O threads and requests together, and what was found last serves while the
-//! resolver does not answer.
+//! The addresses of a server that is configured by host name. The system's resolver blocks a thread, so each name is
+//! resolved by one thread at a time, on behalf of all I/O threads and requests. While the resolver does not answer, the
+//! last result stays in use.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Time for which a resolved address is used. Resolvers do not report their lifetime.
+/// Time for which a resolved address is used. The system's resolver does not report TTLs.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum time to wait for a new result when there is an older one.
 const GRACE: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ struct Shared {
 struct Known {
     /// The last good answer.
     found: Option<Arc<[SocketAddr]>>,
-    /// When it came; none if it has turned out not to work.
+    /// Time of the last good answer; `None` once no server responded at those addresses.
     at: Option<Instant>,
     /// Why the last lookup failed.
     failed: Option<String>,
@@ -59,11 +59,10 @@ impl Addresses {
         Self(Arc::new(Shared { host: host.to_owned(), port, fixed, lookup, looking, known }))
     }
 
-    /// The addresses, resolved if none are known or they are old. Takes as long as that takes: the caller must limit
-    /// it.
+    /// The addresses, resolved again if unknown or outdated. The caller must set a timeout.
     ///
     /// # Errors
-    /// They cannot be resolved, and never were.
+    /// The host cannot be resolved and never was.
     pub(crate) async fn get(&self) -> io::Result<Arc<[SocketAddr]>> {
         if let Some(fixed) = &self.0.fixed {
             return Ok(fixed.clone());
@@ -84,7 +83,7 @@ impl Addresses {
         now.found.ok_or_else(|| io::Error::other(now.failed.unwrap_or_else(|| "its name was not looked up".to_owned())))
     }
 
-    /// No server responds there: the name may have moved.
+    /// Marks the addresses as outdated: no server responds there.
     pub(crate) fn doubt(&self) {
         self.0.known.send_if_modified(|known| {
             known.at = None;
@@ -115,7 +114,7 @@ impl Shared {
     }
 }
 
-/// A lookup. Its runtime may end before a thread runs it: then others must be able to begin one.
+/// A lookup in progress. If its runtime ends before the lookup runs, dropping it allows another one to begin.
 struct UnderWay(Option<Arc<Shared>>);
 
 impl UnderWay {

@@ -1,5 +1,5 @@
-//! One I/O thread's way to the servers of all proxies: sends a request, to another server where the first one fails, and makes a
-//! response of what comes back.
+//! One I/O thread's client for the servers of all proxies: sends a request, retries on another server if the first one
+//! fails, and converts the response.
 
 use crate::connect::connect;
 use crate::fault::{Fault, FaultKind, in_words};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Maximum number of further servers that a request goes to if the first one failed.
+/// Maximum number of retries of a request on other servers.
 const RETRIES: usize = 2;
 
 /// A client of a group of servers.
@@ -32,7 +32,7 @@ pub struct Client {
     ways: Vec<Way>,
 }
 
-/// The way to one proxy's servers.
+/// State for one proxy's servers.
 #[derive(Debug)]
 struct Way {
     group: Arc<Group>,
@@ -41,7 +41,7 @@ struct Way {
 }
 
 impl Client {
-    /// For one I/O thread; the groups are those of the settings, in their order.
+    /// Creates the client of one I/O thread; `groups` in the order of the settings.
     #[must_use]
     pub fn new(groups: &[Arc<Group>]) -> Self {
         let way = |group: &Arc<Group>| Way {
@@ -55,7 +55,7 @@ impl Client {
     /// Sends a request to a server of the proxy with this position in the settings.
     ///
     /// # Errors
-    /// There is no response; the fault says why, and which server was the last one that was tried.
+    /// No server responded; the fault has the reason and the last server tried.
     pub async fn send(&self, proxy: usize, outbound: Outbound) -> Result<Response, Fault> {
         let Some(way) = self.ways.get(proxy) else {
             let why = format!("there is no proxy number {proxy}");
@@ -65,25 +65,25 @@ impl Client {
     }
 }
 
-/// A request and what has become of it so far.
+/// A request and the progress of its attempts.
 struct Sending<'a> {
     way: &'a Way,
     uri: Uri,
     method: Method,
     headers: HeaderMap,
     upgrade: Option<HeaderValue>,
-    /// Where the client has made none.
+    /// The WebSocket handshake of this server, for a client whose protocol has none (HTTP/2).
     handshake: Option<Handshake>,
     full_duplex: bool,
     informational: Option<Informational>,
     charge: Charge,
-    /// The body, until a connection has it.
+    /// The body; `None` once it was passed to a connection.
     body: Option<Outgoing>,
-    /// It may be sent a second time though a server has seen it.
+    /// The request may be sent again even if a server may have processed it.
     repeatable: bool,
 }
 
-/// An attempt that came to nothing.
+/// A failed attempt.
 struct Failed {
     kind: FaultKind,
     why: String,
@@ -151,7 +151,7 @@ impl<'a> Sending<'a> {
         }))
     }
 
-    /// `true` if another server may get the request that one has failed.
+    /// `true` if the request may be sent again after this failure.
     fn may_repeat(&mut self, failed: &Failed) -> bool {
         if self.body.is_some() {
             return true;
@@ -163,7 +163,8 @@ impl<'a> Sending<'a> {
         false
     }
 
-    /// One server: first over an idle connection, if there is one; over a new one if that turns out to be closed.
+    /// Tries one server: over an idle connection if there is one, and over a new one if the idle one turns out to be
+    /// closed.
     async fn attempt(&mut self, server: &Arc<Server>, idle: &Arc<Idle>, place: Place) -> Result<Response, Failed> {
         let group = &self.way.group;
         let mut place = Some(place);
@@ -196,7 +197,7 @@ impl<'a> Sending<'a> {
                 Err(failed) => {
                     self.body = failed.unsent;
                     let failed = Failed { unsent: None, ..failed };
-                    // The server has closed it meanwhile, which is its right.
+                    // The server closed the idle connection meanwhile, which is not a failure.
                     let stale = !fresh && failed.kind == FaultKind::Broken && self.may_repeat(&failed);
                     if !stale {
                         return Err(failed);
@@ -223,7 +224,7 @@ impl<'a> Sending<'a> {
                 let field = |(name, value): (&http::HeaderName, &HeaderValue)| {
                     (Bytes::copy_from_slice(name.as_str().as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
                 };
-                // That it asks for the body is between this server and it.
+                // `100 Continue` concerns only this hop.
                 if response.status() != StatusCode::CONTINUE {
                     let fields: Vec<_> = response.headers().iter().map(field).collect();
                     let _ = way_back.send(response.status().as_u16(), &fields);
@@ -233,7 +234,7 @@ impl<'a> Sending<'a> {
         request
     }
 
-    /// Makes a response of a server's.
+    /// Converts a server's response.
     fn respond(&self, response: http::Response<Incoming>, held: Held) -> Result<Response, Failed> {
         let (mut parts, incoming) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -257,7 +258,7 @@ impl<'a> Sending<'a> {
         Ok(response)
     }
 
-    /// The connection changes its protocol.
+    /// Upgrades the connection after a 101.
     fn change(&self, mut headers: HeaderMap, held: Held) -> Result<Response, Failed> {
         let named = headers.get(header::UPGRADE).cloned();
         let Some(named) = named.filter(|named| {
@@ -284,7 +285,7 @@ fn broken(why: &str) -> Failed {
     Failed { kind: FaultKind::Broken, why: why.to_owned(), unsent: None }
 }
 
-/// Sends a request over a connection, up to the head of its response, which may take `most`.
+/// Sends a request over a connection and waits up to `most` for the response's head.
 async fn exchange(
     mut link: Link,
     request: http::Request<Outgoing>,
@@ -306,7 +307,7 @@ async fn exchange(
         if ended {
             return Poll::Ready(None);
         }
-        // While the client is the slow one, or the body moves, the server has its time.
+        // The timeout restarts while the client is slow or the body makes progress.
         if progress.is_starved() || progress.parts() != parts {
             parts = progress.parts();
             patience.moved();

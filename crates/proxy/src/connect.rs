@@ -9,7 +9,7 @@ use std::io;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-/// Connects within the time that the settings give. An error says what went wrong.
+/// Connects within `connect_timeout`. The error describes the failure for the log.
 pub(crate) async fn connect(group: &Group, server: &Server) -> Result<Link, String> {
     let patience = group.settings.connect_timeout;
     server.metrics.connections.inc();
@@ -26,7 +26,7 @@ async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
     }
     let addresses = server.addresses.get().await?;
     let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.doubt())?;
-    // Writes are complete already.
+    // Writes are already batched, so Nagle's algorithm would only delay them.
     stream.set_nodelay(true)?;
     match (&group.tls, &server.name) {
         (Some(config), Some(name)) => {

@@ -9,11 +9,11 @@ pub enum FaultKind {
     Connect,
     /// It did not respond in time.
     Timeout,
-    /// It broke off before its response was there, or what it sent is no response.
+    /// The server disconnected before its response, or sent an invalid one.
     Broken,
-    /// It has as many requests as it may.
+    /// The server has reached its maximum number of requests.
     Busy,
-    /// The client broke off, or its body is more than it may be: not the server's failure.
+    /// The client disconnected or its body is too large: not the server's failure.
     Body,
 }
 
@@ -53,7 +53,7 @@ pub struct Fault {
     pub why: String,
 }
 
-/// An error with what is behind it: hyper's own words are few.
+/// An error with its chain of sources, because hyper's messages are terse.
 pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut behind = error.source();

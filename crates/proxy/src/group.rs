@@ -1,9 +1,9 @@
-//! A proxy's servers: which of them gets a request, and what is known of each. Shared by all I/O threads; what is counted here is
-//! counted for the server as a whole.
+//! A proxy's servers: the choice of a server for each request, and the health of each. Shared by all I/O threads, so
+//! counts are for the whole server process.
 //!
-//! **A server that fails is left alone for a while.** After `MAX_FAILS` failures in a row it gets nothing for `fail_timeout`; then
-//! one request tries it, while the others still go elsewhere. Where no server is left, those that are out are tried all the same,
-//! the one that is due first before the others: an attempt that fails costs the client no more than a refusal.
+//! **A failing server gets no requests for a while.** After `MAX_FAILS` consecutive failures it is out for
+//! `fail_timeout`. Then one request probes it while the others still go elsewhere. If all servers are out, they are
+//! tried anyway, the one that is due first before the others: a failed attempt costs the client no more than a refusal.
 
 use crate::addresses::Addresses;
 use crate::fault::FaultKind;
@@ -35,7 +35,7 @@ pub struct Group {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: UpstreamAddr,
-    /// Where it is found; empty for a Unix socket.
+    /// Resolved addresses; empty for a Unix socket.
     pub(crate) addresses: Addresses,
     /// As it is written in settings and logs.
     pub(crate) label: String,
@@ -45,18 +45,18 @@ pub(crate) struct Server {
     pub(crate) name: Option<ServerName<'static>>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
     active: AtomicUsize,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: AtomicU32,
-    /// When it may be tried again, in milliseconds since `Group::started`; 0 while it is not out.
+    /// Time of the next probe, in milliseconds since `Group::started`; 0 if the server is not out.
     out_until: AtomicU64,
-    /// A request is trying it.
+    /// A request is probing the server.
     on_trial: AtomicBool,
-    /// The health check said no.
+    /// The last health check failed.
     unhealthy: AtomicBool,
     places: Option<Arc<Semaphore>>,
 }
 
-/// The rotation state of one I/O thread: each server's arrears.
+/// The rotation state of one I/O thread: each server's current weight.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(Vec<i64>);
 
@@ -64,7 +64,7 @@ impl Group {
     /// The servers of these settings.
     ///
     /// # Errors
-    /// Certificates that cannot be read, or a name that no certificate has.
+    /// Certificates cannot be read, or a server's name cannot be in a certificate.
     pub fn new(settings: &ProxySettings, metrics: &Metrics) -> Result<Self, String> {
         let fail = |why: String| format!("proxy {}: {why}", settings.name);
         let has_tls = settings.to.iter().any(|address| address.tls);
@@ -80,7 +80,8 @@ impl Group {
         &self.settings.name
     }
 
-    /// `true` if it was made of these settings, and would be the same again: files of certificates are read anew.
+    /// `true` if a reload with these settings may keep the group. Groups with TLS are rebuilt, so that certificate
+    /// files are read again.
     #[must_use]
     pub fn is_for(&self, settings: &ProxySettings) -> bool {
         self.settings == *settings && self.tls.is_none()
@@ -90,7 +91,7 @@ impl Group {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The server for a request that `tried` says it was not sent to before; `None` if it has seen all.
+    /// Chooses a server that is not in `tried`; `None` if all have been tried.
     pub(crate) fn choose(&self, turn: &mut Turn, tried: &[usize]) -> Option<usize> {
         if self.servers.len() == 1 {
             return tried.is_empty().then_some(0);
@@ -109,7 +110,7 @@ impl Group {
         .or_else(|| (0..self.servers.len()).filter(fresh).min_by_key(|&at| self.servers[at].out_until.load(Relaxed)))
     }
 
-    /// Says that a server has failed.
+    /// Records a server's failure.
     pub(crate) fn failed(&self, server: &Server, kind: FaultKind, why: &str) {
         server.metrics.failures.inc(kind.label());
         let failures = server.failures.fetch_add(1, Relaxed).saturating_add(1);
@@ -127,7 +128,7 @@ impl Group {
         server.on_trial.store(false, Relaxed);
     }
 
-    /// Says that a server has responded.
+    /// Records a server's response, which ends its series of failures.
     pub(crate) fn worked(&self, server: &Server) {
         if server.failures.load(Relaxed) != 0 {
             server.failures.store(0, Relaxed);
@@ -198,18 +199,18 @@ impl Server {
         })
     }
 
-    /// `true` if it gets requests as usual.
+    /// `true` if the server is in the normal rotation.
     fn is_in(&self) -> bool {
         self.out_until.load(Relaxed) == 0 && !self.unhealthy.load(Relaxed)
     }
 
-    /// `true` if its time out is over, and no other request probes it.
+    /// Claims the probe of a server whose `fail_timeout` is over; `false` if another request has claimed it.
     fn takes_trial(&self, now: u64) -> bool {
         let until = self.out_until.load(Relaxed);
         until != 0 && until <= now && !self.unhealthy.load(Relaxed) && !self.on_trial.swap(true, Relaxed)
     }
 
-    /// Takes a place at it. `None`: it has had none for so long.
+    /// Waits for one of the server's request slots; `None` if none became free within `patience`.
     pub(crate) async fn place(self: &Arc<Self>, patience: Duration) -> Option<Place> {
         let trial = Trial(self);
         let permit = match &self.places {
@@ -221,13 +222,13 @@ impl Server {
         };
         self.active.fetch_add(1, Relaxed);
         self.metrics.active.inc();
-        // The place ends it now.
+        // Dropping the `Place` ends the trial from here on.
         std::mem::forget(trial);
         Some(Place { server: self.clone(), _permit: permit })
     }
 }
 
-/// A server that is perhaps on trial, by a request that waits for a place there and may give up.
+/// Guard of a possible probe while its request waits for a slot: ends the trial if the request gives up.
 struct Trial<'a>(&'a Server);
 
 impl Drop for Trial<'_> {
@@ -247,14 +248,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.server.active.fetch_sub(1, Relaxed);
         self.server.metrics.active.dec();
-        // A trial without an outcome, such as one whose client has left: another request may try.
+        // Ends a probe without an outcome (for example, the client has left), so that another request may probe.
         self.server.on_trial.store(false, Relaxed);
     }
 }
 
 impl Turn {
-    /// Each server gains its weight; the one that is farthest ahead is next and pays the sum. So shares are exact over
-    /// a round, and evenly spread.
+    /// Smooth weighted round robin: each server gains its weight, and the one with the highest total is chosen and pays
+    /// the sum of all weights. Shares are exact over a round and evenly spread.
     fn next(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
         self.0.resize(servers.len(), 0);
         let mut all = 0;
@@ -272,9 +273,9 @@ impl Turn {
         Some(best)
     }
 
-    /// Of those that are equal, each in turn.
+    /// Least load; equally loaded servers take turns.
     fn least(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
-        // In millionths of a request for each part of weight: as whole numbers, which can be equal.
+        // Millionths of a request per unit of weight: integers, so that equal loads compare equal.
         let load = |at: usize| {
             let active = servers[at].active.load(Relaxed) as u64 + 1;
             active.saturating_mul(1_000_000) / u64::from(servers[at].address.weight)

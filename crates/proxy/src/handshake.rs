@@ -1,4 +1,5 @@
-//! The handshake of WebSocket (RFC 6455 4), where this server makes it itself: HTTP/2 has none (RFC 8441 5).
+//! The WebSocket handshake (RFC 6455 4) that this server performs on behalf of HTTP/2 clients, whose protocol has none
+//! (RFC 8441 5).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,7 @@ const ACCEPT: HeaderName = http::header::SEC_WEBSOCKET_ACCEPT;
 /// Key by which a server proves that it speaks WebSocket.
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A handshake's question and its expected response.
+/// A handshake's key and the expected response.
 pub(crate) struct Handshake {
     key: HeaderValue,
     accept: String,
@@ -33,12 +34,12 @@ impl Handshake {
         Some(Self { key: HeaderValue::from_str(key).ok()?, accept })
     }
 
-    /// Begins it, in the fields of a request.
+    /// Adds the key to a request's headers.
     pub(crate) fn ask(&self, headers: &mut HeaderMap) {
         headers.insert(KEY, self.key.clone());
     }
 
-    /// Takes the server's word for it out of the fields of a response. False: that is not it.
+    /// Removes the server's answer from a response's headers. Returns `false` if it is missing or wrong.
     pub(crate) fn is_right(&self, headers: &mut HeaderMap) -> bool {
         headers.remove(ACCEPT).is_some_and(|said| said.as_bytes().trim_ascii() == self.accept.as_bytes())
     }

@@ -1,4 +1,4 @@
-//! Asks servers how they are, where the settings name a path for it.
+//! Health checks of servers whose settings have a path for them.
 
 use crate::connect::connect;
 use crate::fault::in_words;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 #[must_use]
 pub struct Checks(#[expect(dead_code, reason = "ends its tasks when it is dropped")] JoinSet<()>);
 
-/// Begins to check, on the present runtime.
+/// Starts the checks on the current runtime.
 pub fn start(groups: &[Arc<Group>]) -> Checks {
     let mut tasks = JoinSet::new();
     for group in groups {

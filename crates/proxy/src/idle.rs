@@ -1,4 +1,4 @@
-//! The connections of one I/O thread that wait for their next request, for each server, the last used first.
+//! Idle connections of one I/O thread to each server, reused in last-in, first-out order.
 
 use crate::link::Link;
 use parking_lot::Mutex;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 /// Interval at which idle connections are checked for age, and for closes by their server.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum idle time of a connection for a request that must not be sent twice: servers close older ones, perhaps at
-/// this moment, and then it is unknown whether they took it.
+/// Maximum idle time of a connection that may carry a request that must not be sent twice. A server may be closing an
+/// older connection at this moment, and then it is unknown if it processed the request.
 const SAFE_IDLE: Duration = Duration::from_secs(1);
 
-/// Idle connections of one server of a proxy; the lock is the thread's own, and free.
+/// Idle connections to one server of a proxy. The lock is used by one thread only, so it is never contended.
 #[derive(Default)]
 pub(crate) struct Idle(Mutex<Waiting>);
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Idle {
 }
 
 impl Idle {
-    /// A connection that is open as far as one can see. `once`: for a request that must not be sent twice.
+    /// Takes a connection that still appears to be open. `once`: for a request that must not be sent twice.
     pub(crate) fn take(&self, once: bool) -> Option<Link> {
         let mut waiting = self.0.lock();
         while let Some(mut link) = waiting.links.pop() {
@@ -44,7 +44,7 @@ impl Idle {
         None
     }
 
-    /// Keeps a connection, at most so many for so long.
+    /// Keeps a connection for up to `patience`; at most `most` connections.
     pub(crate) fn keep(self: &Arc<Self>, mut link: Link, most: usize, patience: Duration) {
         if most == 0 || patience.is_zero() || !link.is_usable() {
             return;
@@ -61,7 +61,8 @@ impl Idle {
         }
     }
 
-    /// Closes those that have waited for too long, and those that their server has closed. True if none is left.
+    /// Closes connections that have been idle for too long or were closed by their server. Returns `true` if none are
+    /// left.
     fn look(&self, patience: Duration) -> bool {
         let mut waiting = self.0.lock();
         waiting.links.retain_mut(|link| link.since.elapsed() < patience && link.is_usable());
@@ -70,7 +71,7 @@ impl Idle {
     }
 }
 
-/// Looks through idle connections for as long as there are any.
+/// Sweeps idle connections for as long as there are any.
 async fn sweep(idle: Weak<Idle>, patience: Duration) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;

@@ -4,10 +4,10 @@
 //! `transport` (the connection, `tls`), `link` (one connection, with hyper), `idle` (idle connections), `request` and
 //! `response` (bodies and fields, both ways), `tunnel` (upgraded connections, `handshake`), `health` (health checks).
 //!
-//! **No separate task is between a client and its server.** A request's connection to the server is polled by the
-//! client's task: what the client does not take is not read, what the server does not take is not asked for, and when
-//! the client is gone the connection to the server goes with it. hyper is built for that too: its connection is a
-//! future like any other.
+//! **There is no separate task between a client and its server.** The client's task polls the connection to the server.
+//! So data that the client does not read is not read from the server, the client's body is read only as fast as the
+//! server takes it, and the server connection is dropped with the client. hyper supports this: its connection is a
+//! plain future.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,5 +1,4 @@
-//! One connection to a server, with hyper: a sender of requests and the future that does the work, which the link's
-//! owner polls.
+//! One connection to a server, with hyper: a request sender, and the connection's future, which the link's owner polls.
 
 use crate::request::Outgoing;
 use crate::transport::Transport;
@@ -8,22 +7,22 @@ use hyper_util::rt::TokioIo;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// The most that a connection reads ahead, and a response's head may have.
+/// Maximum bytes that a connection reads ahead; also the limit of a response's head.
 const BUFFER: usize = 64 * 1024;
 
 /// A connection to a server.
 pub(crate) struct Link {
     pub(crate) send: SendRequest<Outgoing>,
     connection: Connection<TokioIo<Transport>, Outgoing>,
-    /// The connection's future has ended: it is not to be polled again.
+    /// The connection's future has ended and must not be polled again.
     ended: bool,
     /// It has had a request before.
     pub(crate) used: bool,
-    /// Since when it waits for its next one.
+    /// Start of its present idle time.
     pub(crate) since: Instant,
 }
 
-/// A connection that has left HTTP: its stream, and what was read of it already.
+/// An upgraded connection: its stream, and the bytes already read from it.
 pub(crate) struct Left {
     pub(crate) stream: Transport,
     pub(crate) ahead: bytes::Bytes,
@@ -35,17 +34,17 @@ impl Link {
         Ok(Self { send, connection, ended: false, used: false, since: Instant::now() })
     }
 
-    /// Lets the connection do its work. Returns `true` once it has ended; the waiting response or body has received its
-    /// last data then.
+    /// Polls the connection. Returns `true` once it has ended; by then the waiting response or body has received its
+    /// last data.
     pub(crate) fn work(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.ended {
-            // Errors are reported to the waiting side; without one the connection ends all the same.
+            // hyper reports errors to the waiting response or body; if there is none, the connection just ends.
             self.ended = self.connection.poll_without_shutdown(cx).is_ready();
         }
         self.ended
     }
 
-    /// `true` if it can take another request, as far as that is known without waiting.
+    /// `true` if the connection can take another request, judged without waiting.
     pub(crate) fn is_usable(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         !self.work(&mut cx) && self.send.is_ready() && matches!(self.send.poll_ready(&mut cx), Poll::Ready(Ok(())))

@@ -1,4 +1,4 @@
-//! A request on its way to a server: its body as hyper takes it, its fields as the next server may have them.
+//! A request on its way to a server: its body for hyper, and its fields as they are forwarded.
 
 use bytes::Bytes;
 use howdah_protocol::{BodyError, RequestBody};
@@ -13,15 +13,15 @@ use std::task::{Context, Poll};
 /// State of a body while hyper has it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Parts taken so far: while this grows, the server is not the one that is waited for.
+    /// Parts that hyper has taken. While this grows, the server's response timeout does not run.
     parts: AtomicU64,
-    /// All of it was taken.
+    /// The whole body was passed to hyper.
     complete: AtomicBool,
-    /// The client has sent nothing more yet.
+    /// The body waits for the client.
     starved: AtomicBool,
-    /// The client broke off.
+    /// The client disconnected before the end of the body.
     broken: AtomicBool,
-    /// The response is there: nothing more is read.
+    /// The response has arrived: the body is not read any further.
     over: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ impl Progress {
     }
 }
 
-/// A request's body, as hyper takes it.
+/// A request's body for hyper.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     body: Option<RequestBody>,
@@ -74,7 +74,7 @@ impl Body for Outgoing {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        // An error would make hyper give up the response, which may say why the rest is not wanted.
+        // An error would make hyper drop the response, which may explain why the server stopped reading.
         if this.progress.over.load(Relaxed) {
             return Poll::Pending;
         }
@@ -108,7 +108,7 @@ impl Body for Outgoing {
     }
 }
 
-/// A target as hyper takes it. Bytes that no URI has are percent-encoded: servers read that as the same.
+/// Converts a target for hyper. Bytes that are invalid in a URI are percent-encoded, which is equivalent for servers.
 pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
     let end = target.iter().position(|&byte| byte == b'#').unwrap_or(target.len());
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%|".contains(&byte);
@@ -130,7 +130,7 @@ pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
     PathAndQuery::from_maybe_shared(text).ok().map(Uri::from)
 }
 
-/// The fields that say how a request's body ends. hyper keeps to them.
+/// Sets the framing headers of a request's body, which hyper follows.
 pub(crate) fn frame(headers: &mut HeaderMap, body: &RequestBody) {
     let told = headers.remove(header::CONTENT_LENGTH).is_some();
     match (body.is_none(), body.announced()) {

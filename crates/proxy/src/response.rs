@@ -1,4 +1,4 @@
-//! A server's response on its way to the client: its fields, and its body as the client takes it.
+//! A server's response on its way to the client: its fields, and its body at the client's pace.
 
 use crate::fault::in_words;
 use crate::group::{Group, Place};
@@ -16,24 +16,24 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// The fields as the client may have them. An error says what is wrong.
+/// Removes headers that must not be forwarded. The error describes an invalid response.
 pub(crate) fn fields(headers: &mut HeaderMap) -> Result<(), &'static str> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => {}
-        // hyper has undone it. The accompanying length is wrong (RFC 9112 6.3).
+        // hyper has decoded the chunks. A `Content-Length` that accompanies them is invalid (RFC 9112 6.3).
         (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             headers.remove(header::CONTENT_LENGTH);
         }
         _ => return Err("its body has a transfer coding that was not requested"),
     }
     hop_by_hop::strip(headers);
-    // It would be the server's word about this server.
+    // `Alt-Svc` describes the upstream server's endpoints, not this server's.
     headers.remove(HeaderName::from_static("alt-svc"));
     Ok(())
 }
 
-/// The words behind the status, where they are not the usual ones.
+/// The reason phrase, if it is not the standard one.
 pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
     extensions.get::<ReasonPhrase>().and_then(|phrase| Reason::new(phrase.as_bytes()))
 }
@@ -41,7 +41,7 @@ pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
 /// Maximum number of idle connections that each I/O thread keeps open to each server.
 const KEEP_ALIVE: usize = 32;
 
-/// A response's hold on its server until it is over.
+/// The connection and request slot that a response holds until its end.
 pub(crate) struct Held {
     pub(crate) link: Link,
     pub(crate) place: Place,
@@ -50,7 +50,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The response is complete: the connection waits for its next request, if it can have one.
+    /// Returns the connection to the idle ones after a complete response, if it can be reused.
     pub(crate) fn give_back(self) {
         let Self { link, group, idle, place } = self;
         drop(place);
@@ -62,9 +62,9 @@ impl Held {
 pub(crate) struct Streamed {
     incoming: Incoming,
     held: Option<Held>,
-    /// The bytes still to come, where the server has said how many.
+    /// Bytes still to come, if the server announced the length.
     left: Option<u64>,
-    /// For what is under way to the client.
+    /// Charge for data on its way to the client.
     charge: Charge,
     patience: Patience,
 }
@@ -105,7 +105,7 @@ impl ChunkStream for Streamed {
             }
             match frame {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers have no place in the interface to clients.
+                    // Trailers are dropped: the response interface does not support them.
                     let Ok(data) = frame.into_data() else { continue };
                     self.patience.moved();
                     if let Some(left) = &mut self.left {
@@ -115,7 +115,7 @@ impl ChunkStream for Streamed {
                     if !charge.grow(data.len() as u64) {
                         return Poll::Ready(Some(Err(self.cut("there is no room for more of it in `http.memory`"))));
                     }
-                    // Of a body of unknown length it is unknown whether more comes soon.
+                    // Flushed if the length is unknown, because more data may not come soon.
                     let chunk = Chunk { data: charge.cover(data), flush: self.left.is_none() };
                     return Poll::Ready(Some(Ok(chunk)));
                 }
@@ -148,7 +148,7 @@ impl ChunkStream for Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // A reader that knows the length may not have asked for the end.
+        // A reader that knows the length may have stopped before it polled the end.
         if self.left == Some(0) {
             let mut cx = Context::from_waker(std::task::Waker::noop());
             if let Some(held) = &mut self.held {
@@ -173,7 +173,7 @@ impl Patience {
         Self { most, since: Instant::now(), timer: None }
     }
 
-    /// From now on it is no longer than this.
+    /// Reduces the timeout to at most `most`.
     pub(crate) fn shorten(&mut self, most: Duration) {
         if most < self.most {
             self.most = most;
@@ -186,12 +186,12 @@ impl Patience {
         self.since.elapsed() >= self.most
     }
 
-    /// Something has moved.
+    /// Restarts the timeout after progress.
     pub(crate) fn moved(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Ready when nothing has moved for too long.
+    /// Ready when there has been no progress for too long.
     pub(crate) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let (since, most) = (self.since, self.most);

@@ -1,4 +1,4 @@
-//! TLS towards servers: whose certificates are taken, and under which name.
+//! TLS towards servers: trusted certificates, and the expected name.
 
 use howdah_config::ProxySettings;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,7 +9,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where distributions keep what they trust: Debian and its kin, Fedora and its kin, openSUSE, Alpine.
+/// CA bundles of distributions: Debian and its derivatives, Fedora and its derivatives, openSUSE, Alpine.
 const BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -34,7 +34,7 @@ pub(crate) fn config(settings: &ProxySettings) -> Result<Arc<ClientConfig>, Stri
     Ok(Arc::new(config))
 }
 
-/// The file that OpenSSL's users name, else the distribution's.
+/// The bundle named by `SSL_CERT_FILE`, else the distribution's.
 fn system_bundle() -> Option<PathBuf> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     named.into_iter().chain(BUNDLES.map(PathBuf::from)).find(|path| path.is_file())
@@ -44,7 +44,7 @@ fn roots(file: &Path) -> Result<RootCertStore, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
-        // Bundles hold some that no library takes.
+        // Bundles contain certificates that rustls cannot use: these are skipped.
         let _ = roots.add(certificate.map_err(|error| wrong(&error))?);
     }
     if roots.is_empty() { Err(wrong(&"no certificate in it that could be used")) } else { Ok(roots) }
@@ -55,8 +55,8 @@ pub(crate) fn name(text: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is no name that a certificate could have"))
 }
 
-/// Takes every certificate, for those who have said so (`verify = false`). Signatures are still checked, or the handshake would
-/// not even prove that the other side has the certificate's key.
+/// Accepts every certificate (`verify = false`). Signatures are still checked: otherwise the handshake would not even
+/// prove that the peer has the certificate's key.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

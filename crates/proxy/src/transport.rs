@@ -1,4 +1,4 @@
-//! The byte stream to a server, whatever it goes over.
+//! The byte stream to a server: TCP, a Unix socket, or TLS.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

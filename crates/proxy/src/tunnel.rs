@@ -1,8 +1,8 @@
-//! An upgraded connection: bytes from the client to the server and back, whatever they mean, until one side ends, nothing moves
+//! An upgraded connection: copies bytes between client and server in both directions until one side ends, nothing moves
 //! for too long, or the server stops.
 //!
-//! While nothing moves there is no buffer: what is read lies in memory of the thread, and only what the other side does not take
-//! at once is kept, and charged.
+//! An idle tunnel has no buffer. Data is read into a buffer of the thread; only what the other side does not take at
+//! once is kept, and charged.
 
 use crate::response::{Held, Patience};
 use crate::transport::Transport;
@@ -16,14 +16,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that one read takes.
+/// Maximum bytes per read.
 const READ: usize = 16 * 1024;
 
-/// Once one side has ended, the other may be silent for so long.
+/// Maximum silence of one side after the other has ended.
 const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When the server stops, a connection that is silent for so long is ended: a message that is under way still arrives, and
-/// clients connect anew.
+/// When the server stops, a tunnel that is silent for this long is closed. Messages in transit still arrive, and
+/// clients reconnect.
 const AT_STOP: Duration = Duration::from_secs(1);
 
 thread_local! {
@@ -64,7 +64,7 @@ impl Upgrade for Tunnel {
     }
 }
 
-/// Both ends, and what goes between them.
+/// Both ends and the data in transit.
 struct Pair {
     client: Box<dyn Upgraded>,
     server: Transport,
@@ -101,7 +101,7 @@ struct Pump {
     /// Data that was read and is not written yet.
     waiting: Bytes,
     charge: Charge,
-    /// Something was written that may still lie in TLS.
+    /// Written data may still be buffered in the TLS session.
     unflushed: bool,
     at_end: bool,
     done: bool,
@@ -112,7 +112,7 @@ impl Pump {
         Self { waiting: Bytes::new(), charge, unflushed: false, at_end: false, done: false }
     }
 
-    /// Moves available data. Ready when the side that is read has ended and the other one was notified.
+    /// Moves available data. Ready once `from` has ended and `to` has been shut down.
     fn poll<R, W>(&mut self, cx: &mut Context<'_>, from: &mut R, to: &mut W, moved: &mut bool) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin + ?Sized,
@@ -144,7 +144,7 @@ impl Pump {
         }
     }
 
-    /// Reads once, and writes what the other side takes of it.
+    /// Reads once, and writes as much as `to` accepts.
     fn poll_some<R, W>(
         &mut self,
         cx: &mut Context<'_>,

@@ -11,7 +11,7 @@ pub(crate) type Fault = (u16, &'static str);
 /// The end of a connection: a code and a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Close {
-    /// The code; `None` for none, which is 1005.
+    /// The code; `None` if the frame has none, which applications see as 1005.
     pub code: Option<u16>,
     /// The reason.
     pub reason: Bytes,
@@ -20,7 +20,7 @@ pub struct Close {
 impl Close {
     /// Without a code.
     pub const NONE: Self = Self { code: None, reason: Bytes::new() };
-    /// The server goes away, or ends for another.
+    /// The server stops or is replaced.
     pub const AWAY: Self = Self::of(1001, "the server restarts");
     /// A broken frame.
     pub const PROTOCOL: u16 = 1002;
@@ -32,7 +32,7 @@ impl Close {
     pub const TOO_LARGE: u16 = 1009;
     /// The handler failed.
     pub const FAILED: u16 = 1011;
-    /// There is no room now.
+    /// The server has no memory left; try again later.
     pub const LATER: u16 = 1013;
     /// The connection broke off without a close frame. Never on the wire.
     pub const BROKEN: u16 = 1006;
@@ -54,7 +54,7 @@ impl Close {
     pub fn payload(&self) -> Vec<u8> {
         let Some(code) = self.code else { return Vec::new() };
         let mut end = self.reason.len().min(MAX_REASON);
-        // A reason is text, and a frame is not to cut a character.
+        // The reason must stay valid UTF-8 when it is cut.
         while std::str::from_utf8(&self.reason[..end]).is_err() && end > 0 {
             end -= 1;
         }

@@ -1,5 +1,5 @@
-//! Open connections, found by their ids from any thread. Each is a subscriber of its site's hub: the hub's queue for it holds
-//! what waits for the client, messages of channels and those for it alone.
+//! Open connections, found by id from any thread. Each is a subscriber of its site's hub, whose queue holds everything
+//! that waits for the client: messages to its channels, and messages to it alone.
 
 use crate::close::Close;
 use bytes::Bytes;
@@ -13,9 +13,9 @@ use rustls::crypto::aws_lc_rs;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of messages that may wait for one client; a slower one loses its connection.
+/// Bytes of messages that may wait for one client; beyond that the client is disconnected.
 const MAX_QUEUE: usize = 4 << 20;
-/// Longest state of a connection, in bytes.
+/// Maximum size of a connection's state, in bytes.
 const MAX_STATE: usize = 4096;
 
 /// An open connection, as senders see it.
@@ -29,7 +29,7 @@ pub struct Link {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The connection is to be closed after the queue.
+    /// The close to send after the queued messages.
     close: Option<Close>,
     state: Bytes,
 }
@@ -48,7 +48,7 @@ impl Link {
         &self.subscriber.interest.id
     }
 
-    /// The state that the application keeps with it.
+    /// The state that the application stores with the connection.
     #[must_use]
     pub fn state(&self) -> Bytes {
         self.inner.lock().state.clone()
@@ -58,21 +58,21 @@ impl Link {
     pub fn set_state(&self, state: Bytes) -> bool {
         let fits = state.len() <= MAX_STATE;
         if fits {
-            // A copy: the order that it came in is larger.
+            // Copied, because the slice would keep the whole order in memory.
             self.inner.lock().state = Bytes::copy_from_slice(&state);
         }
         fits
     }
 
-    /// Queues a message. A client that is too far behind loses its connection.
+    /// Queues a message. A client that is too far behind is disconnected.
     pub fn send(&self, message: Update) {
         self.subscriber.send(&Arc::new(message));
     }
 
-    /// Subscribes to a channel; with `after` beginning with messages of the history after the one with that id.
+    /// Subscribes to a channel. With `after`, messages of the history after that id are queued first.
     ///
     /// # Errors
-    /// It has too many, or the name is too long.
+    /// The connection has too many channels, or the name is empty or too long.
     pub fn subscribe(&self, channel: &str, member: Option<Member>, after: Option<&str>) -> Result<(), JoinError> {
         self.hub.join(&self.subscriber, channel, member, after)
     }
@@ -88,7 +88,7 @@ impl Link {
         self.subscriber.channels().into_iter().find(|own| *own.topic == *name)
     }
 
-    /// Closes the connection after the messages that wait.
+    /// Closes the connection after its queued messages.
     pub fn close(&self, close: Close) {
         self.inner.lock().close.get_or_insert(close);
         self.subscriber.end();
@@ -108,7 +108,8 @@ impl Link {
             match self.subscriber.poll_next(&mut Context::from_waker(waker)) {
                 Poll::Ready(Event::Update(update)) => return Next::Message(update),
                 Poll::Ready(Event::Ended(_)) => return self.closes().map_or(Next::Nothing, Next::Close),
-                // The server closes connections itself, and a hub's new settings do not concern them.
+                // Ignored: the server closes WebSocket connections itself, and closing a hub for new settings does not
+                // affect them.
                 Poll::Ready(Event::Closing(_)) => {}
                 Poll::Pending => return Next::Nothing,
             }
@@ -130,7 +131,7 @@ pub fn new_id() -> Option<Box<str>> {
 pub struct Connections(Mutex<FxHashMap<Arc<str>, Arc<Link>>>);
 
 impl Connections {
-    /// Adds a connection of a site with this hub, for as long as the result lives. What waits for the client is charged.
+    /// Registers a connection of a site with this hub until the result is dropped. `charge` is for its queued messages.
     #[must_use]
     pub fn open(self: &Arc<Self>, id: Box<str>, site: Arc<str>, hub: &Hub, charge: Charge) -> Registered {
         let interest = Interest { id: id.clone(), trusted: true, ..Interest::default() };
@@ -156,7 +157,7 @@ impl Connections {
     }
 }
 
-/// A connection that senders find. When it goes, the connection leaves its channels, and nothing is queued any more.
+/// Registration of a connection. Dropping it removes the connection from its channels and ends its queue.
 #[derive(Debug)]
 pub struct Registered {
     connections: Arc<Connections>,

@@ -1,15 +1,15 @@
-//! permessage-deflate (RFC 7692). Neither side keeps a context between messages: an idle connection has no memory for it,
-//! and one packed message serves any number of connections. The compressors are the thread's.
+//! permessage-deflate (RFC 7692) without context takeover: an idle connection needs no memory for it, and one
+//! compressed message serves any number of connections. Each thread has one compressor and one decompressor.
 
 use crate::close::{Close, Fault};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 
-/// Bytes that each packed message ends in, and none is sent with.
+/// Bytes that end each compressed message and are not sent (RFC 7692 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
-/// Shorter messages are not worth packing.
+/// Minimum size of a message that is compressed.
 pub(crate) const MIN_COMPRESSED: usize = 1024;
-/// Bytes by which the room for an unpacked message grows.
+/// Bytes by which the buffer of a decompressed message grows.
 const STEP: usize = 16 * 1024;
 
 thread_local! {
@@ -17,7 +17,7 @@ thread_local! {
     static UNPACKER: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 
-/// The agreement about compression.
+/// Negotiated compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deflate;
 
@@ -25,7 +25,8 @@ impl Deflate {
     /// The `Sec-WebSocket-Extensions` of the response.
     pub const RESPONSE: &'static str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
-    /// Accepts the first offer of a client that this server can keep to. One that limits the server's window is declined.
+    /// Accepts the first of the client's offers that this server supports. Offers that limit the server's window are
+    /// declined.
     #[must_use]
     pub fn accept(offers: &str) -> Option<Self> {
         offers.split(',').any(is_acceptable).then_some(Self)
@@ -58,13 +59,13 @@ fn window(bits: &str) -> Option<u8> {
     (!bits.starts_with(['0', '+'])).then_some(number)
 }
 
-/// Packs a message; `None` if that makes it no shorter.
+/// Compresses a message; `None` if the result is not shorter.
 pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
     PACKER.with_borrow_mut(|packer| {
         packer.reset();
         let mut out = Vec::with_capacity(data.len());
         let mut taken = 0;
-        // A result that does not fit saves nothing.
+        // A result that exceeds the capacity is not shorter.
         while taken < data.len() {
             packer.compress_vec(&data[taken..], &mut out, FlushCompress::Sync).ok()?;
             taken = usize::try_from(packer.total_in()).ok()?;
@@ -78,7 +79,7 @@ pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Unpacks a message of up to `limit` bytes.
+/// Decompresses a message of up to `limit` bytes.
 pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
     let broken = (Close::PROTOCOL, "a packed message that cannot be unpacked");
     UNPACKER.with_borrow_mut(|unpacker| {
@@ -98,7 +99,7 @@ pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
                     return Err((Close::TOO_LARGE, "the message is too large when it is unpacked"));
                 }
                 if status == Status::StreamEnd {
-                    // A final block: more of the message may only be another stream.
+                    // After a final block, the rest of the message is a new deflate stream.
                     unpacker.reset(false);
                 }
                 let is_stuck = taken == 0 && out.len() == before;

@@ -1,4 +1,4 @@
-//! The end of a connection, however it comes about: messages that were read are handled, then the close is.
+//! The end of a connection, whatever the cause: messages already read are handled, then the close event.
 
 use crate::close::Close;
 use crate::connections::Registered;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 
-/// The close for a handler's status, if that is no success.
+/// The close for a handler's status; `None` if it reports success.
 pub(crate) fn failure(status: u16) -> Option<Close> {
     match status {
         0..400 => None,
@@ -18,19 +18,19 @@ pub(crate) fn failure(status: u16) -> Option<Close> {
     }
 }
 
-/// All that is left to do at a connection's end: messages that were read are handled, then the close is.
+/// Work left at a connection's end: messages already read, then the close event.
 pub(crate) struct End {
     pub(crate) registered: Registered,
     events: Box<dyn Events>,
     pub(crate) handling: Option<Handled>,
     pub(crate) inbox: VecDeque<(Bytes, bool)>,
     pub(crate) close: (u16, Bytes),
-    /// Messages that have come.
+    /// Number of messages received.
     pub(crate) messages: u64,
 }
 
 impl End {
-    /// Nothing has come yet, and no close frame.
+    /// State of a new connection, with the close event for one that breaks off.
     pub(crate) fn new(registered: Registered, events: Box<dyn Events>) -> Self {
         let close = (Close::BROKEN, Bytes::new());
         Self { registered, events, handling: None, inbox: VecDeque::new(), close, messages: 0 }
@@ -59,7 +59,7 @@ impl End {
     }
 }
 
-/// The end of a connection, if it is still to come: it does so too if the connection is cut.
+/// The end of a connection, which also runs if the connection's task is dropped; `None` once it has begun.
 pub(crate) struct Unfinished(pub(crate) Option<End>);
 
 impl Drop for Unfinished {

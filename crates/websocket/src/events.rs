@@ -4,7 +4,7 @@ use crate::connections::Link;
 use bytes::Bytes;
 use std::pin::Pin;
 
-/// Something that an application is to handle.
+/// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A message, and `true` if it is binary.

@@ -1,4 +1,4 @@
-//! Reads what a client sends: frames to messages, without I/O. Nothing is kept while no message is under way.
+//! Parses a client's frames into messages, without I/O. No memory is kept between messages.
 
 use crate::close::{Close, Fault};
 use crate::deflate;
@@ -16,7 +16,7 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// Something complete from a client.
+/// A complete message or control frame from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// A message, and `true` if it is binary. A text is UTF-8.
@@ -34,7 +34,7 @@ pub enum Incoming {
 pub struct Receiver {
     /// Maximum size of a message, unpacked.
     limit: usize,
-    /// permessage-deflate was agreed on.
+    /// The handshake negotiated permessage-deflate.
     deflate: bool,
     head: [u8; MAX_HEAD_LEN],
     have: u8,
@@ -50,7 +50,7 @@ struct Frame {
     is_last: bool,
     mask: [u8; 4],
     left: usize,
-    /// Bytes of the payload so far, for the mask.
+    /// Bytes of the payload received so far: the position in the mask.
     at: usize,
 }
 
@@ -60,7 +60,7 @@ struct Open {
     is_text: bool,
     packed: bool,
     data: Vec<u8>,
-    /// Bytes of a text that were found to be UTF-8.
+    /// Length of the prefix that is known to be valid UTF-8.
     checked: usize,
 }
 
@@ -71,10 +71,10 @@ impl Receiver {
         Self { limit, deflate, head: [0; MAX_HEAD_LEN], have: 0, frame: None, message: None, control: Vec::new() }
     }
 
-    /// Takes bytes off `input` up to the next thing that is complete; `None` once all are taken.
+    /// Consumes `input` up to the next complete message or control frame; `None` once all of it is consumed.
     ///
     /// # Errors
-    /// The client broke a rule: the connection is to be closed with this code.
+    /// The client violated the protocol; the connection must be closed with this code.
     pub fn take(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Fault> {
         loop {
             let Some(frame) = self.frame else {
@@ -120,7 +120,7 @@ impl Receiver {
             self.head[have..have + bytes].copy_from_slice(&input[..bytes]);
             *input = &input[bytes..];
             self.have += bytes as u8;
-            // Refused as early as it is known.
+            // Checked as early as possible.
             if have < 2 && self.have >= 2 {
                 self.check_start()?;
             }
@@ -137,7 +137,7 @@ impl Receiver {
         Ok(true)
     }
 
-    /// Judges the first two bytes of a frame.
+    /// Validates the first two bytes of a frame.
     fn check_start(&self) -> Result<(), Fault> {
         let (first, second) = (self.head[0], self.head[1]);
         let (opcode, is_last) = (first & 0xf, first & 0x80 != 0);
@@ -176,7 +176,7 @@ impl Receiver {
         usize::try_from(length).map_err(|_| TOO_LARGE)
     }
 
-    /// A data frame begins: of a new message, or of the open one.
+    /// Begins a data frame, of a new message or of the incomplete one.
     fn open_message(&mut self, opcode: u8, length: usize) -> Result<(), Fault> {
         let packed = self.head[0] & 0x40 != 0;
         let new = || Box::new(Open { is_text: opcode == TEXT, packed, data: Vec::new(), checked: 0 });
@@ -195,7 +195,7 @@ impl Receiver {
             _ => &mut self.control,
         };
         let from = target.len();
-        // Grown as data arrives: a length alone reserves nothing.
+        // Memory grows with the data: an announced length alone reserves nothing.
         target.extend_from_slice(&input[..bytes]);
         unmask(&mut target[from..], frame.mask, frame.at);
         *input = &input[bytes..];
@@ -234,7 +234,7 @@ impl Receiver {
 const TOO_LARGE: Fault = (Close::TOO_LARGE, "the message is too large");
 
 impl Open {
-    /// Checks what has come of a text; at its `end` no character may be cut.
+    /// Checks the received part of a text; at its `end`, the last character must be complete.
     fn check_text(&mut self, end: bool) -> Result<(), Fault> {
         match std::str::from_utf8(&self.data[self.checked..]) {
             Ok(_) => self.checked = self.data.len(),
@@ -245,7 +245,7 @@ impl Open {
     }
 }
 
-/// Bytes of a head between its first two and its mask.
+/// Length of the extended payload length, which follows the first two bytes.
 const fn extended(second: u8) -> usize {
     match second & 0x7f {
         126 => 2,
@@ -254,7 +254,7 @@ const fn extended(second: u8) -> usize {
     }
 }
 
-/// Takes the mask off; `at`: the position of the first byte in its payload.
+/// Removes the mask; `at`: position of the first byte in the payload.
 fn unmask(data: &mut [u8], mut mask: [u8; 4], at: usize) {
     mask.rotate_left(at % 4);
     let wide = u64::from_ne_bytes([mask[0], mask[1], mask[2], mask[3], mask[0], mask[1], mask[2], mask[3]]);

@@ -1,4 +1,4 @@
-//! The request that asks for a connection (RFC 6455 4.2, RFC 8441 5), and what is agreed on with it.
+//! The handshake request (RFC 6455 4.2, RFC 8441 5) and the parameters negotiated with it.
 
 use crate::deflate::Deflate;
 use base64::Engine as _;
@@ -35,7 +35,7 @@ pub enum Rejected {
     Key,
 }
 
-/// Judges a request with this offer. `None`: it asks for another protocol than WebSocket.
+/// Validates a handshake. `None` if the request offers a protocol other than WebSocket.
 ///
 /// # Errors
 /// The handshake breaks the protocol.
@@ -69,7 +69,7 @@ fn accept(method: &Method, headers: &HeaderMap, offer: &Offer) -> Result<Accepte
     })
 }
 
-/// The elements of a list, over all lines.
+/// The elements of a comma-separated header, over all its lines.
 fn listed(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(|element| element.trim().to_owned()).collect()
@@ -83,7 +83,7 @@ impl Accepted {
     }
 }
 
-/// `true` if no other origin's script asks for the connection: `Origin` is missing or names this host.
+/// `true` if the request does not come from another origin: `Origin` is missing or names this host.
 #[must_use]
 pub fn same_origin(headers: &HeaderMap, host: &str) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return true };

@@ -1,4 +1,4 @@
-//! Messages to clients, as frames. A message is made once for all connections that get it, packed and unpacked.
+//! Messages to clients, as frames. A message is encoded once for all its recipients, compressed and uncompressed.
 
 use crate::close::Close;
 use crate::deflate;
@@ -10,7 +10,7 @@ const BINARY: u8 = 0x82;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
-/// The message is packed.
+/// RSV1: the message is compressed.
 const PACKED: u8 = 0x40;
 
 /// A frame from a server, without a mask.
@@ -56,7 +56,7 @@ pub fn message(data: &[u8], binary: bool) -> Update {
     Update { data, binary, ..Update::default() }.with_form(Form::Frame, plain)
 }
 
-/// An update as a frame; packed if that is shorter.
+/// An update as a frame; compressed if `packed` and that is shorter.
 pub(crate) fn encoded(update: &Update, packed: bool) -> Bytes {
     let first = if update.binary { BINARY } else { TEXT };
     let plain = update.form(Form::Frame, || frame(first, &update.data));

@@ -1,8 +1,8 @@
-//! A connection to one client, in the task of its HTTP connection: reads frames, has messages handled one after the other,
-//! sends what waits for the client, and closes.
+//! A connection to one client, in the task of its HTTP connection: reads frames, passes messages to the handler one
+//! after the other, sends queued messages, and closes.
 //!
-//! While nothing moves there is no buffer: what is read lies in memory of the thread. The client may be ahead of the handler
-//! by a few messages; then it is not read from.
+//! An idle connection has no buffer: data is read into a buffer of the thread. A client may be a few messages ahead of
+//! the handler; beyond that its socket is not read.
 
 use crate::close::Close;
 use crate::connections::{Next, Registered};
@@ -23,27 +23,27 @@ use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that one read takes.
+/// Maximum bytes per read.
 const READ: usize = 16 * 1024;
-/// Reads and writes before other connections of the thread get a turn.
+/// Rounds of reads and writes before the task yields to the thread's other connections.
 const ROUNDS: u32 = 16;
-/// Messages, and bytes of them, that may wait for the handler.
+/// Maximum number of messages, and of their bytes, that may wait for the handler.
 const MAX_AHEAD: usize = 16;
 const MAX_AHEAD_BYTES: usize = 64 * 1024;
-/// A client that is silent for so long gets a ping.
+/// Silence after which a client gets a ping.
 const PING_AFTER: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(30) };
-/// A client that is silent for so long has gone.
+/// Silence after which a client counts as gone.
 const SILENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(75) };
 /// Maximum time for the client to confirm a close.
 const CLOSING: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(5) };
-/// Maximum time over which connections are closed when the server stops, so that their clients do not all come back at once.
+/// Maximum time over which connections are closed when the server stops, so that clients do not all reconnect at once.
 const MAX_SPREAD: Duration = Duration::from_secs(10);
 
 thread_local! {
     static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
 }
 
-/// A connection that was agreed on.
+/// A connection whose handshake has been accepted.
 pub struct Session {
     unfinished: Unfinished,
     deflate: bool,
@@ -53,8 +53,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A connection with the handler of its events. `deflate`: permessage-deflate was agreed on; `grace`: the time that the
-    /// server has for its end; `charge`: for messages that come in.
+    /// A connection with the handler of its events. `deflate`: permessage-deflate was negotiated; `grace`: the server's
+    /// grace time at a shutdown; `charge`: for incoming messages.
     #[must_use]
     pub fn new(
         registered: Registered,
@@ -109,16 +109,17 @@ impl Upgrade for Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Closing {
     No,
-    /// This close frame is to be sent, or was taken for sending; `confirmed`: the client has sent one.
+    /// This close frame is to be sent, or is being sent (`taken`); `confirmed`: the client has sent one.
     Sending {
         close: Close,
         confirmed: bool,
         taken: bool,
     },
-    /// A close frame was sent, and the client is to confirm it.
+    /// A close frame was sent; the client has not confirmed it yet.
     Waiting,
-    /// The client has broken a rule, so a confirmation looks like any other bytes: the server's side is ended, and
-    /// what still comes is dropped, until the client closes. With unread bytes it might not see the close frame.
+    /// The client violated the protocol, so a confirmation could not be recognized in its data. The server shuts down
+    /// its side and drops input until the client closes: with unread input, a close could keep the close frame from the
+    /// client.
     Lingering {
         ended: bool,
     },
@@ -131,36 +132,36 @@ struct Talk {
     client: Box<dyn Upgraded>,
     receiver: Receiver,
     deflate: bool,
-    /// Bytes that were read and not looked at, as too many messages wait.
+    /// Bytes that were read and not parsed yet, because too many messages wait for the handler.
     ahead: Bytes,
     /// Bytes of messages that wait for the handler.
     ahead_bytes: usize,
-    /// For these, and for a message that is not complete.
+    /// Charge for waiting messages and for an incomplete one.
     charge: Charge,
     charged: usize,
     /// The frame that is being sent.
     out: Bytes,
     unflushed: bool,
-    /// The answer to the last ping.
+    /// The pong that answers the last ping.
     pong: Option<Bytes>,
     closing: Closing,
     metrics: Arc<Metrics>,
     grace: Duration,
-    /// When the connection is closed because the server stops.
+    /// Time at which the connection is closed because the server stops.
     leaves_at: Option<Instant>,
-    /// When the connection is cut, once it is to close.
+    /// Time at which a closing connection is dropped.
     until: Option<Instant>,
-    /// When something has last come.
+    /// Time of the last input.
     heard: Instant,
     pinged: bool,
-    /// The client has broken a rule.
+    /// The client violated the protocol.
     broken: bool,
     timer: Pin<Box<Sleep>>,
     unfinished: Unfinished,
 }
 
 impl Talk {
-    /// Talks until the end.
+    /// Runs the connection until its end.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         for _ in 0..ROUNDS {
             self.look_at_server();
@@ -174,7 +175,7 @@ impl Talk {
                 self.closing = Closing::Lingering { ended: true };
             }
             if self.closing == Closing::Over && written.is_ready() {
-                // The client has closed: whether it sees the end of the stream does not matter.
+                // The client has closed, so errors of the shutdown do not matter.
                 return Pin::new(&mut self.client).poll_shutdown(cx).map(|_| Ok(()));
             }
             let read = self.poll_read(cx)?;
@@ -188,7 +189,7 @@ impl Talk {
         Poll::Pending
     }
 
-    /// Ready if a message was handled or the next one begun.
+    /// Ready if a message was handled or its handling has begun.
     fn poll_handler(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(end) = &mut self.unfinished.0 else { return Poll::Pending };
         if end.handling.is_none() {
@@ -207,7 +208,7 @@ impl Talk {
         Poll::Ready(())
     }
 
-    /// Begins to close, if that has not begun.
+    /// Starts the closing handshake, unless it has started already.
     fn close(&mut self, close: Close) {
         if self.closing == Closing::No {
             self.note_close(&close);
@@ -221,7 +222,7 @@ impl Talk {
         self.timer.as_mut().reset(until);
     }
 
-    /// The client takes nothing: notices that it has lost its connection by that.
+    /// Called while the client reads nothing: checks for a close, such as that of a client that is too slow.
     fn look_at_link(&mut self) {
         if self.closing == Closing::No
             && self.until.is_none()
@@ -238,7 +239,7 @@ impl Talk {
         }
     }
 
-    /// Ready if something has come.
+    /// Ready if input was processed.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             if self.is_full() {
@@ -265,7 +266,8 @@ impl Talk {
         })
     }
 
-    /// Charges what is kept of the client's messages. One for which there is no memory closes its connection.
+    /// Adjusts the charge to the memory that the client's messages use. If the budget has no room, the connection is
+    /// closed.
     fn settle(&mut self) {
         let held = self.receiver.held() + self.ahead_bytes + self.ahead.len();
         if held < self.charged {
@@ -278,13 +280,13 @@ impl Talk {
         self.charged = held;
     }
 
-    /// `true` if the client is to wait for the handler.
+    /// `true` if reading is to pause until the handler catches up.
     fn is_full(&self) -> bool {
         let waiting = self.unfinished.0.as_ref().map_or(0, |end| end.inbox.len());
         self.closing == Closing::No && (waiting >= MAX_AHEAD || self.ahead_bytes >= MAX_AHEAD_BYTES)
     }
 
-    /// Takes what has come; the number of bytes that are left.
+    /// Parses input. Returns the number of bytes left over.
     fn take(&mut self, mut input: &[u8]) -> usize {
         while !input.is_empty() && !self.is_full() {
             if self.closing != Closing::No {
@@ -318,7 +320,7 @@ impl Talk {
         input.len()
     }
 
-    /// The server closes: all that counts of the client is its close frame.
+    /// While the server closes: ignores everything from the client but its close frame.
     fn await_confirmation(&mut self, mut input: &[u8]) -> usize {
         while !self.broken {
             match self.receiver.take(&mut input) {
@@ -337,7 +339,7 @@ impl Talk {
         0
     }
 
-    /// Writes what is there. Ready when nothing waits.
+    /// Writes pending output. Ready when all of it is written.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         loop {
             while !self.out.is_empty() {
@@ -365,7 +367,7 @@ impl Talk {
         }
     }
 
-    /// The next frame to send; the one that was sent before has gone.
+    /// The next frame to send. Called once the previous frame is written.
     fn next_frame(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         match &mut self.closing {
             Closing::Sending { confirmed, taken: true, .. } => {
@@ -409,7 +411,7 @@ impl Talk {
         }
     }
 
-    /// Ready if the time of something has come.
+    /// Ready if a timer has expired and was acted on.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.timer.as_mut().poll(cx));
         let now = Instant::now();

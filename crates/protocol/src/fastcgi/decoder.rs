@@ -1,28 +1,28 @@
-//! Reads the records that a web server sends over one connection, wherever the bytes are cut: requests, their bodies, and
-//! questions about the server, which are answered at once.
+//! Decodes the records that a web server sends over one connection, however the bytes are split: requests, their
+//! bodies, and management records, which are answered at once.
 //!
-//! One request at a time is served on a connection, as by PHP-FPM: a second one that begins before the first has ended is
-//! refused (`CANT_MPX_CONN`). Nothing is kept but the variables of that request, up to a limit.
+//! A connection serves one request at a time, as in PHP-FPM: a second one that begins before the first has ended is
+//! refused (`CANT_MPX_CONN`). Only the variables of the current request are buffered, up to a limit.
 
 use super::record::{self, EndStatus, HEADER, Header, KEEP_CONNECTION, RESPONDER, kind};
 use crate::params::{InvalidParams, Params, write_pair};
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Maximum content of a record that is read as a whole: the beginning of a request, or a question about the server.
+/// Maximum content of a record that is read as a whole: `BEGIN_REQUEST` or `GET_VALUES`.
 const MAX_WHOLE: usize = 4096;
 
-/// A part of what has come in.
+/// A decoded event.
 #[derive(Debug)]
 pub enum Event {
     /// A request's variables are complete; its body follows.
     Request(Begun),
-    /// The request's variables are more than are taken.
+    /// The request's variables exceed the limit.
     TooLarge(u16),
     /// A part of the request's body; never empty.
     Body(Bytes),
     /// The request's body is complete.
     BodyEnd,
-    /// The web server has given the request up.
+    /// The web server has aborted the request.
     Abort,
 }
 
@@ -41,7 +41,7 @@ pub enum Malformed {
     Version,
     Record,
     Params,
-    /// A request begins with the number of one that has not ended.
+    /// A request begins with the number of a request that has not ended.
     Nested,
 }
 
@@ -73,9 +73,9 @@ enum Stage {
 #[derive(Debug)]
 pub struct Decoder {
     content: Content,
-    /// Bytes that are missing of the present record's content.
+    /// Bytes left of the present record's content.
     left: usize,
-    /// Bytes of padding behind it.
+    /// Bytes of padding after it.
     padding: usize,
     active: Option<Active>,
     max_params: usize,
@@ -83,13 +83,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that takes so many bytes of variables; `max_connections` is what the server says of itself, 0 for no limit.
+    /// A decoder that accepts up to `max_params` bytes of variables. `max_connections` is the answer to `GET_VALUES`; 0
+    /// for no limit.
     #[must_use]
     pub const fn new(max_params: usize, max_connections: usize) -> Self {
         Self { content: Content::Skipped, left: 0, padding: 0, active: None, max_params, max_connections }
     }
 
-    /// `true` if a request has begun whose variables are not complete, or a record is not.
+    /// `true` if a record or a request's variables are incomplete.
     #[must_use]
     pub fn is_within(&self) -> bool {
         self.left > 0 || self.padding > 0 || matches!(&self.active, Some(active) if active.stage == Stage::Params)
@@ -107,16 +108,16 @@ impl Decoder {
         self.active.as_ref().map_or(0, |active| active.params.len())
     }
 
-    /// The request has ended. Records of it that still come are skipped.
+    /// Ends the request. Its remaining records are skipped.
     pub fn finish(&mut self) {
         self.active = None;
         self.content = Content::Skipped;
     }
 
-    /// The next part of what has come in; `None` if more has to come. Answers are written to `out`.
+    /// Decodes the next event; `None` if more input is needed. Answers to management records are written to `out`.
     ///
     /// # Errors
-    /// It is no FastCGI, and nothing more can be read of the connection.
+    /// The input is not FastCGI; the connection cannot be read any further.
     pub fn next(&mut self, input: &mut BytesMut, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
         loop {
             if self.left > 0 {
@@ -175,7 +176,7 @@ impl Decoder {
         }
     }
 
-    /// A record that is read as a whole.
+    /// Handles a record that was read as a whole.
     fn take_whole(&mut self, header: Header, content: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         if header.kind == kind::GET_VALUES {
             let asked = Params::parse(content.to_vec()).map_err(|_| Malformed::Params)?;
@@ -197,14 +198,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// A record that is read as it comes, and perhaps an event at its beginning.
+    /// Begins a record whose content is streamed. Returns the event that the record itself means, if any.
     fn begin_record(&mut self, header: Header, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
         let Some(active) = self.active.as_mut().filter(|active| active.id == header.id) else {
             let is_known = (kind::BEGIN_REQUEST..=kind::UNKNOWN_TYPE).contains(&header.kind);
             if header.id == 0 && !is_known {
                 record::write(out, kind::UNKNOWN_TYPE, 0, &[header.kind, 0, 0, 0, 0, 0, 0, 0]);
             }
-            // The rest of a request that was refused, or has ended.
+            // Rest of a request that was refused or has ended.
             return Ok(None);
         };
         match (header.kind, active.stage) {
@@ -241,7 +242,7 @@ impl Decoder {
         }
     }
 
-    /// Answers a question about the server.
+    /// Answers `GET_VALUES`.
     fn values(&self, asked: &Params) -> Vec<u8> {
         let most = (self.max_connections > 0).then_some(self.max_connections);
         let known = [("FCGI_MAX_CONNS", most), ("FCGI_MAX_REQS", most), ("FCGI_MPXS_CONNS", Some(0))];
@@ -256,7 +257,7 @@ impl Decoder {
 }
 
 fn take(input: &mut BytesMut, length: usize) -> Bytes {
-    // All of it needs no second owner, and a little of much is not worth keeping the rest in memory.
+    // Taking the whole buffer avoids shared ownership of it.
     if length == input.len() { std::mem::take(input).freeze() } else { input.split_to(length).freeze() }
 }
 

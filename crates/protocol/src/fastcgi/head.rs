@@ -1,4 +1,4 @@
-//! The head of a request as its variables describe it, and the head of a response as a web server wants it.
+//! A request's head from its CGI variables, and a response's head in CGI form.
 
 use crate::exchange::{Head, Reason};
 use crate::multiplexed::number;
@@ -9,11 +9,11 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
 
-/// The head of a request. Fields of the client that concern its connection are the web server's business; scripts see them
-/// among the variables.
+/// Makes the head of a request. Hop-by-hop fields are left out, as they concern the client's connection to the web
+/// server; scripts see them in the variables.
 ///
 /// # Errors
-/// There is no method, or none that HTTP could have.
+/// The method is missing or invalid.
 pub(super) fn head(params: &Params) -> Result<Head, &'static str> {
     let method = params.get("REQUEST_METHOD").ok_or("no REQUEST_METHOD")?;
     let method = Method::from_bytes(method).map_err(|_| "an invalid REQUEST_METHOD")?;
@@ -64,12 +64,12 @@ fn header_name(name: &[u8]) -> Option<HeaderName> {
     (!is_elsewhere).then_some(name)
 }
 
-/// The length of a request's body as its variables tell it; `None` if they do not.
+/// The length of a request's body from `CONTENT_LENGTH`; `None` if it is missing or invalid.
 pub(super) fn body_length(params: &Params) -> Option<u64> {
     params.get("CONTENT_LENGTH").and_then(number)
 }
 
-/// Writes the head of a response as CGI has it (RFC 3875, 6). `length` is written if it is known.
+/// Writes the head of a response in CGI form (RFC 3875, 6), with `length` if it is known.
 pub(super) fn write(out: &mut Vec<u8>, response: &Parts, length: Option<u64>) {
     let reason = response.extensions.get::<Reason>();
     if response.status != StatusCode::OK || reason.is_some() {

@@ -1,6 +1,5 @@
-//! The state of a connection that speaks FastCGI: the socket, what has come in and what goes out. The connection's task
-//! works on it, and so does the body of the request that is being handled, in the same task; hence the lock, which is always
-//! free.
+//! State of a FastCGI connection: the socket, its input and its output. The connection's task uses it, and so does the
+//! body of the current request, in the same task. The lock is therefore never contended.
 
 use super::decoder::{Begun, Decoder, Event, Malformed};
 use super::record::{EndStatus, write_end};
@@ -17,30 +16,30 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// Bytes of variables that come with a connection, which is not charged.
+/// Bytes of variables that are not charged to a budget.
 const USUAL_PARAMS: usize = 8 * 1024;
 
 /// Next item on a connection.
 pub(super) enum Next {
     Request(Begun),
-    /// The variables of the request with this number are more than are taken.
+    /// The variables of the request with this number exceed the limit.
     TooLarge(u16),
-    /// The input is no FastCGI.
+    /// The input is not FastCGI.
     Malformed,
     /// The request was not complete in time.
     TimedOut,
-    /// There will be none.
+    /// The connection has no further request.
     End,
 }
 
-/// Why the web server does not want the response any more.
+/// Reason why the web server no longer wants the response.
 pub(super) enum Gone {
-    /// It has said so, and the connection goes on.
+    /// The web server sent `ABORT_REQUEST`; the connection stays open.
     Aborted,
     Error(io::Error),
 }
 
-/// See the module.
+/// The socket with its buffers.
 pub(super) struct Io {
     pub(super) socket: Socket,
     pub(super) out: Out,
@@ -51,7 +50,8 @@ pub(super) struct Io {
     /// The present request's number in the protocol, and its number on this connection.
     pub(super) id: u16,
     request: u64,
-    /// Bytes of the body that are still wanted. The rest is not the script's, as in PHP-FPM.
+    /// Bytes of the body that the script may still read, by `CONTENT_LENGTH`. As in PHP-FPM, it does not get any
+    /// excess.
     wanted: u64,
     aborted: bool,
     at_end: bool,
@@ -77,18 +77,18 @@ impl Io {
         }
     }
 
-    /// The bytes that have come in and belong to nothing so far.
+    /// Received bytes that have not been decoded yet.
     pub(super) fn unread(&self) -> &[u8] {
         &self.input
     }
 
-    /// The next part of what has come in.
+    /// Decodes the next event from `input`.
     fn decode(&mut self) -> Result<Option<Event>, Malformed> {
         let Self { decoder, input, out, .. } = self;
         let mut event = Ok(None);
         out.put(|out| event = decoder.next(input, out));
         if input.is_empty() {
-            // An emptied buffer would keep its memory.
+            // Frees the memory, which an emptied buffer would keep.
             *input = BytesMut::new();
         }
         event
@@ -129,7 +129,7 @@ impl Io {
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    // Only now: a request that has come in by this moment is handled.
+                    // Checked only after the read: a request that has arrived by now is handled.
                     let is_idle = self.connection.state.verdict() == Verdict::Idle && self.input.is_empty();
                     if is_idle && !self.socket.has_unread() {
                         return Poll::Ready(Ok(Next::End));
@@ -140,7 +140,7 @@ impl Io {
         }
     }
 
-    /// `false`: the variables that wait for the rest have no room in the budget.
+    /// Charges incomplete variables. Returns `false` if the budget has no room for them.
     fn charge_params(&mut self) -> bool {
         let kept = self.decoder.kept() as u64;
         if kept <= USUAL_PARAMS as u64 {
@@ -168,16 +168,16 @@ impl Io {
         self.request
     }
 
-    /// `true` if the whole body has come in, which may be none at all.
+    /// `true` if the whole body has arrived, or there is none.
     pub(super) fn is_body_over(&mut self) -> bool {
         if self.wanted == 0 && self.input.len() >= super::record::HEADER {
-            // Its end is there, or a body that the script does not get.
+            // Next comes the body's end, or excess that the script does not get.
             let _ = self.poll_rest();
         }
         self.decoder.is_body_over()
     }
 
-    /// Skips the rest of the body as far as it has come in.
+    /// Skips the part of the body that has arrived.
     fn poll_rest(&mut self) -> Result<(), Malformed> {
         while !self.decoder.is_body_over() {
             match self.decode()? {
@@ -237,14 +237,14 @@ impl Io {
         reads::poll_read(&mut self.socket, &mut self.input, cx)
     }
 
-    /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
-    /// the response is still wanted. A web server that has closed its side is gone (specification, section 5.4).
+    /// Called while a request is being handled or its response waits for its source. Writes pending output and checks
+    /// that the response is still wanted. A web server that has closed its side is gone (specification, section 5.4).
     pub(super) fn poll_meanwhile(&mut self, cx: &mut Context<'_>) -> Poll<Gone> {
         loop {
             if self.aborted {
                 return Poll::Ready(Gone::Aborted);
             }
-            // The reader of the body sees the end, too.
+            // Otherwise the reader of the body notices the end.
             if self.responding || self.decoder.is_body_over() {
                 match self.decode() {
                     Ok(Some(Event::Abort)) => {
@@ -272,13 +272,13 @@ impl Io {
         }
     }
 
-    /// Writes what the socket takes. Ready when nothing waits any more.
+    /// Writes pending output. Ready when all of it is written.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.out.poll_flush(&mut self.socket, &self.connection, cx)
     }
 
-    /// Begins the response: nothing more is read of the request's body. Returns `true` if nothing of it is left to come, or
-    /// none was announced.
+    /// Begins the response: the request's body is not read any further. Returns `true` if the body is complete or none
+    /// was announced.
     pub(super) fn begin_response(&mut self) -> bool {
         self.responding = true;
         let is_wanted = self.wanted > 0 && self.wanted != u64::MAX;

@@ -1,8 +1,8 @@
 //! A connection of a web server that speaks FastCGI, as it does to PHP-FPM: one request after the other.
 //!
-//! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `decoder` (records
-//! become requests and their bodies; no I/O), `crate::params` (a request's variables), `head` (what they say of a request, and a
-//! response's head), `record` (headers of records).
+//! Reading order: `serve` here (the life of a connection), `io` (input and pending output), `decoder` (turns records
+//! into requests and their bodies, without I/O), `crate::params` (a request's variables), `head` (from variables to a
+//! request's head, and a response's head), `record` (record headers).
 
 pub mod decoder;
 #[cfg(any(test, feature = "fuzz"))]
@@ -34,11 +34,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, ready};
 use std::time::{Instant, SystemTime};
 
-/// So much of a body waits for the socket before its source is asked for more.
+/// Bytes of a body that may wait for the socket before its source is polled for more.
 const AHEAD: usize = 64 * 1024;
 
-/// Returns `true` if a web server at this address may connect, as it chooses the script that is run: this machine, and
-/// `http.trusted_proxies`, which stands for PHP-FPM's `listen.allowed_clients`.
+/// Returns `true` if the peer may connect: from this machine, or listed in `http.trusted_proxies` (PHP-FPM's
+/// `listen.allowed_clients`). Restricted because a FastCGI client chooses the script to run.
 pub(crate) fn may_connect(peer: &Peer) -> bool {
     peer.trusted || peer.addr.is_none_or(|addr| addr.is_loopback())
 }
@@ -75,7 +75,7 @@ pub(crate) async fn serve<H: Handler>(handler: &H, connection: &Arc<Connection>,
     }
 }
 
-/// Has one request handled and sends its response; `true` if the connection may have another.
+/// Runs the handler and sends the response. Returns `true` if the connection may carry another request.
 async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>, begun: Begun) -> Result<bool> {
     let in_flight = InFlight::begin(connection);
     let Begun { id, keep, params } = begun;
@@ -122,7 +122,7 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
             is_read
         }
         Err(Gone::Error(error)) => {
-            // The part that is there is sent, but no end that would make it look complete.
+            // Buffered data is still sent, but not the end that would make the response look complete.
             let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
             return Err(error);
         }
@@ -144,7 +144,7 @@ fn body_of(io: &Arc<Mutex<Io>>, params: &Params) -> RequestBody {
     RequestBody::new(Box::new(SerialBody { io: io.clone(), request }), announced)
 }
 
-/// Sends a response; `true` if the connection is as it was before the request.
+/// Sends a response. Returns `true` if the connection is ready for another request.
 async fn respond(
     io: &Arc<Mutex<Io>>,
     id: u16,
@@ -182,7 +182,7 @@ async fn respond(
     Ok(is_read)
 }
 
-/// Adds the messages that wait for the web server's log, which keep their place among the parts of the response.
+/// Adds pending messages for the web server's log, in order with the parts of the response.
 fn write_messages(out: &mut Vec<u8>, id: u16, messages: &Messages) {
     let text = messages.take();
     if !text.is_empty() {
@@ -190,7 +190,7 @@ fn write_messages(out: &mut Vec<u8>, id: u16, messages: &Messages) {
     }
 }
 
-/// Sends a body. Its end is reported when this returns, or is dropped.
+/// Sends a body. Its end is reported when this future returns or is dropped.
 async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body, messages: &Messages) -> std::result::Result<(), Gone> {
     let connection = lock(io).connection.clone();
     let mut body = Outgoing::new(body, None, &connection);
@@ -208,7 +208,7 @@ async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body, messages: &Messages) -> 
     }
 }
 
-/// Adds a part of a body to what is written.
+/// Adds a part of a body to the output.
 fn push(io: &Mutex<Io>, id: u16, mut part: Bytes) {
     let out = &mut lock(io).out;
     while !part.is_empty() {
@@ -220,7 +220,7 @@ fn push(io: &Mutex<Io>, id: u16, mut part: Bytes) {
     }
 }
 
-/// Responds to what is no request that a handler could be given.
+/// Responds to input that is not a valid request.
 fn refuse(io: &Mutex<Io>, id: u16, status: StatusCode) {
     let text = format!("Status: {status}\r\nContent-Type: text/plain\r\n\r\n{status}\n");
     let mut io = lock(io);
@@ -232,7 +232,7 @@ fn refuse(io: &Mutex<Io>, id: u16, status: StatusCode) {
     io.end();
 }
 
-/// Ends a connection whose last response is written or waits. With `linger`, input that is not read still comes.
+/// Writes pending output and closes the connection. With `linger`, further input is read and dropped first.
 async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
     poll_fn(|cx| lock(io).poll_flush(cx)).await?;
     if linger {

@@ -1,11 +1,11 @@
-//! Clients that have closed their side of a connection while a request of theirs runs. Some only say that they send
-//! nothing more (`shutdown(SHUT_WR)`) and want their response; most have left. Over TCP both look alike until something is
-//! sent: then the kernel of one that has left sends a reset.
+//! Clients that have closed their side of a connection while their request runs. Some have only shut down their sending
+//! side (`shutdown(SHUT_WR)`) and want the response; most have left. Over TCP, both look alike until something is sent:
+//! the kernel of a client that has left then sends a reset.
 //!
-//! So the request goes on, the socket is watched for a reset, and when the response lets wait for itself, one informational
-//! one is sent to find out (102 Processing, which HTTP/1.1 lets every client skip). A response that has begun and then
-//! pauses leaves nothing to ask with: there the client counts as gone. Event streams are where that matters: every one ends
-//! with a client that leaves in a pause.
+//! So the request goes on and the socket is watched for a reset. If the response takes a while, one informational
+//! response is sent as a probe (102 Processing, which every HTTP/1.1 client must ignore). Once a response has begun, no
+//! probe is possible: if it then pauses, the client counts as gone. That matters for event streams, which nearly always
+//! end with a client that leaves during a pause.
 
 use crate::connection::Connection;
 use crate::socket::Socket;
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Time after which a half-closed client is probed: the usual response comes earlier. Not longer, because most have
-/// left, and the requests of a crowd that has left would fill the queue meanwhile.
+/// Time after which a half-closed client is probed. Most responses come earlier. Not longer, because most of these
+/// clients have left, and their requests would fill the queue meanwhile.
 const PROBE_AFTER: Duration = Duration::from_millis(50);
 
 /// Interval at which the progress of a response is checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The number of such times that a response may pause.
+/// Number of intervals without progress after which the client counts as gone.
 const PAUSES: u32 = 3;
 
 /// Notices for the watching task.
@@ -42,8 +42,8 @@ pub(super) struct HalfClosed {
 }
 
 impl HalfClosed {
-    /// Begins to watch. The socket is registered a second time: the first registration is ready to read for ever now, and
-    /// would tell nothing more.
+    /// Begins to watch. The socket is registered a second time, because the first registration stays readable from now
+    /// on and reports nothing new.
     pub(super) fn new(socket: &Socket, connection: Arc<Connection>, responding: bool) -> io::Result<Self> {
         connection.state.set_half_closed();
         let socket = socket.registered_again()?;
@@ -60,7 +60,7 @@ impl HalfClosed {
         self.told.written.store(true, Relaxed);
     }
 
-    /// Notes whether a response has begun.
+    /// Records that a response has begun, or ended.
     pub(super) fn on_response(&self, begun: bool) {
         self.told.responding.store(begun, Relaxed);
     }
@@ -71,7 +71,7 @@ impl HalfClosed {
     }
 }
 
-/// Asks a client that waits whether it is there; ends when a response has paused for too long.
+/// Probes a client that waits for its response. Returns when a response has paused for too long.
 async fn wait_and_ask(connection: &Connection, told: &Told) {
     let (mut asked, mut pauses) = (false, 0);
     tokio::time::sleep(PROBE_AFTER).await;

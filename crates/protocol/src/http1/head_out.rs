@@ -1,4 +1,4 @@
-//! A response's head in HTTP/1: the status line, the handler's fields, and those that are the connection's business.
+//! A response's head in HTTP/1: the status line, the handler's fields, and those that the connection adds.
 
 use crate::exchange::Reason;
 use crate::multiplexed::announced;
@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(super) enum Framing {
     /// No body, and no length.
     None,
-    /// So many bytes, which the head tells.
+    /// This many bytes, announced by `Content-Length`.
     Length(u64),
-    /// No body, but the handler's length is sent: HEAD.
+    /// No body, but the handler's `Content-Length` is sent: HEAD.
     Told,
     Chunked,
-    /// Up to the connection's end.
+    /// The body ends when the connection closes.
     UntilClose,
-    /// There is none: what follows is another protocol (101).
+    /// No body: another protocol follows (101).
     Upgraded,
 }
 
@@ -52,8 +52,8 @@ impl Asked {
         }
     }
 
-    /// Writes the head. Returns `false` if the connection closes after the response: unless `keep_alive`, or as the
-    /// handler wants it.
+    /// Writes the head. Returns `false` if the connection closes after the response: without `keep_alive`, or at the
+    /// handler's request.
     pub(super) fn write(&self, out: &mut Vec<u8>, response: &Parts, framing: Framing, mut keep_alive: bool) -> bool {
         out.reserve(128 + response.headers.len() * 40);
         let reason = response.extensions.get::<Reason>();
@@ -111,7 +111,7 @@ impl Asked {
     }
 }
 
-/// The response to what is no request that a handler could be given.
+/// Writes the response to input that is not a valid request.
 pub(super) fn write_refusal(out: &mut Vec<u8>, status: StatusCode) {
     let reason = status.canonical_reason().unwrap_or("<none>");
     out.extend_from_slice(
@@ -135,7 +135,7 @@ pub(super) fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[from..]);
 }
 
-/// The beginning of a chunk.
+/// Writes a chunk's length line.
 pub(super) fn write_chunk_length(out: &mut Vec<u8>, length: usize) {
     let digits = (usize::BITS - length.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {
@@ -144,7 +144,7 @@ pub(super) fn write_chunk_length(out: &mut Vec<u8>, length: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `Date` and the head's end, written out once a second.
+/// Writes `Date` and the head's end, which are formatted once a second.
 fn write_date(out: &mut Vec<u8>, time: SystemTime) {
     thread_local! {
         static WRITTEN: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };

@@ -1,15 +1,15 @@
-//! A request's body in HTTP/1: takes it out of what comes in, by its length or chunk by chunk.
+//! A request's body in HTTP/1: decoded from the input by its length, or chunk by chunk.
 //!
-//! Chunked bodies are read strictly (RFC 9112 7.1): lines end with CR LF, a length is nothing but hexadecimal digits, and what is
-//! not meant for us (extensions, trailers) is bounded and dropped.
+//! Chunked bodies are parsed strictly (RFC 9112 7.1): lines end with CR LF, and a length consists of hexadecimal digits
+//! only. Extensions and trailers are bounded and dropped.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Bytes of extensions in all of a body.
+/// Maximum bytes of extensions in a whole body.
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
-/// Bytes of trailers.
+/// Maximum bytes of trailers.
 const MAX_TRAILER_BYTES: usize = 16 * 1024;
-/// Lines of trailers.
+/// Maximum lines of trailers.
 const MAX_TRAILER_LINES: usize = 100;
 
 /// Errors of a body.
@@ -29,10 +29,10 @@ pub(crate) enum Broken {
     Over,
 }
 
-/// Takes a body out of what comes in.
+/// Decodes a body from the input.
 #[derive(Debug)]
 pub(crate) enum Decoder {
-    /// So many bytes are still to come.
+    /// This many bytes are still to come.
     Length(u64),
     Chunked(Chunks),
     /// Nothing more can be read.
@@ -51,7 +51,7 @@ impl Decoder {
         matches!(self, Self::Length(0)) || matches!(self, Self::Chunked(chunks) if chunks.state == State::End)
     }
 
-    /// The next part, if there is one among what has come in; `None` if not, or if the body is over.
+    /// The next part of the body in `input`; `None` if there is none yet, or the body is complete.
     pub(crate) fn take(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, Broken> {
         let taken = match self {
             Self::Length(left) => Ok(take_data(left, input)),
@@ -71,25 +71,25 @@ fn take_data(left: &mut u64, input: &mut BytesMut) -> Option<Bytes> {
         return None;
     }
     *left -= length as u64;
-    // All of it needs no second owner, and a little of much is not worth keeping the rest in memory.
+    // Taking the whole buffer avoids shared ownership of it.
     Some(if length == input.len() { std::mem::take(input).freeze() } else { input.split_to(length).freeze() })
 }
 
-/// Where the next byte of a chunked body stands.
+/// Position of the next byte in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The first digit of a length.
     Start,
-    /// Another one.
+    /// A further digit.
     Size,
-    /// Blanks behind it.
+    /// Blanks after the length.
     Blanks,
     Extension,
     SizeEnd,
     Data,
     DataReturn,
     DataEnd,
-    /// Behind the last chunk, at the start of a line.
+    /// After the last chunk, at the start of a line.
     LineStart,
     Trailer,
     TrailerEnd,
@@ -101,7 +101,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Chunks {
     state: State,
-    /// Of the chunk.
+    /// Bytes left of the chunk.
     left: u64,
     extensions: usize,
     trailers: Vec<u8>,
@@ -149,7 +149,7 @@ impl Chunks {
             (State::Size | State::Blanks, b' ' | b'\t') => State::Blanks,
             (State::Size | State::Blanks, b';') => State::Extension,
             (State::Size | State::Blanks | State::Extension, b'\r') => State::SizeEnd,
-            // Somebody else might take it for the line's end.
+            // Other parsers might take a bare LF for the line's end: request smuggling.
             (State::Extension, b'\n') => return Err(Broken::Chunk),
             (State::Extension, _) => {
                 self.extensions += 1;
@@ -163,7 +163,7 @@ impl Chunks {
             (State::DataReturn, b'\r') => State::DataEnd,
             (State::DataEnd, b'\n') => State::Start,
             (State::LineStart, b'\r') => State::LastEnd,
-            // A line's end to some and not to others.
+            // Only some parsers accept a bare LF as a line's end: request smuggling.
             (State::LineStart | State::Trailer, b'\n') => return Err(Broken::Trailers),
             (State::LineStart | State::Trailer, byte) => {
                 self.trailers.push(byte);
@@ -184,7 +184,7 @@ impl Chunks {
         })
     }
 
-    /// Trailers that are no header lines are somebody's attempt at something.
+    /// Validates the trailers: a lenient reading could enable request smuggling.
     fn check_trailers(&mut self) -> Result<(), Broken> {
         if self.trailers.is_empty() {
             return Ok(());

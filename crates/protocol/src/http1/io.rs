@@ -1,5 +1,5 @@
-//! The state of a connection that speaks HTTP/1: the socket, what has come in and what goes out. The connection's task works on
-//! it, and so does the body of the request that is being handled, in the same task; hence the lock, which is always free.
+//! State of an HTTP/1 connection: the socket, its input and its output. The connection's task uses it, and so does the
+//! body of the current request, in the same task. The lock is therefore never contended.
 
 use super::half_closed::HalfClosed;
 use super::incoming::{Broken, Decoder};
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
-/// Response when a request's header took too long.
+/// Response to a request whose header was not complete in time.
 const RESPONSE_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Bytes of a header that come with a connection, which is not charged.
+/// Bytes of a header that are not charged to a budget.
 const USUAL_HEAD: usize = 8 * 1024;
 
-/// Bytes that one read of a long body takes, into memory that goes on with the body.
+/// Maximum number of bytes per read of a long body. The memory becomes part of the body without a copy.
 const LONG_READ: usize = 64 * 1024;
 
 /// The next event of a connection.
@@ -36,9 +36,9 @@ pub(super) enum Next {
     Request(Parsed),
     /// Invalid data.
     Refused(StatusCode),
-    /// Its header was not complete in time, and the client has got its response.
+    /// The header was not complete in time; a 408 has been sent.
     TimedOut,
-    /// There will be none.
+    /// The connection has no further request.
     End,
 }
 
@@ -48,25 +48,25 @@ pub(super) struct Io {
     pub(super) out: Out,
     pub(super) connection: Arc<Connection>,
     input: BytesMut,
-    /// Of the head at the beginning of `input`, so many bytes were not all of it.
+    /// Length of `input` at the last attempt to parse a head; the head was incomplete then.
     looked_at: usize,
-    /// Charge for the bytes of a header beyond the usual few.
+    /// Charge for the bytes of a header beyond `USUAL_HEAD`.
     head_charge: Option<Charge>,
     /// The present request's body, and the number of that request.
     body: Decoder,
     request: u64,
-    /// The client waits to be asked for the body.
+    /// The client waits for `100 Continue` before it sends the body.
     continue_is_due: bool,
     /// The client has closed its side.
     at_end: bool,
     half_closed: Option<HalfClosed>,
-    /// Bytes written when the watch on a half-closed client was last told.
+    /// Total of written bytes when `half_closed` was last notified.
     noted: u64,
     responding: bool,
 }
 
 impl Io {
-    /// `ahead` was read while the protocol was found out.
+    /// `ahead` holds the bytes that were read while the protocol was detected.
     pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: BytesMut) -> Self {
         Self {
             socket,
@@ -85,7 +85,7 @@ impl Io {
         }
     }
 
-    /// The bytes that have come in and belong to no request so far.
+    /// Received bytes that no request has consumed yet.
     pub(super) fn unparsed(&self) -> &[u8] {
         &self.input
     }
@@ -101,7 +101,7 @@ impl Io {
             match self.connection.state.verdict() {
                 Verdict::None | Verdict::LastResponse | Verdict::Finish | Verdict::Idle => {}
                 Verdict::HeaderTimeout => {
-                    // One try: a client that does not even take these bytes gets none.
+                    // One attempt: the connection is closed even if the client's socket takes none of it.
                     let _ = self.socket.try_write(RESPONSE_408);
                     return Poll::Ready(Ok(Next::TimedOut));
                 }
@@ -125,7 +125,7 @@ impl Io {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    // Only now: a request that has come in by this moment is handled.
+                    // Checked only after the read: a request that has arrived by now is handled.
                     let is_idle = self.connection.state.verdict() == Verdict::Idle && self.input.is_empty();
                     if is_idle && !self.socket.has_unread() {
                         return Poll::Ready(Ok(Next::End));
@@ -136,7 +136,7 @@ impl Io {
         }
     }
 
-    /// Takes bytes of a head in. The usual request, which comes whole and alone, is made out where it was read.
+    /// Adds bytes to the head. A request that arrives whole, as most do, is parsed in the read buffer without a copy.
     fn take_in(&mut self, came: &[u8]) -> Option<Next> {
         if self.input.is_empty()
             && let Ok(Some((parsed, length))) = parse::parse(came)
@@ -148,11 +148,11 @@ impl Io {
         self.look()
     }
 
-    /// Looks for a request at the beginning of what has come in.
+    /// Tries to parse a request at the beginning of `input`.
     fn look(&mut self) -> Option<Next> {
         let before = self.looked_at;
         self.looked_at = self.input.len();
-        // The clock runs for what was sent ahead as well.
+        // The header timeout also applies to pipelined requests.
         self.connection.state.on_read();
         if before == 0 || parse::may_be_complete(&self.input, before) {
             match parse::parse(&self.input) {
@@ -168,7 +168,7 @@ impl Io {
         if self.input.len() >= self.connection.shared.head_buffer {
             return Some(Next::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        // One that takes its time with a long head must not do so for nothing.
+        // A long head is charged, so that slow clients cannot hold memory outside the budget.
         if self.input.len() > USUAL_HEAD {
             let charge = self.head_charge.get_or_insert_with(|| self.connection.charge());
             if !charge.grow((self.input.len() - before.max(USUAL_HEAD)) as u64) {
@@ -182,7 +182,7 @@ impl Io {
     fn begin(&mut self, parsed: Parsed) -> Next {
         (self.looked_at, self.head_charge) = (0, None);
         if self.input.is_empty() {
-            // An emptied buffer would keep its memory.
+            // Frees the memory, which an emptied buffer would keep.
             self.input = BytesMut::new();
         }
         self.request += 1;
@@ -237,12 +237,12 @@ impl ReadsBody for Io {
 }
 
 impl Io {
-    /// Reads what comes in while a request is handled.
+    /// Reads input while a request is being handled.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let Decoder::Length(left) = &self.body
             && *left >= READ as u64
         {
-            // Into separate memory, which is not copied again.
+            // Reads into new memory that becomes part of the body without a copy.
             let room = usize::try_from(*left).unwrap_or(LONG_READ).min(LONG_READ);
             let mut memory = BytesMut::with_capacity(room);
             let read = ready!(self.socket.poll_read_into(cx, &mut memory));
@@ -256,8 +256,8 @@ impl Io {
         reads::poll_read(&mut self.socket, &mut self.input, cx)
     }
 
-    /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
-    /// the client is still there. Ready when it is not.
+    /// Called while a request is being handled or its response waits for its source. Writes pending output and checks
+    /// that the client is still connected. Ready with an error once the client has gone.
     pub(super) fn poll_meanwhile(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if !self.responding {
             self.take_informational();
@@ -273,7 +273,8 @@ impl Io {
             self.noted = self.out.total();
             half_closed.on_written();
         }
-        // A reader of the body sees the client's end, and a client that has pipelined requests is waited for.
+        // A reader of the body will notice that the client has closed. A client that has pipelined requests is assumed
+        // to be connected.
         if !self.body.is_done() || !self.input.is_empty() {
             return Poll::Pending;
         }
@@ -296,12 +297,12 @@ impl Io {
         }
     }
 
-    /// Writes what the socket takes. Ready when nothing waits any more.
+    /// Writes pending output. Ready when all of it is written.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.out.poll_flush(&mut self.socket, &self.connection, cx)
     }
 
-    /// Reads what comes in over a connection that does not speak HTTP any more.
+    /// Reads from an upgraded connection.
     pub(super) fn poll_upgraded_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.input.is_empty() {
             return self.socket.poll_read(cx, buf);
@@ -315,7 +316,7 @@ impl Io {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes to such a connection.
+    /// Writes to an upgraded connection.
     pub(super) fn poll_upgraded_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = self.socket.poll_write_vectored(cx, &[IoSlice::new(bytes)]);
         self.connection.state.note_write(&result);
@@ -328,7 +329,7 @@ impl Io {
         result
     }
 
-    /// Writes what TLS keeps of what was written to such a connection.
+    /// Writes what the TLS session still buffers of an upgraded connection's output.
     pub(super) fn poll_upgraded_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.socket.is_behind() {
             let result = self.socket.poll_flush(cx).map_ok(|()| 0);
@@ -339,7 +340,7 @@ impl Io {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes over the informational responses that wait.
+    /// Moves the pending informational responses to the output.
     pub(super) fn take_informational(&mut self) {
         let Self { out, connection, .. } = self;
         if connection.informational.is_any() {
@@ -347,7 +348,8 @@ impl Io {
         }
     }
 
-    /// The response begins: nothing more is read of the request's body but what is there. True if that is all of it.
+    /// Begins the response: of the request's body, only bytes already received are consumed from now on. Returns `true`
+    /// if the body is complete.
     pub(super) fn begin_response(&mut self) -> bool {
         self.responding = true;
         if let Some(half_closed) = &self.half_closed {

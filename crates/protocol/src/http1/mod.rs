@@ -1,8 +1,9 @@
-//! A connection that speaks HTTP/1: one request after the other, each handled and answered before the next one is looked at.
+//! A connection that speaks HTTP/1. Requests are handled one at a time: the next one is parsed after the response to
+//! the previous one.
 //!
-//! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `parse` (a request's
-//! head), `incoming` (its body), `respond` here with `head_out` (a response), `crate::out` (what is written, and how), `half_closed`
-//! (clients that send nothing more), `upgraded` (what is no HTTP any more).
+//! Reading order: `serve` here (the life of a connection), `io` (input and pending output), `parse` (a request's head),
+//! `incoming` (its body), `respond` here with `head_out` (a response), `crate::out` (how output is written),
+//! `half_closed` (clients that have closed their sending side), `upgraded` (connections that have switched protocols).
 
 mod half_closed;
 mod head_out;
@@ -37,13 +38,13 @@ use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
 use upgraded::Client;
 
-/// So much of a body waits for the socket before its source is asked for more.
+/// Bytes of a body that may wait for the socket before its source is polled for more.
 const AHEAD: usize = 64 * 1024;
 
-/// So many requests that were sent ahead are handled in one turn.
+/// Number of pipelined requests handled before the task yields.
 const TURN: u32 = 16;
 
-/// Serves a connection to its end. `ahead` are bytes that were read already.
+/// Serves a connection to its end. `ahead` holds the bytes already read.
 pub(crate) async fn serve<H: Handler>(
     handler: &H,
     connection: &Arc<Connection>,
@@ -59,13 +60,13 @@ pub(crate) async fn serve<H: Handler>(
     served
 }
 
-/// Ends a connection whose client speaks another protocol and has got its response.
+/// Closes a connection whose client speaks another protocol and has already been answered.
 pub(crate) async fn forget(connection: &Arc<Connection>, socket: Socket) -> Result<()> {
     let io = Mutex::new(Io::new(socket, connection.clone(), BytesMut::new()));
     close(&io, true).await
 }
 
-/// One request after the other. An error means that something was cut.
+/// Serves requests one after the other. An error means that a request or response was cut off.
 async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>) -> Result<()> {
     let mut turn = 0;
     loop {
@@ -112,7 +113,7 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         if !goes_on {
             let linger = {
                 let io = lock(io);
-                // A client that announced its last request has sent no other.
+                // A client that announced its last request has sent nothing after it.
                 io.has_unread_body() || (parsed.keep_alive && io.has_requests_ahead())
             };
             return close(io, linger).await;
@@ -120,7 +121,7 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
     }
 }
 
-/// Nothing of a connection's requests may be taken in once it has ended; their scripts may even go on.
+/// Closes the queue of informational responses when the connection ends: scripts may still run and send some.
 struct Ends<'a>(&'a Connection);
 
 impl Drop for Ends<'_> {
@@ -139,7 +140,7 @@ fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
     RequestBody::new(Box::new(SerialBody { io: io.clone(), request }), announced)
 }
 
-/// Sends a response; true if the connection may have another request.
+/// Sends a response. Returns `true` if the connection may carry another request.
 async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: Response) -> Result<bool> {
     let (head, body) = response.into_parts();
     let framing = asked.framing(&head, body.length());
@@ -153,7 +154,7 @@ async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: 
             keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
         io.out.put(|out| asked.write(out, &head, framing, may_go_on))
     };
-    // Whatever the head owns is of no use any more; the body may take its time.
+    // Frees the head now, as sending the body may take long.
     drop(head);
     if framing == Framing::Upgraded {
         return upgrade(io, body).await.map(|()| false);
@@ -161,24 +162,24 @@ async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: 
     let bodiless = asked.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
-        // Buffered data may go, but nothing that makes it look complete.
+        // Buffered data is still sent, but not the end that would make the response look complete.
         let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
     }
     sent.map(|()| goes_on)
 }
 
-/// Hands the connection over to the upgraded protocol. Returns when that has ended.
+/// Hands the connection over to the upgraded protocol. Returns when the upgraded connection has ended.
 async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
     let (kind, delivery) = body.open();
     flush(io).await?;
     let metrics = lock(io).connection.shared.metrics.clone();
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(io.clone(), sent)) };
-    // The connection's task is this one, and is woken as usual.
+    // The upgrade runs in the connection's task, so verdicts wake it and no notification is needed.
     talk::run(kind, delivery, &metrics, client, std::future::pending()).await;
     Ok(())
 }
 
-/// A body that is being sent. What has not gone when that ends was not sent.
+/// A body that is being sent. On drop, bytes still buffered are subtracted from those reported as sent.
 struct Underway<'a> {
     io: &'a Mutex<Io>,
     delivery: Delivery,
@@ -192,13 +193,13 @@ impl Drop for Underway<'_> {
     }
 }
 
-/// Sends a body as it is framed. Its end is reported when this returns, or is dropped.
+/// Sends a body with its framing. Its end is reported when this future returns or is dropped.
 async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
     let (kind, delivery) = body.open();
     let mut underway = Underway { io, delivery };
     let delivery = &mut underway.delivery;
     match kind {
-        // An upgrade has its status, and does not come here.
+        // `respond` has handled upgrades already.
         Kind::Empty | Kind::Upgrade(_) => {}
         Kind::Whole(whole) => {
             delivery.sent = whole.len() as u64;
@@ -290,7 +291,7 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
             flush(io).await?;
         }
         if left == Some(0) && stream.remaining().is_none_or(|remaining| remaining == 0) {
-            // The client has all that it waits for; what is there already is looked at only for the log.
+            // The client has the whole announced length. One more poll, only to log an excess.
             let more = poll_fn(|cx| Poll::Ready(poll_part(io, &mut stream, cx))).await;
             if !is_cut && matches!(more, Poll::Ready(Ok(Some(_)))) {
                 warn_of_length(TOO_LONG);
@@ -308,7 +309,7 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
     Ok(())
 }
 
-/// The next part of a stream that is not empty. While there is none, what waits is written, and the client is watched.
+/// The next non-empty part of a stream. While the source has none, pending output is written and the client is watched.
 fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Result<Option<bytes::Bytes>>> {
     loop {
         let polled = match panics::call(|| stream.poll_chunk(cx)) {
@@ -328,11 +329,11 @@ fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<
     }
 }
 
-/// Ends a connection whose last response is written or waits. With `linger`, further data of the client is read and
-/// dropped.
+/// Writes pending output and closes the connection. With `linger`, further input from the client is read and dropped
+/// first.
 async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
     flush(io).await?;
-    // Otherwise nothing is unread, and the close that follows sends everything written before it.
+    // Without unread input, a plain close delivers everything written before it.
     if linger {
         poll_fn(|cx| {
             let mut io = lock(io);

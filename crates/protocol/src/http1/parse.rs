@@ -15,17 +15,17 @@ use http::{HeaderMap, Method, Version};
 
 /// Header lines of a request.
 const MAX_HEADER_LINES: usize = 100;
-/// As many as most requests have; clearing room for more costs more than reading them.
+/// Header lines that most requests do not exceed. Clearing an array for more costs more than parsing them.
 const USUAL_LINES: usize = 24;
 
-/// A head that has come in.
+/// A complete, parsed head.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) head: Head,
     pub(crate) framing: Framing,
     /// The client allows another request on the connection.
     pub(crate) keep_alive: bool,
-    /// The client sends the body only once it is asked to.
+    /// The client waits for `100 Continue` before it sends the body.
     pub(crate) expects_continue: bool,
 }
 
@@ -37,12 +37,12 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// Why there is no request.
+/// Reason why the head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// 400.
     Bad,
-    /// 431: more lines than anyone needs.
+    /// 431: more than `MAX_HEADER_LINES`.
     TooMany,
 }
 
@@ -52,7 +52,7 @@ impl From<httparse::Error> for Refused {
     }
 }
 
-/// Takes a head from the beginning of `input`, and says how long it was. `None`: it is not complete.
+/// Parses the head at the beginning of `input`. Returns it with its length in bytes, or `None` if it is incomplete.
 pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
     let Some(line) = RequestLine::read(input)? else { return Ok(None) };
     let fields = &input[line.length..];
@@ -71,25 +71,25 @@ pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
     }
 }
 
-/// `true` if a header that was not complete at `before` bytes may be now: there is an empty line. The check keeps a
-/// header that arrives byte by byte from being parsed as often.
+/// `true` if a head that was incomplete at `before` bytes may be complete now, because an empty line has arrived. Keeps
+/// a head that arrives byte by byte from being parsed as often.
 pub(crate) fn may_be_complete(input: &[u8], before: usize) -> bool {
     let new = &input[before.saturating_sub(3)..];
     let mut ends = new.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     ends.any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// A request line: places in the bytes that came in.
+/// A request line, as ranges of the input.
 struct RequestLine {
     method: std::ops::Range<usize>,
     target: std::ops::Range<usize>,
     is_1_1: bool,
-    /// Up to the first header line, with empty lines in front.
+    /// Bytes up to the first header line, including leading empty lines.
     length: usize,
 }
 
 impl RequestLine {
-    /// `None`: it is not complete, but nothing is wrong with it so far.
+    /// Returns `None` if the line is incomplete and valid so far.
     fn read(input: &[u8]) -> Result<Option<Self>, Refused> {
         let mut start = 0;
         // RFC 9112 2.2: empty lines in front are skipped.
@@ -132,7 +132,7 @@ impl RequestLine {
 
     fn complete(self, input: &[u8], fields: usize, lines: &[httparse::Header<'_>]) -> Result<(Parsed, usize), Refused> {
         let length = self.length + fields;
-        // One piece of memory for the target and all values.
+        // One allocation for the target and all values.
         let bytes = Bytes::copy_from_slice(&input[..length]);
         let method = Method::from_bytes(&input[self.method]).map_err(|_| Refused::Bad)?;
         let target = Target::parse(bytes.slice(self.target)).map_err(|_| Refused::Bad)?;
@@ -173,7 +173,7 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// Notes a field. False if it is one that says what another has said.
+    /// Interprets a field. Returns `false` if it repeats an earlier one and is to be dropped.
     fn look(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
         match *name {
             header::CONTENT_LENGTH => {

@@ -1,7 +1,7 @@
 //! A connection that has left HTTP/1 for another protocol: its bytes, for the upgraded protocol.
 //!
-//! It stays one running request for the timeouts and the shutdown (`state`): there is no idle time here, a client that
-//! reads nothing is dropped as usual, and a shutdown waits for its end up to the grace time.
+//! For timeouts and the shutdown (`state`) it counts as a running request: it has no idle timeout, a client that does
+//! not read is dropped as usual, and a shutdown waits for its end up to the grace time.
 
 use super::io::Io;
 use crate::serial_body::lock;

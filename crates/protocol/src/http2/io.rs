@@ -1,4 +1,5 @@
-//! The socket as h2 sees it: with the bytes that were read while the protocol was found out, and with notes for the timeouts.
+//! The socket that h2 reads and writes: replays the bytes read during protocol detection, and records progress for the
+//! timeouts.
 
 use super::refusals::{Outgoing, Refusals};
 use crate::connection::Connection;
@@ -33,8 +34,8 @@ impl Noted {
         Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2, outgoing, refusals }
     }
 
-    /// `true` if the data may be the beginning of a connection: a client whose first frame is no SETTINGS speaks
-    /// another protocol (RFC 9113 3.4), and h2 does not check.
+    /// `true` if the data may begin an HTTP/2 connection. The first frame must be SETTINGS (RFC 9113 3.4), which h2
+    /// does not check.
     fn is_preface(&mut self, bytes: &[u8]) -> bool {
         let at = BEFORE_KIND + 2 - self.before_frames;
         self.before_frames = self.before_frames.saturating_sub(bytes.len());
@@ -70,7 +71,7 @@ impl Noted {
         }
         match self.connection.state.verdict() {
             Verdict::None | Verdict::LastResponse | Verdict::Finish => self.socket.poll_read(cx, buf),
-            // The end of the stream, as far as h2 can see.
+            // Reported to h2 as the end of the stream.
             Verdict::Idle | Verdict::HeaderTimeout | Verdict::Drop => Poll::Ready(Ok(())),
         }
     }
@@ -103,7 +104,7 @@ impl AsyncWrite for Noted {
         true
     }
 
-    /// h2 calls this when all its bytes are written.
+    /// Called by h2 when all its bytes are written.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.socket.is_behind() {

@@ -34,8 +34,7 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 use upgraded::Client;
 
-/// Maximum amount of one response that waits for the socket here, once the client has made room for it. The rest stays
-/// at its source.
+/// Bytes of one response that h2 may buffer for the socket, within the client's window. The rest stays at its source.
 const SEND_BUFFER: usize = 128 << 10;
 
 /// A connection being driven.
@@ -43,9 +42,10 @@ pub(crate) struct Driven<H: Handler> {
     stage: Stage,
     handler: Arc<H>,
     connection: Arc<Connection>,
-    /// The connection is to end with the requests that are there.
+    /// The connection ends when its present requests have ended.
     finishing: bool,
-    /// Upgraded streams, which have separate tasks and must know when to end; set once they were notified.
+    /// Notifies upgraded streams, which run in separate tasks, that they must end. `told` is set once that has
+    /// happened.
     upgraded: Arc<Notify>,
     told: bool,
     refusals: Arc<Refusals>,
@@ -57,14 +57,14 @@ enum Stage {
 }
 
 impl<H: Handler> Driven<H> {
-    /// Begins with the client's preface, which is among the bytes that were read `ahead`.
+    /// Begins the HTTP/2 handshake. `ahead` holds the bytes already read, which begin with the client's preface.
     pub(crate) fn new(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: Bytes) -> Self {
         connection.state.set_multiplexed();
         let _ = connection.share.set(Share::new(connection.shared.budgets));
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(STREAMS)
-            // h2 refuses a longer header with 431, which `refusals` finds out.
+            // h2 refuses longer headers with 431; `refusals` detects these responses in the output.
             .max_header_list_size(u32::try_from(connection.shared.header_list).unwrap_or(u32::MAX))
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
@@ -78,7 +78,7 @@ impl<H: Handler> Driven<H> {
         Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false, refusals }
     }
 
-    /// No further requests; the connection ends when the present ones are answered.
+    /// Accepts no further requests. The connection ends when the present ones have been answered.
     pub(crate) fn finish(&mut self) {
         self.finishing = true;
         if let Stage::Serving(connection) = &mut self.stage {
@@ -88,7 +88,7 @@ impl<H: Handler> Driven<H> {
 
     /// Ready when the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        // A verdict wakes this task alone.
+        // A verdict wakes only this task, so the upgraded streams must be notified from here.
         if !self.told && self.connection.state.verdict() >= Verdict::Finish {
             self.told = true;
             self.upgraded.notify_waiters();
@@ -156,14 +156,14 @@ impl BodySource for Incoming {
                     }
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                // Trailers are not of interest.
+                // Trailers are ignored.
                 None => return Poll::Ready(None),
             }
         }
     }
 }
 
-/// One request: has it answered and sends the response. Ends early when the client takes the request back.
+/// Runs one request through the handler and sends the response. Ends early if the client resets the stream.
 async fn serve<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
@@ -182,7 +182,7 @@ async fn serve<H: Handler>(
         })
         .await
     };
-    // The script, if it still runs, finds it closed in any case.
+    // From now on a script that still runs cannot send informational responses.
     respond.lock().open = false;
     let Some(response) = response else { return };
     let (mut head, body) = response.into_parts();
@@ -218,7 +218,7 @@ async fn serve<H: Handler>(
 struct Made {
     request: Request,
     method: Method,
-    /// Of an extended CONNECT: what the client sends is no body.
+    /// The stream of an extended CONNECT, whose data is not a body.
     stream: Option<RecvStream>,
 }
 
@@ -251,8 +251,8 @@ impl Made {
     }
 }
 
-/// Lets the stream of an extended CONNECT change its protocol (RFC 8441 5). A status of 2xx says that it has changed, so a
-/// response which only happens to have one must not get there.
+/// Upgrades the stream of an extended CONNECT (RFC 8441 5). Any 2xx status tells the client that the protocol has
+/// changed, so a response without an upgrade must not reach it: the stream is reset.
 async fn upgrade(
     connection: &Arc<Connection>,
     respond: &Respond,
@@ -277,15 +277,15 @@ async fn upgrade(
     };
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(connection, incoming, outgoing, sent)) };
     let mut ending = pin!(ends.notified());
-    // A notification after the check must not be missed.
+    // Registers now, so that no notification is missed.
     ending.as_mut().enable();
     talk::run(kind, delivery, &connection.shared.metrics, client, ending).await;
 }
 
-/// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
-/// nothing does not hold a share of the connection's window. One that breaks off ends the stream with an error.
+/// Sends a body as fast as the client reads it. A part is fetched before window capacity is reserved, so that an idle
+/// source holds no share of the connection's window. A body that breaks off resets the stream.
 ///
-/// No more goes into the stream than the client has room for: there it would wait unseen.
+/// Data is passed to h2 only within the client's window, because the timeouts do not see data that waits inside h2.
 async fn send(
     mut stream: SendStream<Bytes>,
     body: Body,
@@ -345,7 +345,7 @@ async fn send(
 
 /// Result of waiting for a client.
 enum Room {
-    /// There is some.
+    /// The client has room.
     Some,
     /// The stream has gone.
     Never,
@@ -365,7 +365,7 @@ fn poll_room(
     loop {
         match stream.poll_capacity(cx) {
             Poll::Pending => break,
-            // Room was reported that others have taken; only pending room is reported again.
+            // Other streams have used the reported capacity. h2 wakes the task again only after `Pending`.
             Poll::Ready(Some(Ok(0))) => {}
             Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),

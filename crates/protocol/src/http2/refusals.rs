@@ -1,10 +1,10 @@
-//! Requests that h2 refuses without asking the server. They are found in outgoing frames: h2 does not report them.
+//! Counts requests that h2 refuses itself. h2 does not report them, so they are detected in the outgoing frames.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Length of a frame's head, whose last four bytes are the stream's number.
 const HEAD: usize = 9;
-/// Frames with longer payloads are not of interest.
+/// Maximum payload of frames that are inspected.
 const MAX_PAYLOAD: usize = 16;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -20,19 +20,19 @@ pub(super) struct Refusals {
     pub(super) malformed: AtomicU32,
 }
 
-/// The outgoing bytes, up to the payload of the frame that is being written.
+/// Parser of outgoing frames: the frame being written, up to its payload.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     seen: [u8; HEAD + MAX_PAYLOAD],
     len: usize,
-    /// Bytes of a payload that is passed over.
+    /// Bytes left of a payload that is skipped.
     skip: usize,
-    /// The stream of the last response 431, which is reset too if the client goes on sending.
+    /// The stream of the last 431 response. h2 also resets it if the client keeps sending, which is not counted again.
     refused: [u8; 4],
 }
 
 impl Outgoing {
-    /// Takes note of bytes that were written.
+    /// Inspects written bytes.
     pub(super) fn note(&mut self, mut bytes: &[u8], refusals: &Refusals) {
         loop {
             let skipped = self.skip.min(bytes.len());
@@ -75,7 +75,8 @@ impl Outgoing {
     }
 }
 
-/// `true` for a header block with nothing but a status, as h2's response has; the server's own have a date.
+/// `true` for a header block that contains only a status, as h2's 431 does. The server's responses always have a
+/// `Date`.
 fn is_one_status(mut block: &[u8]) -> bool {
     // A change of the table's size comes first (RFC 7541 6.3).
     while let [first, rest @ ..] = block

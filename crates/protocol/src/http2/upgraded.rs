@@ -1,7 +1,7 @@
 //! A stream that has left HTTP for another protocol (RFC 8441): its DATA frames, for the upgraded protocol.
 //!
-//! It stays one request under way for the timeouts and the shutdown, as in HTTP/1. A client that makes no room for what it is
-//! sent is given up as with a response's body.
+//! For timeouts and the shutdown it counts as a running request, as in HTTP/1. A client that does not read is dropped
+//! as with a response's body.
 
 use super::{Room, poll_room};
 use crate::connection::Connection;
@@ -26,7 +26,7 @@ pub(super) struct Client {
     /// Received data that is unread. The client may send as much again only once it is read.
     ahead: Bytes,
     outgoing: SendStream<Bytes>,
-    /// The end of what goes out was sent.
+    /// The end of the outgoing stream was sent.
     ended: bool,
     sent: Sent,
 }
@@ -45,7 +45,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// Dropped in the middle, the stream is reset, as a connection would be (RFC 8441 5).
+    /// A stream dropped before its end is reset, like a connection would be (RFC 8441 5).
     fn drop(&mut self) {
         if !self.ended {
             self.outgoing.send_reset(Reason::CANCEL);
@@ -108,7 +108,7 @@ impl AsyncWrite for Client {
         Poll::Ready(Ok(bytes.len()))
     }
 
-    /// The connection's task writes what there is.
+    /// The connection's task writes pending frames.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! The body of an incoming request, and the treatment of unread parts.
+//! The body of a request, and the handling of its unread part.
 
 use super::code::{Code, Fault};
 use super::frames::{Frames, Source, kind};
@@ -13,8 +13,8 @@ use std::task::{Context, Poll, ready};
 /// sends more gets STOP_SENDING.
 const DRAINED: usize = 64 << 10;
 
-/// Destination of a body that its handler no longer needs. The client must not be stopped before it has the response:
-/// some take that for the end of everything.
+/// Keeps a body that its handler no longer needs until the response is sent. STOP_SENDING must not come earlier: some
+/// clients take it for the end of the whole exchange.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Left>);
 
@@ -32,7 +32,7 @@ impl Slot {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
-    /// The client has broken the rules in what was read of the body.
+    /// The client's protocol violation in the part of the body that was read.
     pub(super) fn fault(&self) -> Option<Fault> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Left::Broken(fault) => Some(fault),
@@ -40,7 +40,7 @@ impl Slot {
         }
     }
 
-    /// After the response: reads what is there of a body that was not read, or has the client stop.
+    /// Called after the response: drains the part of an unread body that has arrived, or sends STOP_SENDING.
     pub(super) async fn settle(&self) -> Result<(), Fault> {
         let left = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let Left::Unread(mut parts) = left else { return Ok(()) };
@@ -67,7 +67,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Detects a body. Looks only at data that has arrived.
+    /// Returns `true` if the request has a body, judged by the data that has arrived.
     pub(super) async fn begin<S: Source>(frames: &mut Frames<S>, length: Option<u64>) -> Result<bool, Fault> {
         let first = poll_fn(|cx| Poll::Ready(frames.poll_at_end(cx))).await;
         match first {
@@ -112,7 +112,7 @@ impl Drop for Upload {
     }
 }
 
-/// The parts of a body out of their frames.
+/// Extracts the parts of a body from DATA frames.
 #[derive(Debug)]
 pub(super) struct Parts<S> {
     frames: Frames<S>,

@@ -1,10 +1,10 @@
-//! The numbers by which HTTP/3 says why a stream or a connection ends (RFC 9114 8.1, RFC 9204 6).
+//! Error codes of HTTP/3 streams and connections (RFC 9114 8.1, RFC 9204 6).
 
 use crate::rejection::Rejection;
 use http::StatusCode;
 use quinn::VarInt;
 
-/// A reason, as it goes over the wire.
+/// An error code on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code(u32);
 
@@ -44,15 +44,15 @@ pub(super) enum Fault {
     Gone,
 }
 
-/// Why a stream whose head is not there in time ends.
+/// Reason for ending a stream whose head is not complete in time.
 pub(super) const HEAD_TOO_SLOW: &str = "a head takes too long";
 
 impl Fault {
-    /// The reason and the status for logs and counters, if the client broke a rule.
+    /// The rejection and status for logs and counters, if the client violated the protocol.
     pub(super) fn rejection(&self) -> Option<(Rejection, StatusCode)> {
         match self {
             Self::Stream(_, HEAD_TOO_SLOW) => Some((Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT)),
-            // There is no room, or the client has changed its mind.
+            // The budget has no room, or the client cancelled the request.
             Self::Stream(Code::EXCESSIVE_LOAD | Code::REQUEST_CANCELLED, _) | Self::Gone => None,
             Self::Connection(..) | Self::Stream(..) => Some((Rejection::Http3, StatusCode::BAD_REQUEST)),
         }

@@ -1,9 +1,9 @@
-//! Connection ids that say which process made them, so that two processes can share a UDP socket while one takes over from the
-//! other: a datagram goes to the one whose id it bears.
+//! Connection ids that identify the process that issued them. Two processes can thus share a UDP socket while one takes
+//! over from the other: each datagram goes to the process that issued its id.
 //!
-//! An id is four unpredictable bytes and four that follow from these and the process's mark. The mark is no secret: a
-//! forged id reaches a connection without its keys. Both programs have to reckon alike, and they may be different
-//! builds, so the function is written down here.
+//! An id consists of four unpredictable bytes and four bytes computed from these and the process's mark. The mark is
+//! not secret: a forged id reaches a connection, but without its keys. Both processes must compute the same function
+//! although they may be different builds, so it is implemented here.
 
 use quinn::{ConnectionId, ConnectionIdGenerator};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,13 +17,13 @@ const HALF: usize = LENGTH / 2;
 pub struct Mark(pub u64);
 
 impl Mark {
-    /// One that no other process has.
+    /// A random mark, which no other process has.
     #[must_use]
     pub fn new() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }
 
-    /// True if a process with this mark made the id. One of 2^32 ids of others looks like that as well.
+    /// `true` if a process with this mark issued the id. False positives: one in 2^32 ids of other processes.
     pub(super) fn made(self, id: &[u8]) -> bool {
         match (id.len(), id.first_chunk::<HALF>()) {
             (LENGTH, Some(nonce)) => id[HALF..] == self.seal(*nonce),
@@ -41,7 +41,7 @@ impl Mark {
         [a, b, c, d]
     }
 
-    /// Ids of this process.
+    /// The generator of this process's ids.
     pub(super) fn generator(self) -> Box<dyn ConnectionIdGenerator> {
         Box::new(Generator { mark: self, secret: RandomState::new(), made: 0 })
     }
@@ -55,7 +55,7 @@ impl Default for Mark {
 
 struct Generator {
     mark: Mark,
-    /// Makes first halves out of a count, unpredictable without it.
+    /// Secret that makes the first halves, derived from a counter, unpredictable.
     secret: RandomState,
     made: u64,
 }
@@ -84,8 +84,8 @@ impl ConnectionIdGenerator for Generator {
     }
 }
 
-/// The connection id that a datagram is for, as far as it has one of a form that a client may choose or this server makes
-/// (RFC 9000 17.2, 17.3).
+/// The destination connection id of a datagram (RFC 9000 17.2, 17.3). Short headers are assumed to have ids of `LENGTH`
+/// bytes.
 pub(super) fn destination(datagram: &[u8]) -> Option<&[u8]> {
     let (first, rest) = datagram.split_first()?;
     if first & 0x80 == 0 {

@@ -1,5 +1,5 @@
-//! The streams of an HTTP/3 connection that carry no request (RFC 9114 6.2): what the client says on its own, and what
-//! the server says, which is its settings and, at the end, that it takes no further requests.
+//! The unidirectional streams of an HTTP/3 connection (RFC 9114 6.2). The client's are read and checked. The server's
+//! control stream carries its settings and, at the end, a GOAWAY.
 
 use super::code::{Code, Fault};
 use super::frames::{self, Frames, Source, kind, put_frame, put_number};
@@ -15,15 +15,15 @@ const PUSH: u64 = 1;
 const ENCODER: u64 = 2;
 const DECODER: u64 = 3;
 
-/// The settings by their numbers (RFC 9114 7.2.4.1, RFC 9204 5). Without the other ones there is no dynamic table.
+/// Number of the setting that the server sends (RFC 9114 7.2.4.1). By not sending those of RFC 9204 5, it disables the
+/// dynamic table.
 const MAX_FIELD_SECTION_SIZE: u64 = 6;
 
 /// Maximum size of a client's settings: settings and control messages are short.
 const MAX_SETTINGS_LEN: u64 = 4096;
 const MAX_UNKNOWN_STREAMS: u64 = 64;
 
-/// Frames of a control stream: a client has nothing to say there but its settings, that it leaves, and now and then
-/// something that is not known here.
+/// Maximum number of frames on a client's control stream: its settings, a GOAWAY, and occasional unknown frames.
 const MAX_CONTROL_FRAMES: u32 = 10_000;
 
 /// The streams that a client may have once.
@@ -58,7 +58,7 @@ pub(super) async fn listen(incoming: Incoming, once: &Once) -> Result<(), Fault>
         }
         DECODER => {
             Once::take(&once.decoder)?;
-            // It acknowledges what refers to a dynamic table, which no response does.
+            // Acknowledges uses of the dynamic table, which responses do not use: ignored.
             while poll_fn(|cx| frames.poll_raw(cx)).await?.is_some() {}
             Ok(())
         }
@@ -85,7 +85,7 @@ fn lenient(fault: Fault) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// The client's control stream: its settings first, which change nothing here.
+/// Reads the client's control stream, which begins with its settings. The settings are checked and otherwise ignored.
 async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     match poll_fn(|cx| frames.poll_frame(cx)).await? {
         Some(kind::SETTINGS) => settings(&whole(frames, MAX_SETTINGS_LEN).await?)?,
@@ -94,7 +94,7 @@ async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     }
     for _ in 0..MAX_CONTROL_FRAMES {
         match poll_fn(|cx| frames.poll_frame(cx)).await? {
-            // Which pushes the client takes, and that it will ask nothing more.
+            // Ignored: the server does not push, and a client that sends no more requests needs no answer.
             Some(kind::GOAWAY | kind::MAX_PUSH_ID) => {
                 number_of(&whole(frames, MAX_UNKNOWN_STREAMS).await?)?;
             }
@@ -123,7 +123,7 @@ async fn whole<S: Source>(frames: &mut Frames<S>, most: u64) -> Result<Bytes, Fa
     Ok(payload.freeze())
 }
 
-/// Checks the client's settings (RFC 9114 7.2.4). None has a meaning for what the server sends.
+/// Checks the client's settings (RFC 9114 7.2.4). None of them affects what the server sends.
 fn settings(payload: &Bytes) -> Result<(), Fault> {
     let wrong = Fault::Connection(Code::SETTINGS_ERROR, "settings that are none");
     let mut seen = Vec::new();
@@ -133,7 +133,7 @@ fn settings(payload: &Bytes) -> Result<(), Fault> {
         let (Some(name), Some(_)) = (name, value) else {
             return Err(Fault::Connection(Code::FRAME_ERROR, "settings that break off"));
         };
-        // Those of HTTP/2 may not come, and none may come twice.
+        // HTTP/2 settings and duplicates are forbidden.
         if matches!(name, 2..=5) || seen.contains(&name) {
             return Err(wrong);
         }
@@ -153,7 +153,7 @@ fn number_of(payload: &Bytes) -> Result<u64, Fault> {
         .ok_or(Fault::Connection(Code::FRAME_ERROR, "a frame that is not a number"))
 }
 
-/// The stream by which a client would fill a dynamic table. There is none, so all it can say is that it has size 0.
+/// Reads the QPACK encoder stream. Without a dynamic table, a client may only set its capacity to 0.
 async fn encoder<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     const SIZE_0: u8 = 0b0010_0000;
     while let Some(bytes) = poll_fn(|cx| frames.poll_raw(cx)).await? {
@@ -183,7 +183,7 @@ impl Control {
         Ok(Self(stream))
     }
 
-    /// Says that requests from the stream `first` on are not taken (RFC 9114 5.2).
+    /// Sends GOAWAY: requests from stream `first` on are not processed (RFC 9114 5.2).
     pub(super) async fn go_away(&mut self, first: u64) -> Result<(), Fault> {
         let mut number = BytesMut::new();
         put_number(&mut number, first);

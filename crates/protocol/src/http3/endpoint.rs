@@ -1,9 +1,9 @@
-//! The UDP socket of HTTP/3: how it is set up, and who is let in.
+//! The UDP socket of HTTP/3: its setup, and the admission of clients.
 //!
-//! One endpoint per address, whose socket is read on the first I/O thread. It gives each new connection to the I/O thread with
-//! the fewest, as a listener does: from then on that thread does all the work of the connection, encryption and sending
-//! included, and only the datagrams that come in cross threads. A socket for each thread (`SO_REUSEPORT`) would not keep a
-//! connection on its thread: the kernel chooses by addresses, and a client of QUIC may change its own.
+//! There is one endpoint per address, whose socket is read on the first I/O thread. Each new connection goes to the I/O
+//! thread with the fewest connections, as with a listener. That thread then does all the connection's work, including
+//! encryption and sending; only received datagrams cross threads. A socket per thread (`SO_REUSEPORT`) would not keep a
+//! connection on its thread: the kernel chooses by addresses, and QUIC clients may change theirs.
 
 use super::shared_socket::{Predecessor, QuicHandle, SharedSocket, Sharing};
 use crate::multiplexed::{STREAMS, WINDOW};
@@ -16,14 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Streams of a client that carry no request: three that it needs, and some that it opens to see whether they are ignored.
+/// Maximum number of a client's unidirectional streams: the three that it needs, and some of unknown types, which must
+/// be ignored.
 const OTHER_STREAMS: u32 = 16;
 
-/// A client from which nothing has come for so long is gone. Connections live longer than that, as the server asks.
+/// A client that has sent nothing for this long is gone. Keep-alive packets from the server keep idle connections open
+/// longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum number of connections that were not accepted yet, with their waiting bytes.
+/// Maximum number of connections that are not accepted yet, and of their buffered bytes, each and in total.
 const MAX_HANDSHAKES: usize = 256;
 const WAITING_EACH: u64 = 16 << 10;
 const WAITING_ALL: u64 = 2 << 20;
@@ -38,18 +40,19 @@ pub struct Config {
     retry_above: usize,
 }
 
-/// Why there can be no HTTP/3 with this TLS.
+/// The TLS settings do not allow HTTP/3.
 #[derive(Debug, thiserror::Error)]
 #[error("HTTP/3 needs TLS 1.3 with TLS_AES_128_GCM_SHA256, which these settings of TLS leave out")]
 pub struct ConfigError(#[from] quinn::crypto::rustls::NoInitialCipherSuite);
 
 impl Config {
-    /// QUIC with TLS as `tls` has it, which speaks `h3` alone.
+    /// QUIC with the TLS configuration `tls`, whose only protocol is `h3`.
     ///
-    /// While there are `retry_above` connections whose client has not proved its address, new ones have to.
+    /// While `retry_above` connections have clients with an unvalidated address, new clients must validate theirs first
+    /// (Retry).
     ///
     /// # Errors
-    /// It lacks what QUIC begins with.
+    /// The configuration lacks QUIC's initial cipher suite.
     pub fn new(tls: Arc<rustls::ServerConfig>, retry_above: usize) -> Result<Self, ConfigError> {
         let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
         server
@@ -85,28 +88,28 @@ pub(crate) struct Endpoint {
     sharing: Arc<Sharing>,
 }
 
-/// A connection that was let in and has not begun.
+/// An admitted connection whose handshake has not begun.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(super) incoming: quinn::Incoming,
     pub(super) local: SocketAddr,
-    /// Given back when the client has proved its address, or is gone; none if it has proved it already.
+    /// Dropped when the client has validated its address or is gone; `None` if the address is already validated.
     pub(super) unvalidated: Option<Unvalidated>,
 }
 
 impl Guest {
-    /// Where it comes from.
+    /// The client's address.
     pub(crate) fn remote(&self) -> SocketAddr {
         self.incoming.remote_address()
     }
 
-    /// Where it came to.
+    /// The address that the client connected to.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
 }
 
-/// One of the connections whose clients may be lying about their address.
+/// Counts a connection whose client has not validated its address.
 #[derive(Debug)]
 pub(super) struct Unvalidated(Arc<AtomicUsize>);
 
@@ -131,14 +134,14 @@ impl Endpoint {
             // As for TCP.
             socket.set_only_v6(false)?;
         }
-        // The kernel gives what its own limit allows.
+        // The kernel caps these at its own limits.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         socket.bind(&SockAddr::from(addr))?;
         Self::of(UdpSocket::from(socket), None, config)
     }
 
-    /// Takes over a socket that is bound already, perhaps from a process that still has connections over it.
+    /// Takes over a bound socket, possibly from a process that still has connections over it.
     pub(crate) fn of(socket: UdpSocket, predecessor: Option<Predecessor>, config: Config) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
@@ -154,11 +157,11 @@ impl Endpoint {
         self.local
     }
 
-    /// Lets clients in for ever and gives each to `take`, which may hold further ones back by waiting. When this is dropped,
-    /// new clients are refused, or left to the process that comes next; the connections that there are go on.
+    /// Admits clients for ever and passes each to `take`, whose future delays the next one. Once this future is
+    /// dropped, new clients are refused or left to the successor; existing connections go on.
     pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Guest) -> F) -> io::Result<()> {
         let Self { socket, local, config: Config { server, retry_above }, sharing } = self;
-        // The key of stateless resets is made anew with each start.
+        // Each start generates a new key for stateless resets.
         let mut endpoint = EndpointConfig::default();
         let mark = sharing.mark;
         endpoint.cid_generator(move || mark.generator());
@@ -180,8 +183,8 @@ impl Endpoint {
     }
 }
 
-/// An endpoint that accepts clients. Once it is dropped, new ones are refused at once, rather than left waiting; unless
-/// the socket outlives this process: then they get no response here, retry, and reach the next one.
+/// An endpoint that accepts clients. Once dropped, new clients are refused at once instead of being left waiting. If
+/// the socket outlives this process they get no response, so they retry and reach the successor.
 struct Open {
     endpoint: quinn::Endpoint,
     sharing: Arc<Sharing>,

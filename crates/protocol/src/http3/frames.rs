@@ -1,7 +1,7 @@
-//! Frames of HTTP/3 (RFC 9114 7.1) out of the pieces in which a stream brings them.
+//! Parses frames of HTTP/3 (RFC 9114 7.1) from the chunks that a stream delivers.
 //!
-//! Nothing is gathered here: a frame's payload is handed on as it comes, so how much of it waits is the caller's decision and
-//! a frame that announces gigabytes costs nothing.
+//! Nothing is buffered here: a frame's payload is passed on as it arrives. The caller decides how much to keep, and a
+//! frame that announces gigabytes costs nothing.
 
 use super::code::{Code, Fault};
 use bytes::{Buf, BufMut, Bytes};
@@ -16,16 +16,16 @@ pub(super) mod kind {
     pub(in super::super) const GOAWAY: u64 = 7;
     pub(in super::super) const MAX_PUSH_ID: u64 = 13;
 
-    /// `true` if a kind has a meaning here or had one in HTTP/2: such a frame in the wrong place is an error, and every
-    /// other unknown one is skipped.
+    /// `true` for frame types that HTTP/3 defines or reserves because HTTP/2 used them. These are errors in the wrong
+    /// place; other unknown frames are skipped.
     pub(in super::super) const fn is_reserved(kind: u64) -> bool {
         kind <= 9 || kind == MAX_PUSH_ID
     }
 }
 
-/// Where bytes come from.
+/// Source of bytes.
 pub(super) trait Source {
-    /// The next bytes, which are never none; `None` at the end.
+    /// The next bytes, never empty; `None` at the end.
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>>;
 }
 
@@ -35,13 +35,13 @@ pub(super) struct Frames<S> {
     source: S,
     chunk: Bytes,
     number: Number,
-    /// The kind of a frame whose length has not come yet.
+    /// The kind of a frame whose length has not arrived yet.
     kind: Option<u64>,
     /// Rest of the present frame's payload.
     left: u64,
 }
 
-/// A number of variable length (RFC 9000 16), as far as it has come in.
+/// A variable-length integer (RFC 9000 16), possibly incomplete.
 #[derive(Debug, Default)]
 struct Number {
     value: u64,
@@ -87,7 +87,7 @@ impl<S: Source> Frames<S> {
         }
     }
 
-    /// The kind of the next frame; what is left of the present one is passed over. `None` at the end of the stream.
+    /// The kind of the next frame, after skipping the rest of the present one. `None` at the end of the stream.
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Fault>> {
         while ready!(self.poll_payload(cx))?.is_some() {}
         if self.kind.is_none() {
@@ -134,7 +134,7 @@ impl<S: Source> Frames<S> {
         Poll::Ready(Ok(any.then(|| std::mem::take(&mut self.chunk))))
     }
 
-    /// Sees to it that there are bytes at hand; false at the end of the stream.
+    /// Fetches bytes if `chunk` is empty. Returns `false` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
         while self.chunk.is_empty() {
             match ready!(self.source.poll_bytes(cx))? {
@@ -149,7 +149,7 @@ impl<S: Source> Frames<S> {
 /// A stream may end between two frames only (RFC 9114 7.1).
 const TRUNCATED: Fault = Fault::Connection(Code::FRAME_ERROR, "a frame is cut off");
 
-/// The number at the front of these bytes, which is taken off.
+/// Removes an integer from the front of the bytes and returns it.
 pub(super) fn number(bytes: &mut Bytes) -> Option<u64> {
     let mut number = Number::default();
     loop {

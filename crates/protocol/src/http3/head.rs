@@ -1,4 +1,4 @@
-//! Header lines as the head of a request, and a response's head as header lines (RFC 9114 4.2 and 4.3).
+//! Converts header lines to a request's head, and a response's head to header lines (RFC 9114 4.2 and 4.3).
 
 use super::frames::{kind, put_frame};
 use super::qpack::{self, Line};
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 /// Reason why a header is malformed.
 pub(super) type Malformed = &'static str;
 
-/// Parts of a request's line in HTTP/1.
+/// The pseudo-headers, which correspond to HTTP/1's request line.
 #[derive(Default)]
 struct RequestLine {
     method: Option<Bytes>,
@@ -20,7 +20,7 @@ struct RequestLine {
     path: Option<Bytes>,
 }
 
-/// The head that these lines are.
+/// Makes a request's head of header lines.
 pub(super) fn request(lines: Vec<Line>) -> Result<Head, Malformed> {
     let mut first = RequestLine::default();
     let mut headers = HeaderMap::new();
@@ -75,7 +75,7 @@ pub(super) fn request(lines: Vec<Line>) -> Result<Head, Malformed> {
     Ok(Head { method, target, version: Version::HTTP_3, headers })
 }
 
-/// Space around a value is no part of it (RFC 9110 5.5).
+/// Removes whitespace around a value (RFC 9110 5.5).
 fn trimmed(value: Bytes) -> Bytes {
     let text = value.trim_ascii();
     match text.len() == value.len() {
@@ -92,7 +92,7 @@ fn may_be_sent(name: &HeaderName, value: &HeaderValue) -> bool {
     }
 }
 
-/// Sees to it that there is one length at most, and that it is a number.
+/// Validates `Content-Length`: at most one value, which is a number.
 fn one_length(headers: &mut HeaderMap) -> Result<(), Malformed> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lengths.next().cloned() else { return Ok(()) };

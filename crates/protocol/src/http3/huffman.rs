@@ -1,9 +1,9 @@
-//! The Huffman code of header strings (RFC 7541 appendix B), which QPACK shares with HPACK. Only reading: what goes out is
-//! written as it is.
+//! The Huffman code of header strings (RFC 7541 appendix B), which QPACK shares with HPACK. Only decoding: the server
+//! sends strings unencoded.
 //!
-//! The code is a canonical one: within a length, codes go up with their symbols. So the lengths say it all.
+//! The code is canonical: codes of equal length increase with their symbols, so the lengths alone define it.
 
-/// The length in bits of each byte's code; the last one is that of the end of a string, which never stands in one.
+/// Length in bits of each byte's code. The last entry is EOS, which must not occur in a string.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
@@ -21,13 +21,14 @@ const END: u16 = 256;
 
 /// Decoding tables, made from the lengths.
 struct Code {
-    /// By length: the first code of that length, how many there are, and where their symbols begin.
+    /// By length: the first code, the number of codes, and the index of their first symbol in `symbols`.
     first: [u32; MAX_CODE_BITS + 1],
     count: [u16; MAX_CODE_BITS + 1],
     at: [u16; MAX_CODE_BITS + 1],
     /// All symbols, ordered by their codes.
     symbols: [u16; 257],
-    /// For each byte, the symbol whose code it begins with, and the code's length; 0 if that is longer than a byte.
+    /// For each byte: the symbol whose code the byte begins with, and the code's length; 0 if the code is longer than a
+    /// byte.
     short: [(u8, u8); 256],
 }
 
@@ -86,7 +87,7 @@ impl Code {
     }
 }
 
-/// The string that these bytes stand for; `None` if they stand for none.
+/// Decodes a string; `None` if the encoding is invalid.
 pub(super) fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(encoded.len() * 8 / 5);
     let (mut bits, mut have) = (0u64, 0u32);
@@ -104,7 +105,7 @@ pub(super) fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
                 text.push(symbol as u8);
                 have -= length;
             }
-            // The padding of the last byte is the beginning of the end's code, and less than a byte (RFC 7541 5.2).
+            // The padding must be shorter than a byte and consist of the first bits of EOS, all ones (RFC 7541 5.2).
             None => {
                 let filling = (1u64 << have) - 1;
                 return (have < 8 && bits & filling == filling).then_some(text);

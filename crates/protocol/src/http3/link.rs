@@ -1,4 +1,4 @@
-//! A QUIC connection, as its streams share it.
+//! State of a QUIC connection that its streams share.
 
 use super::code::{Code, Fault};
 use crate::connection::Connection;
@@ -11,12 +11,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that were handed over and that the client has not confirmed, at least and at most. In between it is as much as the
-/// line can hold: for more a client of QUIC has no use, and here it is memory of this process.
+/// Minimum and maximum of the send window: bytes passed to quinn that the client has not acknowledged. In between, it
+/// follows the congestion window. More would not be faster, and in QUIC it is this process's memory.
 pub(super) const MIN_WINDOW: u64 = 128 << 10;
 const MAX_WINDOW: u64 = 8 << 20;
 
-/// So many requests of a connection may be cancelled, and beyond that so many times those that were not.
+/// Number of requests that a client may cancel per connection; above that, at most this multiple of the requests
+/// served.
 const CANCELLED: u32 = 500;
 const CANCELLED_OF_OTHERS: u32 = 4;
 
@@ -24,12 +25,12 @@ const CANCELLED_OF_OTHERS: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) quic: quinn::Connection,
-    /// Its record for timeouts and the I/O thread.
+    /// The connection's state for timeouts and its I/O thread.
     pub(super) connection: Arc<Connection>,
-    /// The address where the client was when it came, and the server's.
+    /// The client's address at the start, and the server's address.
     remote: SocketAddr,
     local: SocketAddr,
-    /// Where it is now, if it has moved since (RFC 9000 9).
+    /// The client's present address, if it has migrated (RFC 9000 9).
     moved: Mutex<Option<(SocketAddr, Arc<Connection>)>>,
     established: AtomicBool,
     window: AtomicU64,
@@ -61,7 +62,7 @@ impl Link {
         self.established.load(Relaxed)
     }
 
-    /// The connection with the address that the client has now.
+    /// The connection with the client's present address.
     pub(super) fn as_seen_by(&self, handler: &impl Handler) -> Arc<Connection> {
         let remote = self.quic.remote_address();
         if remote == self.remote {
@@ -79,8 +80,8 @@ impl Link {
         }
     }
 
-    /// Notes what TLS has agreed on, once the client has said who it is: before the first request is handled. quinn does not
-    /// tell which cipher it is.
+    /// Records the TLS session once the client's certificate is known, before the first request is handled. quinn does
+    /// not expose the cipher.
     pub(super) fn note_session(&self) {
         self.connection.session.get_or_init(|| {
             let said = self.quic.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
@@ -97,8 +98,8 @@ impl Link {
         });
     }
 
-    /// Before a part of a body goes out: as much may wait to be confirmed as the line can hold, or the least where memory is
-    /// scarce.
+    /// Called before a part of a body is sent: sets the send window to twice the congestion window, or to the minimum
+    /// while memory is scarce.
     pub(super) fn set_window(&self, part: usize) {
         const WORTH_ASKING: usize = 16 << 10;
         if part < WORTH_ASKING {
@@ -120,7 +121,7 @@ impl Link {
         self.served.fetch_add(1, Relaxed);
     }
 
-    /// Takes notice of a fault of one of the streams: some end the connection.
+    /// Handles a fault of one of the streams: some faults end the connection.
     pub(super) fn note(&self, fault: Fault) {
         match fault {
             Fault::Connection(code, why) => self.close(code, why),

@@ -1,13 +1,14 @@
-//! A connection that speaks HTTP/3 (RFC 9114) over QUIC, which is `quinn`'s. One task for the connection and one for each of
-//! its streams.
+//! A connection that speaks HTTP/3 (RFC 9114) over QUIC, which `quinn` implements. One task for the connection and one
+//! for each of its streams.
 //!
 //! Reading order: `endpoint` (the UDP socket, and admission), this file (a connection from its handshake to its end),
 //! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body` and
 //! `respond`. Below them `link` (state shared by streams), `streams` (both halves of one), `frames`, `head` and `qpack`
 //! (the meaning of the bytes).
 //!
-//! Frames and header blocks are read here and not by the crate `h3`, as its released version can be made to gather frames
-//! without limit, to end a body at an empty frame, and to panic when a stream is given up; CONTRIBUTING.md says more.
+//! Frames and header blocks are parsed here instead of by the crate `h3`: its released version can be made to buffer
+//! frames without limit, to end a body at an empty frame, and to panic when a stream is dropped. CONTRIBUTING.md has
+//! details.
 
 mod body;
 mod code;
@@ -48,13 +49,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Above all streams that there can be: says that the server is going to leave (RFC 9114 5.2).
+/// The largest stream id: a GOAWAY with it announces a shutdown without refusing any request (RFC 9114 5.2).
 const ANY_STREAM: u64 = (1 << 62) - 4;
 
-/// For how long requests that were sent before the client heard that are still taken, at most.
+/// Maximum time after the first GOAWAY during which requests are still accepted, as the client may have sent them
+/// before it arrived.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks a connection to take nothing new and to end with the requests that are there.
+/// Asks a connection to accept nothing new and to end after its present requests.
 #[derive(Debug, Default)]
 pub(crate) struct Leave(Notify);
 
@@ -75,13 +77,13 @@ pub(crate) async fn serve<H: Handler>(
     let _ = connection.share.set(Share::new(connection.shared.budgets));
     let Guest { incoming, local, unvalidated } = guest;
     let connecting = incoming.accept()?;
-    // A server can always speak before the client has proved anything; what it may do before is decided for each request.
+    // A server can always send 0.5-RTT data. Each request in early data is checked on its own.
     let Ok((quic, established)) = connecting.into_0rtt() else { return Ok(()) };
     let link = Arc::new(Link::new(quic, connection, local));
     // However this function ends, the client is notified.
     let _closing = Closing(link.clone());
     let mut established = Box::pin(async move {
-        // It fails with the connection.
+        // A failed handshake also ends the connection, so just wait.
         if !established.await {
             pending::<()>().await;
         }
@@ -108,7 +110,7 @@ pub(crate) async fn serve<H: Handler>(
             Some(_) = driven.requests.join_next() => {}
             Some(_) = driven.others.join_next() => {}
             () = leave.0.notified(), if matches!(stage, Stage::Open) => {
-                // Two steps: what the client has sent before it hears the first one is taken.
+                // Two GOAWAYs: requests that the client sent before it received the first one are still accepted.
                 if let Some(control) = &mut opened {
                     go_away(&link, control, ANY_STREAM).await;
                 }
@@ -131,7 +133,7 @@ pub(crate) async fn serve<H: Handler>(
 /// Progress of a connection's end.
 enum Stage {
     Open,
-    /// The client was notified; until then it may not have heard.
+    /// The first GOAWAY was sent. Until this time, the client may not have received it.
     Farewell(Instant),
     /// Further requests are refused.
     Last,
@@ -146,7 +148,7 @@ async fn until(stage: &Stage) {
 }
 
 async fn go_away(link: &Link, control: &mut Control, first: u64) {
-    // A client that gives no room for so few bytes does without.
+    // A client whose window does not even have room for a GOAWAY does not get one.
     if let Ok(Err(fault)) = tokio::time::timeout(DRAIN_TIMEOUT, control.go_away(first)).await {
         link.note(fault);
     }
@@ -158,7 +160,7 @@ struct Driven<H> {
     link: Arc<Link>,
     requests: JoinSet<()>,
     others: JoinSet<()>,
-    /// The first stream that would be refused: the one behind the last that was taken.
+    /// The first stream that would be refused: the one after the last accepted stream.
     first_refused: u64,
 }
 
@@ -166,7 +168,7 @@ impl<H: Handler> Driven<H> {
     fn request(&mut self, (send, receive): (SendStream, RecvStream), refused: bool) {
         let number = u64::from(quinn::VarInt::from(receive.id()));
         let (mut incoming, mut outgoing) = (Incoming::new(receive), Outgoing::new(send));
-        // quinn lets in no more of them than were granted, but some may still be on their way out.
+        // quinn enforces the stream limit, but tasks of ended streams may still be finishing.
         if refused || self.requests.len() >= 2 * STREAMS as usize {
             incoming.stop(Code::REQUEST_REJECTED);
             outgoing.reset(Code::REQUEST_REJECTED);

@@ -1,5 +1,5 @@
-//! Header blocks (QPACK, RFC 9204) without a dynamic table: the server allows none and uses none, so a block depends on
-//! nothing that came before it, none has to wait for another stream, and nothing is kept for a client.
+//! Header blocks (QPACK, RFC 9204) without a dynamic table: the server neither allows nor uses one. So blocks are
+//! independent of each other, none waits for another stream, and no state is kept for a client.
 
 use super::huffman;
 use super::table::LINES;
@@ -8,26 +8,27 @@ use bytes::{BufMut, Bytes};
 /// Overhead of each line in addition to its bytes (RFC 9114 4.2.2).
 const LINE_OVERHEAD: usize = 32;
 
-/// A header line, neither part of which has been looked at.
+/// A header line, not validated yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: Bytes,
     pub(super) value: Bytes,
 }
 
-/// Why a block is none.
+/// Reason why a block is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockError {
-    /// It has more than it may.
+    /// The lines exceed the size limit.
     TooLarge,
-    /// It cannot be read.
+    /// The encoding is invalid.
     Invalid,
 }
 
-/// The lines of a block, if together they count for no more than `most`.
+/// Decodes a block; an error if its lines exceed `most` bytes, each counted with `LINE_OVERHEAD`.
 pub(super) fn decode(block: Bytes, most: usize) -> Result<Vec<Line>, BlockError> {
     let mut block = Block(block);
-    // The number of entries of the dynamic table that are needed; then the base for counting them, which cannot be below.
+    // Required Insert Count, then the sign and the delta of the Base (RFC 9204 4.5.1): without a dynamic table, the
+    // count is 0 and the sign positive.
     let required = block.integer(8)?.1;
     let (sign, _) = block.integer(7)?;
     if required != 0 || sign & 1 != 0 {
@@ -56,14 +57,15 @@ impl Block {
         }
     }
 
-    /// A number that begins in the lowest bits of a byte (RFC 7541 5.1), and the bits above.
+    /// Reads an integer with a prefix of `bits` bits (RFC 7541 5.1). Returns the bits above the prefix, and the
+    /// integer.
     fn integer(&mut self, bits: u32) -> Result<(u8, usize), BlockError> {
         let first = self.byte()?;
         let most = ((1u16 << bits) - 1) as u8;
         let above = u16::from(first) >> bits;
         let mut value = usize::from(first & most);
         if first & most == most {
-            // Nothing in a block is longer than the block, so four bytes more are plenty.
+            // No string is longer than its block, so four continuation bytes are enough.
             for shift in [0, 7, 14, 21] {
                 let byte = self.byte()?;
                 value += usize::from(byte & 0x7f) << shift;
@@ -76,7 +78,7 @@ impl Block {
         Ok((above as u8, value))
     }
 
-    /// A string whose length begins in the lowest bits of a byte, below the mark that it is encoded.
+    /// Reads a string: the Huffman flag, the length with a prefix of `bits` bits, and the bytes.
     fn string(&mut self, bits: u32) -> Result<Bytes, BlockError> {
         let (above, length) = self.integer(bits)?;
         if length > self.0.len() {
@@ -89,21 +91,21 @@ impl Block {
         }
     }
 
-    /// The next line (RFC 9204 4.5). All that refers to a dynamic table is invalid.
+    /// The next line (RFC 9204 4.5). References to the dynamic table are invalid.
     fn line(&mut self) -> Result<Line, BlockError> {
         let &first = self.0.first().ok_or(BlockError::Invalid)?;
         match first >> 4 {
-            // Name and value by one number.
+            // Indexed name and value.
             0b1100.. => {
                 let (name, value) = Self::known(self.integer(6)?.1)?;
                 Ok(Line { name, value })
             }
-            // The name by a number.
+            // Indexed name, literal value.
             0b0101 | 0b0111 => {
                 let (name, _) = Self::known(self.integer(4)?.1)?;
                 Ok(Line { name, value: self.string(7)? })
             }
-            // Both spelled out.
+            // Literal name and value.
             0b0010 | 0b0011 => Ok(Line { name: self.string(3)?, value: self.string(7)? }),
             _ => Err(BlockError::Invalid),
         }
@@ -120,7 +122,7 @@ pub(super) fn begin(out: &mut impl BufMut) {
     out.put_slice(&[0, 0]);
 }
 
-/// Writes a line. Strings go out as they are: they are short, and the client has more time than the server.
+/// Writes a line. Strings are not Huffman-encoded: they are short, and encoding would cost the server time.
 pub(super) fn put_line(out: &mut impl BufMut, name: &str, value: &[u8]) {
     let mut named = None;
     for (number, (known, with)) in LINES.iter().enumerate() {
@@ -142,7 +144,7 @@ pub(super) fn put_line(out: &mut impl BufMut, name: &str, value: &[u8]) {
     out.put_slice(value);
 }
 
-/// Writes a number into the lowest bits of a byte and as many further bytes as it needs.
+/// Writes an integer with a prefix of `bits` bits below the bits of `above` (RFC 7541 5.1).
 fn put_integer(out: &mut impl BufMut, above: u8, bits: u32, value: usize) {
     let most = (1usize << bits) - 1;
     if value < most {

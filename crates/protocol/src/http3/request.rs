@@ -1,4 +1,4 @@
-//! One request stream: reads the head, has the request handled and sends the response.
+//! One request stream: reads the head, runs the handler and sends the response.
 
 use super::body::{Slot, Upload};
 use super::code::{self, Code, Fault};
@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Tells a script that its request may have been recorded by somebody who plays it again (RFC 8470 5.1).
+/// Header that tells a script that its request may be a replay by an attacker (RFC 8470 5.1).
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// Result of reading a header.
 enum Opening {
     Head(Box<Head>),
-    /// The server responds without asking anybody.
+    /// The server responds with this status without calling the handler.
     Refused(StatusCode),
 }
 
@@ -90,7 +90,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
             None => return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a request without a head")),
         }
     }
-    // An encoding may be longer than the decoded form, but clients do not do that.
+    // An encoded header could be longer than the decoded one, but no real client sends that.
     if frames.left() > most as u64 {
         return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
@@ -110,7 +110,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     };
     let mut head = head::request(lines).map_err(|why| Fault::Stream(Code::MESSAGE_ERROR, why))?;
     if early {
-        // A client that has not finished the handshake may not change anything (RFC 8470 4).
+        // Early data can be replayed, so only safe methods are allowed before the handshake completes (RFC 8470 4).
         if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(Opening::Refused(StatusCode::TOO_EARLY));
         }
@@ -131,7 +131,7 @@ async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(
     Ok(())
 }
 
-/// Has the request handled, and sends the response.
+/// Runs the handler and sends its response.
 async fn respond<H: Handler>(
     handler: &H,
     link: &Link,
@@ -180,7 +180,7 @@ async fn respond<H: Handler>(
         })
         .await
     };
-    // The script, if it still runs, finds it closed in any case.
+    // From now on a script that still runs cannot send informational responses.
     let rest = back.close();
     let sending = Sending::begin(connection);
     let sent = match response {
@@ -194,8 +194,8 @@ async fn respond<H: Handler>(
     out.finish();
     link.served();
     slot.settle().await?;
-    // The connection may only be closed when the client has it all. The time that it has for that is the one that it has for
-    // every other part of a response.
+    // The connection must stay open until the client has everything. It has as long for that as for any other part of a
+    // response.
     let patience = Duration::from_millis(connection.timeouts().write);
     let _ = tokio::time::timeout(patience, stopped).await;
     drop(sending);
@@ -204,8 +204,8 @@ async fn respond<H: Handler>(
 
 const CANCELLED: Fault = Fault::Stream(Code::REQUEST_CANCELLED, "the client has cancelled the request");
 
-/// Sends a response: what is left of the informational ones, the head, and the body as the client takes it. A part is fetched
-/// first and then waits for the client.
+/// Sends a response: pending informational responses, the head, and the body as fast as the client reads it. Each part
+/// is fetched before the wait for the client.
 async fn send(
     link: &Link,
     response: Response,
@@ -231,7 +231,7 @@ async fn send(
             if let Poll::Ready(part) = body.poll_next(cx) {
                 return Poll::Ready(part.map(|part| part.map_err(|error| broken(&error))));
             }
-            // The source has nothing: what there is goes out meanwhile.
+            // The source is pending, so send what has accumulated.
             match out.poll_write(cx, &mut parts) {
                 Poll::Ready(Err(fault)) => return Poll::Ready(Some(Err(fault))),
                 Poll::Ready(Ok(_)) | Poll::Pending => {}
@@ -243,7 +243,7 @@ async fn send(
             Some(Ok(data)) => data,
             None => break,
             Some(Err(fault)) => {
-                // The head at least, where the body has nothing of what it should have.
+                // The client gets at least the head.
                 write(out, &mut parts, &mut patience).await?;
                 return Err(fault);
             }
@@ -261,13 +261,13 @@ async fn send(
     write(out, &mut parts, &mut patience).await
 }
 
-/// A response whose body has no further parts though it should.
+/// Fault for a response whose body broke off.
 fn broken(error: &std::io::Error) -> Fault {
     tracing::debug!(target: "howdah::conn", %error, "request body broke off");
     Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
 }
 
-/// Writes all parts as the client takes them, if it does.
+/// Writes all parts as fast as the client reads them, within its time limit.
 async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<&Connection>) -> Result<(), Fault> {
     poll_fn(|cx| {
         loop {

@@ -1,5 +1,5 @@
-//! The stream of a request, for informational responses: the script's worker leaves them here, and the request's task,
-//! which alone writes to the stream, takes them before it writes the response.
+//! Informational responses of an HTTP/3 request. Other threads queue them here; the request's task, the only writer of
+//! the stream, sends them before the response.
 
 use super::head;
 use crate::stream_sink::{StreamSink, Writes};
@@ -26,7 +26,8 @@ impl Writes for Waiting {
 }
 
 impl Respond {
-    /// Puts what waits behind what is there, if that is written. `None` if there is nothing; the task is woken when there is.
+    /// Refills `written` with queued responses once it has been sent. `None` if nothing is queued; the task is then
+    /// woken by the next one.
     pub(super) fn take<'a>(&self, written: &'a mut Bytes, cx: &Context<'_>) -> Option<&'a mut Bytes> {
         if written.is_empty() {
             let mut state = self.lock();

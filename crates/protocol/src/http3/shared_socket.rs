@@ -1,9 +1,10 @@
 //! A UDP socket that two processes share while one takes over from the other.
 //!
-//! A listening socket of TCP hands each connection to one process, which then has it alone. A UDP socket has one queue for all
-//! clients, so only one process may read it: the new one, from the moment on at which the old one lets go. What bears a
-//! connection id of the old process is passed on to it over a socket between the two, with what the kernel said about the
-//! datagram; the old one answers over the UDP socket itself. What finds no room there is lost, as on any network.
+//! A TCP listener hands each connection to one process, which then owns it. A UDP socket has one queue for all clients,
+//! so only one process may read it: the new process, from the moment the old one lets go. The new process forwards
+//! datagrams with a connection id of the old process over a socket pair, together with the kernel's metadata. The old
+//! process answers over the UDP socket directly. Datagrams that do not fit into the socket pair's buffer are lost, as
+//! on any network.
 
 use super::connection_ids::{Mark, destination};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
@@ -23,7 +24,7 @@ use tokio::io::unix::AsyncFd;
 /// Requested size of the buffer between the two processes.
 const BETWEEN: usize = 4 << 20;
 
-/// Prefix of a datagram: the client's address, the address that it was sent to (or none), and its congestion mark.
+/// Length of a forwarded datagram's prefix: the client's address, the destination address (or none), and the ECN mark.
 const HEADER: usize = 16 + 2 + 4 + 1 + 16 + 1;
 
 /// The process that had the socket before.
@@ -41,7 +42,7 @@ impl Predecessor {
         Self { mark, link, gone: AtomicBool::new(false) }
     }
 
-    /// Passes on what is for the other process and leaves the rest in place. True if anything is left.
+    /// Forwards the predecessor's datagrams and compacts the others in `bufs`. Returns `true` if any are left.
     fn sort(&self, bufs: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> bool {
         let mut any = false;
         for (buf, meta) in bufs.iter_mut().zip(metas) {
@@ -77,16 +78,16 @@ impl Predecessor {
     }
 }
 
-/// The reader of a UDP socket, and the destination of datagrams for others.
+/// State of a UDP socket that may be shared: which process reads it, and where other processes' datagrams go.
 #[derive(Debug)]
 pub(super) struct Sharing {
     pub(super) mark: Mark,
     predecessor: Option<Predecessor>,
-    /// Another process reads the socket. Should that one go first, it is this one's again.
+    /// Another process reads the socket. If that process ends first, this one reads it again.
     handed_over: AtomicBool,
-    /// Somebody else has the socket open, too, and gives it to the process that comes after this one.
+    /// Another process also has the socket open and passes it to this process's successor.
     outlives: AtomicBool,
-    /// Where this process gets its datagrams from then.
+    /// After the handover: the link over which the successor forwards this process's datagrams.
     successor: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
     /// The task that waits for datagrams.
     reader: Mutex<Option<Waker>>,
@@ -104,12 +105,12 @@ impl Sharing {
         })
     }
 
-    /// Where datagrams come from, if not from the socket.
+    /// The link to read datagrams from; `None` while this process reads the socket itself.
     fn link(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         if self.handed_over.load(Acquire) { lock(&self.successor).clone() } else { None }
     }
 
-    /// `true` if clients that arrive at the end of this process are the next one's.
+    /// `true` if clients that arrive while this process ends are left to its successor.
     pub(super) fn outlives(&self) -> bool {
         self.outlives.load(Relaxed)
     }
@@ -122,7 +123,7 @@ impl Sharing {
     }
 }
 
-/// The way to let another process have a UDP socket.
+/// Handle with which a UDP socket is handed to another process.
 #[derive(Debug, Clone)]
 pub struct QuicHandle(Arc<Sharing>);
 
@@ -137,7 +138,7 @@ impl QuicHandle {
         self.0.mark
     }
 
-    /// The two ends of what datagrams are passed on over: this process's, and the other's.
+    /// Creates the socket pair over which datagrams are forwarded. Returns this process's end, then the other's.
     ///
     /// # Errors
     /// The system's error.
@@ -145,16 +146,16 @@ impl QuicHandle {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         for end in [&ours, &theirs] {
-            // The kernel gives what its own limit allows.
+            // The kernel caps this at its own limit.
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(end, BETWEEN);
         }
         Ok((ours, theirs))
     }
 
-    /// From now on the socket is not read here, and datagrams come from `link`. To be called in a runtime, once.
+    /// Stops reading the socket: from now on, datagrams come from `link`. Call once, within a Tokio runtime.
     ///
     /// # Errors
-    /// The system's error; the socket is read as before.
+    /// The system's error; this process keeps reading the socket.
     pub fn let_go(&self, link: OwnedFd) -> io::Result<()> {
         // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
         #[allow(deprecated)]
@@ -165,12 +166,13 @@ impl QuicHandle {
         Ok(())
     }
 
-    /// The socket stays open when this process ends: who comes while it does so is not refused, but left to the next one.
+    /// The socket stays open when this process ends. Clients that arrive meanwhile are left to the successor, not
+    /// refused.
     pub fn outlives_process(&self) {
         self.0.outlives.store(true, Relaxed);
     }
 
-    /// The socket is read here again: the other process does not take it after all.
+    /// Cancels the handover: this process reads the socket again.
     pub fn take_back(&self) {
         self.0.handed_over.store(false, Release);
         *lock(&self.0.successor) = None;
@@ -184,7 +186,7 @@ impl QuicHandle {
     }
 }
 
-/// The socket as QUIC sees it.
+/// The UDP socket that `quinn` reads and writes.
 pub(super) struct SharedSocket {
     udp: Arc<dyn AsyncUdpSocket>,
     sharing: Arc<Sharing>,
@@ -201,7 +203,7 @@ impl SharedSocket {
         Arc::new(Self { udp, sharing })
     }
 
-    /// The next datagram from the other process; `None` if that has gone.
+    /// The next datagram forwarded by the successor; `None` if that process has ended.
     fn poll_passed_on(
         link: &AsyncFd<OwnedFd>,
         cx: &mut Context<'_>,
@@ -247,7 +249,7 @@ impl AsyncUdpSocket for SharedSocket {
         if let Some(link) = sharing.link()
             && let (Some(buf), Some(first)) = (bufs.first_mut(), meta.first_mut())
         {
-            // Should the socket be taken back, this task is woken.
+            // `take_back` wakes this task.
             sharing.note_reader(cx);
             match ready!(Self::poll_passed_on(&link, cx, buf, first))? {
                 Some(()) => return Poll::Ready(Ok(1)),
@@ -258,7 +260,7 @@ impl AsyncUdpSocket for SharedSocket {
             match self.udp.poll_recv(cx, bufs, meta) {
                 Poll::Pending => {
                     sharing.note_reader(cx);
-                    // It may have been let go of just before.
+                    // `let_go` may have run just before the reader was registered.
                     if sharing.handed_over.load(Acquire) {
                         cx.waker().wake_by_ref();
                     }
@@ -298,7 +300,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// IPv4 addresses as IPv6 ones that stand for them, with a byte that says so.
+/// Encodes IPv4 addresses as IPv4-mapped IPv6 addresses; one byte holds the families.
 fn encode(meta: &RecvMeta) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     let ip = |ip: IpAddr| match ip {

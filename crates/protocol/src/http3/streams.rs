@@ -1,5 +1,5 @@
-//! Both halves of a QUIC stream, such that the client sees a correct end even if their owner is dropped: quinn ends
-//! what is dropped as if it were complete.
+//! Both halves of a QUIC stream. If dropped early, they are reset, so that the client sees an incomplete response:
+//! quinn itself would finish a dropped stream as if it were complete.
 
 use super::code::{Code, Fault};
 use super::frames::Source;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 /// Maximum amount taken out of a stream at once.
 const CHUNK_LEN: usize = 64 << 10;
 
-/// Data from a client. Unsent data is refused when this is dropped.
+/// Data from a client. Dropping it asks the client to stop sending.
 #[derive(Debug)]
 pub(super) struct Incoming {
     stream: RecvStream,
@@ -23,16 +23,16 @@ impl Incoming {
         Self { stream, ended: false }
     }
 
-    /// Nothing more is wanted.
+    /// Asks the client to stop sending.
     pub(super) fn stop(&mut self, code: Code) {
         if !self.ended {
             self.ended = true;
-            // An error means that all has come.
+            // An error means that everything has arrived.
             let _ = self.stream.stop(code.into());
         }
     }
 
-    /// The stream was opened before the handshake was complete, so somebody may have recorded it and plays it again.
+    /// `true` if the stream was opened before the handshake was complete, so it may be a replay by an attacker.
     pub(super) fn came_early(&self) -> bool {
         self.stream.is_0rtt()
     }
@@ -61,7 +61,7 @@ impl Drop for Incoming {
     }
 }
 
-/// Data to a client. It is broken off if this is dropped before its end.
+/// Data to a client. Dropping it before the end resets the stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     stream: SendStream,
@@ -73,8 +73,7 @@ impl Outgoing {
         Self { stream, ended: false }
     }
 
-    /// Hands over as much as there is room for, which is less than all only if nothing more fits. Ready with nothing
-    /// handed over only if there is nothing.
+    /// Passes as much to quinn as fits. Ready with 0 only if `parts` are empty.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, parts: &mut [Bytes]) -> Poll<Result<usize, Fault>> {
         if parts.iter().all(Bytes::is_empty) {
             return Poll::Ready(Ok(0));
@@ -93,14 +92,14 @@ impl Outgoing {
         }
     }
 
-    /// That was all.
+    /// Finishes the stream.
     pub(super) fn finish(&mut self) {
         self.ended = true;
         // An error means that the client has stopped it.
         let _ = self.stream.finish();
     }
 
-    /// It is broken off.
+    /// Resets the stream.
     pub(super) fn reset(&mut self, code: Code) {
         if !self.ended {
             self.ended = true;
