@@ -1,4 +1,4 @@
-//! Users and groups by name, looked up in the system's databases: those of the server and of the pools' PHP.
+//! Users and groups of the server and of the pools' PHP, looked up in the system's databases.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -8,27 +8,27 @@ use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use crate::choice::ServerUser;
 use crate::settings::{PoolSettings, Settings};
 
-/// A user with the groups that its processes have.
+/// A user with the groups of its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The user's name, or its number where it has none.
+    /// The user's name, or its number if it has no name.
     pub name: String,
-    /// The user.
+    /// User ID.
     pub uid: u32,
-    /// The group of its processes.
+    /// Primary group ID of the processes.
     pub gid: u32,
-    /// Their supplementary groups.
+    /// Supplementary group IDs.
     pub groups: Vec<u32>,
     /// The user's home directory, if it is known.
     pub home: Option<PathBuf>,
 }
 
 impl Account {
-    /// Looks up `USER` or `USER:GROUP`, each a name or a number, with these supplementary groups, else those that the user is
-    /// in. Without `GROUP` it has the user's own.
+    /// Looks up `USER` or `USER:GROUP`, each a name or a number. Without `GROUP`, the user's primary group is used.
+    /// `groups` are the supplementary groups; if empty, the user's own.
     ///
     /// # Errors
-    /// The missing name, for the operator.
+    /// The missing name, as a message for the operator.
     pub fn find(text: &str, groups: &[String]) -> Result<Self, String> {
         let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
         let known = match user.parse() {
@@ -61,16 +61,16 @@ impl Account {
     }
 }
 
-/// The name of a user, or its number where it has none.
+/// The name of a user, or its number if it has no name.
 #[must_use]
 pub fn user_name(uid: u32) -> String {
     User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }
 
-/// The number of a group.
+/// Looks up the number of a group.
 ///
 /// # Errors
-/// That it is not there, for the operator.
+/// The group does not exist; the message is for the operator.
 pub fn find_group(group: &str) -> Result<u32, String> {
     if let Ok(number) = group.parse() {
         return Ok(number);
@@ -90,7 +90,7 @@ fn groups_of(user: &str, gid: Gid) -> Result<Vec<u32>, String> {
 }
 
 impl Settings {
-    /// The account that the server switches to; `None`: it keeps its user.
+    /// The account that the server switches to; `None` if it keeps its user.
     ///
     /// # Errors
     /// The missing name.
@@ -98,7 +98,7 @@ impl Settings {
         let Some(user) = &self.user else { return Ok(None) };
         let mut account = Account::find(user, &[])?;
         if self.server_user == ServerUser::Own {
-            // Files that PHP creates for its group only are served as well.
+            // Adds PHP's groups, so that files readable only by PHP's group can be served.
             for pool in self.pools.iter().filter_map(|pool| self.account_of(pool).ok().flatten()) {
                 if pool.gid != 0 && !account.groups.contains(&pool.gid) {
                     account.groups.push(pool.gid);
@@ -108,7 +108,7 @@ impl Settings {
         Ok(Some(account))
     }
 
-    /// The account that a pool's PHP runs as; `None`: the user that starts the server.
+    /// The account that a pool's PHP runs as; `None` for the user that starts the server.
     ///
     /// # Errors
     /// The missing name.

@@ -10,17 +10,17 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ListenAddr {
     Tcp(SocketAddr),
-    /// TCP, with TLS on it.
+    /// TCP with TLS.
     Https(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
-    /// TCP, for a web server that speaks FastCGI.
+    /// TCP for a web server that speaks FastCGI.
     FastCgiTcp(SocketAddr),
-    /// The path of a Unix socket, for a web server that speaks FastCGI.
+    /// The path of a Unix socket for a web server that speaks FastCGI.
     FastCgiUnix(PathBuf),
 }
 
-/// The socket of an address, whatever is spoken there.
+/// The socket of an address, regardless of its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketPlace<'a> {
     Tcp(SocketAddr),
@@ -37,7 +37,7 @@ impl ListenAddr {
         }
     }
 
-    /// `true` if FastCGI is spoken there.
+    /// `true` if the protocol is FastCGI.
     #[must_use]
     pub const fn is_fastcgi(&self) -> bool {
         matches!(self, Self::FastCgiTcp(_) | Self::FastCgiUnix(_))
@@ -100,7 +100,7 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-/// A peer whose `Forwarded` and `X-Forwarded-*` fields are believed.
+/// A peer whose `Forwarded` and `X-Forwarded-*` fields are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrustedProxy {
     /// Every peer on a Unix socket.
@@ -110,7 +110,7 @@ pub enum TrustedProxy {
 }
 
 impl TrustedProxy {
-    /// `true` if a peer with this address matches. A v4 address mapped into v6 counts as the v4 address.
+    /// `true` if a peer with this address matches. IPv4-mapped IPv6 addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, peer: IpAddr) -> bool {
         matches!(self, Self::Net(net) if net.contains(&peer.to_canonical()))
@@ -124,7 +124,7 @@ impl FromStr for TrustedProxy {
         if text == "unix" {
             return Ok(Self::Unix);
         }
-        // One address is the network that holds only it.
+        // A single address is a network that contains only this address.
         let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
         net.map(Self::Net).map_err(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Address of a running server: from the command's settings, or, if these name none, by looking for it.
+//! Finds the admin address of a running server: in the command's settings, or, if these have none, by searching.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -17,21 +17,21 @@ use crate::source::{Scope, Source, Surroundings};
 /// Maximum time to connect to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Where a running server is reached.
+/// The admin endpoint of a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminAddress {
-    /// Its admin endpoint.
+    /// Address of the endpoint.
     pub addr: ListenAddr,
     /// Token that requests must carry.
     pub token: Option<Secret>,
 }
 
-/// The address of the server for `howdah status`, `reload` and `stop`: from flags, environment or `howdah.toml`. If
-/// these name none, it is the one server that responds, of the default one, those with settings in `/etc/howdah`, and
-/// those with a socket in the usual directories.
+/// Finds the server for `howdah status`, `reload` and `stop`: from flags, environment or `howdah.toml`. If these name
+/// none, it is the only server that responds among the default server, those with settings in `/etc/howdah`, and those
+/// with a socket in the usual directories.
 ///
 /// # Errors
-/// Mistakes in the relevant settings, or several responding servers.
+/// Errors in the relevant settings, or several responding servers.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
 }
@@ -78,10 +78,10 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
     }
 }
 
-/// A server that may run, with the flag that names it.
+/// A server that may be running, with the flag that selects it.
 type Candidate = (String, AdminAddress);
 
-/// Those that have settings where packages put them; `howdah.toml` comes first.
+/// Servers with settings where packages install them; `howdah.toml` comes first.
 fn installed(around: &Surroundings) -> Vec<Candidate> {
     let Some(dir) = &around.settings_dir else { return Vec::new() };
     let mut files: Vec<PathBuf> = names_in(dir, |name| name.ends_with(".toml"));
@@ -100,7 +100,7 @@ fn installed(around: &Surroundings) -> Vec<Candidate> {
     files.iter().filter_map(admin).collect()
 }
 
-/// Those whose sockets are where servers put them by default.
+/// Servers with sockets in the default directories.
 fn with_sockets(around: &Surroundings) -> Vec<Candidate> {
     let sockets = admin_dirs(around)
         .flat_map(|dir| names_in(&dir, |name| name.starts_with("howdah-") && name.ends_with(".sock")));
@@ -116,7 +116,7 @@ fn names_in(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     paths
 }
 
-/// `true` if a server listens there, perhaps for other users than this one.
+/// `true` if a server listens there, even if this user may not connect.
 fn responds(admin: &AdminAddress) -> bool {
     match admin.addr.place() {
         SocketPlace::Unix(path) => match UnixStream::connect(path) {
@@ -127,18 +127,18 @@ fn responds(admin: &AdminAddress) -> bool {
     }
 }
 
-/// The directories that a server's admin socket may be in, best first.
+/// The directories in which a server's admin socket may be, best first.
 pub(crate) fn admin_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
     let runtime = around.env.get("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let temp = around.env.get("TMPDIR").filter(|dir| !dir.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
     runtime.into_iter().chain(around.run_dir.clone()).chain([temp])
 }
 
-/// The name of a server's admin socket, made from its first listen address.
+/// The name of a server's admin socket, derived from its first listen address.
 pub(crate) fn admin_name(listen: &[ListenAddr]) -> String {
     let address = listen.first().cloned().unwrap_or_default().to_string();
     let name: String = address.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    // The path of a socket has little more than a hundred bytes.
+    // A socket's path is limited to slightly more than a hundred bytes.
     let name = name.trim_matches('-');
     format!("howdah-{}.sock", &name[name.len().saturating_sub(60)..])
 }
@@ -192,9 +192,9 @@ mod tests {
         let packaged = etc.path().join("admin.sock");
         let text = format!("admin = \"unix:{}\"\n", packaged.display());
         std::fs::write(etc.path().join("howdah.toml"), text).unwrap();
-        // None runs: the packaged one is named.
+        // None is running: the result is the packaged server.
         assert_eq!(find().unwrap(), format!("unix:{}", packaged.display()));
-        // Another one, by its socket alone.
+        // Another server, found only by its socket.
         let other = dir.path().join("howdah-127.0.0.1-9000.sock");
         let _other = std::os::unix::net::UnixListener::bind(&other).unwrap();
         assert_eq!(find().unwrap(), format!("unix:{}", other.display()));
@@ -202,7 +202,7 @@ mod tests {
         let said = find().unwrap_err().to_string();
         let (config, admin) = (etc.path().join("howdah.toml"), other.display());
         assert!(said.contains(&format!("--config {}, or --admin unix:{admin}", config.display())), "{said}");
-        // The default server goes first.
+        // The default server takes precedence.
         let default = dir.path().join("howdah-127.0.0.1-8080.sock");
         let _default = std::os::unix::net::UnixListener::bind(&default).unwrap();
         assert_eq!(find().unwrap(), format!("unix:{}", default.display()));

@@ -1,4 +1,4 @@
-//! The application that a site serves, as the setting `app` names it.
+//! The application of a site: the setting `app`.
 
 use crate::kind::Kind;
 use crate::value::Value;
@@ -7,17 +7,17 @@ use howdah_rules::tree::quoted;
 /// The application that a site serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AppChoice {
-    /// The one that is found in the directory, if there is no `howdah.toml`.
+    /// The application detected in the directory, if there is no `howdah.toml`.
     #[default]
     Auto,
-    /// No known one.
+    /// No known application.
     None,
-    /// The one of this name.
+    /// The application with this name.
     Named(String),
 }
 
 impl AppChoice {
-    /// Its name, if it is a known one.
+    /// The application's name, if it is known.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         if let Self::Named(name) = self { Some(name) } else { None }

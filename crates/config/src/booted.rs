@@ -1,4 +1,4 @@
-//! Result of a site's recipe.
+//! The result of a site's recipe.
 
 use howdah_detect::Recipe;
 
@@ -6,10 +6,10 @@ use howdah_detect::Recipe;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booted {
     pub recipe: &'static Recipe,
-    /// The pool, whose `script` is the one that it goes ahead of.
+    /// The booted pool; its `script` is that of the classic pool it replaces.
     pub pool: String,
-    /// The host of all requests that run on the boot, if the recipe needs to know it and there is only this one.
+    /// The host of all requests that run in the booted pool, if the recipe needs a host and there is only this one.
     pub host: Option<String>,
-    /// The configuration of the application takes requests for some by HTTPS that are none, if a proxy's header says so.
+    /// The application's configuration trusts a proxy's header, which can make HTTP requests look like HTTPS.
     pub believes_proxies: bool,
 }

@@ -1,4 +1,4 @@
-//! Changes of a reload: compares the settings of a running server with newly read ones, and finds those that wait for a
+//! Changes of a reload: compares the settings of a running server with newly loaded ones, and finds changes that need a
 //! restart.
 
 use crate::load::Loaded;
@@ -12,7 +12,7 @@ use crate::value::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Settings of the server's process that it reads at its start alone.
+/// Settings that the server process reads only at its start.
 const PROCESS_KEYS: &[&str] = &[
     "admin",
     "admin_group",
@@ -32,17 +32,17 @@ const PROCESS_KEYS: &[&str] = &[
     "tls.http3",
 ];
 
-/// Settings that wait for a restart while HTTP/3 is on: its endpoints keep the TLS that they were opened with.
+/// Settings that need a restart while HTTP/3 is on: its endpoints keep the TLS settings that they were opened with.
 const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca"];
 
-/// One thing that a reload changes, as a line for the operator.
+/// One change of a reload, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The subject: `pool shop`, `site www.example.org`, `address 127.0.0.1:8080`, or a setting's name.
     pub what: String,
     /// The change.
     pub how: String,
-    /// It stays as it was until a restart.
+    /// The change takes effect only after a restart.
     pub waits: bool,
 }
 
@@ -57,14 +57,14 @@ impl fmt::Display for Change {
     }
 }
 
-/// A setting with another value than before.
+/// A setting whose value differs.
 struct Differs {
     name: String,
     how: String,
 }
 
-/// Compares what a server runs with to what was read anew. What needs a restart is put back in `new`, so that this can be
-/// applied as it is.
+/// Compares the running server's settings with newly loaded ones. Changes that need a restart are undone in `new`, so
+/// that it can be applied as it is.
 pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = &new.settings;
@@ -82,7 +82,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
         how: differs.how.clone(),
         waits: waits(&differs.name),
     }));
-    // Two secrets are shown alike.
+    // Secrets look the same when shown, so their values are compared.
     for (name, is_other) in
         [("admin_token", old.admin_token != settings.admin_token), ("share", old.share != settings.share)]
     {
@@ -108,7 +108,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     changes
 }
 
-/// The settings of the server as a whole that differ.
+/// Changed settings of the server as a whole.
 fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<Differs> {
     let sections = [
         ("", old.shown(), new.shown()),
@@ -126,7 +126,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
     let mut all = Vec::new();
     for (section, before, after) in sections {
         let mut found = differing(section, before, after);
-        // Computed values follow from the rest, or from the machine's current state.
+        // Computed values follow from other settings, or from the machine's current state.
         let rows: Vec<&Row> = Settings::ROWS
             .iter()
             .chain(crate::HttpSettings::ROWS)
@@ -153,7 +153,7 @@ fn differing(section: &str, before: Shown, after: Shown) -> Vec<Differs> {
     pairs.collect()
 }
 
-/// Long values would hide the change, and tables may contain secrets.
+/// Formats a change. Long values would hide it, and tables may contain secrets.
 fn how(before: &str, after: &str) -> String {
     const MAX_VALUE_LEN: usize = 80;
     let is_table = |text: &str| text.starts_with('{');
@@ -179,7 +179,7 @@ fn pools(old: &Settings, new: &Settings, changes: &mut Vec<Change>) {
         let mut differ = of_pool(before, pool).into_iter().map(|differs| format!("{} {}", differs.name, differs.how));
         let mut text = differ.next().unwrap_or_default();
         differ.for_each(|more| text = format!("{text}, {more}"));
-        // A table may differ in what is not shown.
+        // The pools may differ in values that are not shown.
         let is_same = before == pool;
         put(
             &pool.name,
@@ -214,7 +214,7 @@ fn proxies(old: &[ProxySettings], new: &[ProxySettings], changes: &mut Vec<Chang
         .for_each(|before| put(&before.name, "removed"));
 }
 
-/// `whole` are the settings of the top level that differ: sites inherit those.
+/// Compares sites. `whole` are the changed top-level settings, which sites inherit.
 fn sites(old: &Settings, new: &Settings, whole: &[&str], changes: &mut Vec<Change>) {
     let mut put = |name: &str, how: String| changes.push(Change { what: format!("site {name}"), how, waits: false });
     for site in &new.sites {
@@ -264,7 +264,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     all.extend(differing("tls", old.tls.shown(), new.tls.shown()));
     all.extend(differing("mercure", old.mercure.shown(), new.mercure.shown()));
     all.extend(differing("pusher", old.pusher.shown(), new.pusher.shown()));
-    // They follow from what the machine has just now, or are the process's.
+    // Computed from the machine's current state, or read only at the start.
     all.retain(|differs| {
         let name = &*differs.name;
         !PROCESS_KEYS.contains(&name) && name != "http.max_connections"
@@ -272,7 +272,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     all
 }
 
-/// Restores unchanged values, and values that were not set.
+/// Restores the values of settings in `waiting`, and computed values that were not set.
 fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     let Loaded { settings, origins, .. } = new;
     let stays = |name: &str| waiting.iter().any(|kept| kept == name) || origins.of(name) == Origin::Default;
@@ -307,7 +307,7 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
             _ => settings.tls.client_ca.clone_from(&old.tls.client_ca),
         }
     }
-    // A server that has begun to get certificates goes on with its authority and directory.
+    // A server that has begun to obtain certificates keeps its authority and directory.
     if old.acme.is_used() {
         let names = std::mem::take(&mut settings.acme.names);
         settings.acme = AcmeSettings { names, ..old.acme.clone() };

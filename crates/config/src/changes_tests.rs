@@ -1,11 +1,11 @@
-//! Messages about settings that differ, and those that wait.
+//! Tests of messages about changed settings and those that need a restart.
 
 use super::changes;
 use crate::cli::ServeFlags;
 use crate::load::{Loaded, load_in};
 use crate::source::Surroundings;
 
-/// These settings, as a server would read them that is in `directory`.
+/// Loads settings as a server in `directory` would.
 fn read(directory: &std::path::Path, toml: &str) -> Loaded {
     let file = directory.join("howdah.toml");
     std::fs::write(&file, toml).unwrap();
@@ -14,7 +14,7 @@ fn read(directory: &std::path::Path, toml: &str) -> Loaded {
     load_in(&flags, &around).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The lines of a reload from one text to the other.
+/// The lines that a reload logs for a change from one text to the other.
 fn lines(before: &str, after: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let old = read(directory.path(), before).settings;

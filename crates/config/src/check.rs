@@ -1,5 +1,5 @@
-//! Checks settings as a whole: what each value alone cannot tell (files that exist, names that match), and values that
-//! would be understood but could not work.
+//! Checks settings as a whole: what no single value shows (missing files, matching names), and valid values that cannot
+//! work.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::value::Value;
 use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini, settings_deploy};
 
-/// Reports everything that is wrong with settings which were read.
+/// Reports all errors in the loaded settings.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     server(settings, source);
     for pool in &settings.pools {
@@ -114,7 +114,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     sandbox(pool, source);
 }
 
-/// The settings of the number of workers must fit together.
+/// Checks that the settings of the number of workers are consistent.
 fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn Fn(&str) -> String) {
     let max = pool.workers.max as usize;
     let spare = pool.spare_workers;
@@ -151,8 +151,8 @@ fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
     }
 }
 
-/// A `concurrency` that no pool uses is a mistake. One at the top level is for the pools below that are async, and the
-/// default one stands in what `howdah check` shows.
+/// Reports a `concurrency` that no pool uses. At the top level it is for the async pools, and its default appears in
+/// the output of `howdah check`.
 fn concurrency(settings: &Settings, source: &mut Source<'_>) {
     let name = |pool: &PoolSettings| match pool.name.as_str() {
         DEFAULT_POOL => "concurrency".to_owned(),
@@ -172,7 +172,7 @@ fn concurrency(settings: &Settings, source: &mut Source<'_>) {
     }
 }
 
-/// A pool that is compared needs another one in classic mode.
+/// Checks that a pool with comparisons has a pool in classic mode to compare with.
 fn compared(settings: &Settings, source: &mut Source<'_>) {
     let compared = |pool: &&PoolSettings| pool.compare_one_in > 0 && pool.mode != Mode::Classic;
     for pool in settings.pools.iter().filter(compared) {

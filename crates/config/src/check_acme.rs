@@ -1,4 +1,4 @@
-//! The settings of certificates that the server gets itself: where they are kept, and what could not work.
+//! Settings of automatic certificates: finds the state directory, and rejects values that cannot work.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use crate::settings::Settings;
 use crate::settings_acme::default_state;
 use crate::source::Source;
 
-/// The state directory of a server that runs as this account, if it becomes another than the one that starts it. systemd
-/// names several with colons (systemd.exec(5)).
+/// The state directory of a server that runs as `account` (`None` if it keeps the user that starts it). systemd
+/// separates several directories by colons (systemd.exec(5)).
 pub(crate) fn find_state(source: &Source<'_>, account: Option<&Account>) -> PathBuf {
     let var = |name: &str| source.around.env.get(name).filter(|value| !value.is_empty());
     if let Some(directories) = var("STATE_DIRECTORY") {
@@ -24,10 +24,11 @@ pub(crate) fn find_state(source: &Source<'_>, account: Option<&Account>) -> Path
     var("XDG_STATE_HOME").map(PathBuf::from).or_else(below_home).map_or_else(default_state, |dir| dir.join("howdah"))
 }
 
-/// The usual directory, or one of the account's own if that one is another user's: the package has given it to the service.
+/// The usual directory. If it belongs to another user, because a package gave it to the service, a directory for the
+/// account.
 fn state_of_root(usual: PathBuf, account: Option<&Account>) -> PathBuf {
     let uid = account.map_or(0, |account| account.uid);
-    // Root hands over what is its own.
+    // Root gives its own directory to the account.
     let is_usable = std::fs::metadata(&usual).map_or(true, |found| matches!(found.uid(), 0) || found.uid() == uid);
     if is_usable {
         return usual;
@@ -36,7 +37,7 @@ fn state_of_root(usual: PathBuf, account: Option<&Account>) -> PathBuf {
     usual.with_file_name(format!("{}-{name}", usual.file_name().unwrap_or_default().to_string_lossy()))
 }
 
-/// Reports what could not work.
+/// Reports settings that cannot work.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     let acme = &settings.acme;
     for (at, name) in acme.names.iter().enumerate() {

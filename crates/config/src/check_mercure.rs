@@ -1,5 +1,5 @@
-//! The settings of Mercure hubs and of the Pusher protocol: keys are read from their files, and values are refused that
-//! could not work.
+//! Settings of Mercure hubs and of the Pusher protocol: reads keys from their files, and rejects values that cannot
+//! work.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::settings::Settings;
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
 
-/// Before a path, where a key is in a file.
+/// Prefix of a path to a key's file.
 const FILE: &str = "file:";
-/// Longest file that is a key.
+/// Maximum length of a key's file.
 const MAX_KEY: u64 = 64 * 1024;
-/// Bytes of a secret that HS256 needs (RFC 7518 section 3.2).
+/// Minimum length of a secret for HS256 in bytes (RFC 7518 section 3.2).
 const MIN_SECRET: usize = 32;
 
-/// Reads keys from their files, once for all that follows: the server may lose its right to read them.
+/// Reads keys from their files now, because the server may lose the permission to read them.
 pub(crate) fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
     let mut top = settings.top_level_site();
     read_keys(&mut top, source);
@@ -34,7 +34,7 @@ fn read_keys(site: &mut SiteSettings, source: &mut Source<'_>) {
         match read(Path::new(path)) {
             Ok(read) => *key = Some(read),
             Err(why) => {
-                // No key: nothing is opened, and other errors are reported, too.
+                // Falls back to no key, so that other errors are reported as well.
                 at.object(name, why, source);
                 *key = None;
             }
@@ -58,7 +58,7 @@ fn read(path: &Path) -> Result<Secret, String> {
     }
 }
 
-/// Reports what could not work in a site.
+/// Reports settings of a site that cannot work.
 pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     let mercure = &site.mercure;
     if site.pusher.webhook.as_ref().is_some_and(|path| !path.starts_with('/')) {
@@ -84,7 +84,7 @@ pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
-/// Secrets that can be guessed from one token, as a warning each.
+/// Warnings about secrets so short that they can be guessed from one token.
 pub(crate) fn short_secrets(sites: &[SiteSettings]) -> Vec<String> {
     let (mut seen, mut found): (Vec<&Secret>, _) = (Vec::new(), Vec::new());
     for mercure in sites.iter().map(|site| &site.mercure) {

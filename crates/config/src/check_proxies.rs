@@ -1,4 +1,4 @@
-//! Checks of proxies: names that match, and values that could not work.
+//! Checks proxies: matching names, and values that can work.
 
 use crate::settings::Settings;
 use crate::settings_proxy::ProxySettings;

@@ -1,4 +1,4 @@
-//! Checks sites: their hosts, roots and pools, and what they say about files and responses.
+//! Checks sites: hosts, roots and pools, and the settings of files and responses.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::settings_site::SiteSettings;
 use crate::source::Source;
 use crate::strict::nearest;
 
-/// Reports what is wrong with sites, the top level as one included.
+/// Reports errors in sites, including the top level as a site.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     for pattern in &settings.site_patterns {
         if let Err(why) = Glob::new(pattern, Path::new("/")) {
@@ -41,17 +41,17 @@ impl SiteSettings {
         self.origin == Origin::Default
     }
 
-    /// The name of one of its settings, as origins have it.
+    /// The full name of one of the site's settings, as in `Origins`.
     fn name_of(&self, key: &str) -> String {
         if self.is_top_level() { key.to_owned() } else { format!("site.{}.{key}", self.name) }
     }
 
-    /// `true` if the site sets this, or the top level for it.
+    /// `true` if the site, or the top level for it, sets this key.
     pub(crate) fn says(&self, key: &str, source: &Source<'_>) -> bool {
         [&*self.name_of(key), key].iter().any(|name| source.origins.of(name) != Origin::Default)
     }
 
-    /// Reports what is wrong with one of its settings: where the site says it, else where it takes it from.
+    /// Reports an error in one of the site's settings, at the site's value or at the inherited one.
     pub(crate) fn object(&self, key: &str, message: String, source: &mut Source<'_>) {
         let own = self.name_of(key);
         if source.origins.of(&own) != Origin::Default {
@@ -124,7 +124,7 @@ fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
-/// A site's certificates need an address with TLS, and hosts that an authority can verify.
+/// Checks that a site's certificates have a TLS address, and hosts that an authority can verify.
 fn tls(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     if site.is_top_level() {
         return;
@@ -163,7 +163,7 @@ fn fields(site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
-/// Directories of files that only scripts may give out.
+/// Checks directories whose files only scripts may hand out.
 fn handed_over(site: &SiteSettings, source: &mut Source<'_>) {
     let files = &site.static_files;
     for (prefix, directory) in &files.x_accel_redirect {
@@ -191,7 +191,7 @@ fn private_directory(site: &SiteSettings, key: &str, directory: &Path, source: &
     }
 }
 
-/// Each host is in one site, or a request for it could mean two.
+/// Checks that each host is in one site only; otherwise a request would be ambiguous.
 fn hosts(sites: &[SiteSettings], source: &mut Source<'_>) {
     let mut known: BTreeMap<&HostPattern, &SiteSettings> = BTreeMap::new();
     for site in sites {
@@ -214,7 +214,7 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
     for site in
         sites.iter().filter(|site| source.origins.of(&site.name_of("name")) != Origin::Default).collect::<Vec<_>>()
     {
-        // A duplicate was reported already, and has got a number.
+        // The duplicate name was already reported; remove the number it was given.
         let name = site.name.split(" (").next().unwrap_or_default();
         if name.len() > 100 || !name.bytes().all(fits) {
             site.object("name", "is made of at most 100 letters, digits, -, _ and dots".to_owned(), source);
@@ -222,7 +222,7 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
     }
 }
 
-/// Code that requests run must not be writable: a writable directory is not above a root or the script.
+/// Checks that code is not writable for requests: a writable directory must not contain a root or the script.
 fn writable_code(settings: &Settings, source: &mut Source<'_>) {
     for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
         let section =

@@ -1,5 +1,8 @@
-//! The settings of traces: what the standard's environment variables say of them where nothing else does, and what could not
-//! work. The variables are those of the specification "OpenTelemetry Environment Variable Specification" and of OTLP's exporter.
+//! Settings of traces: applies the standard environment variables where nothing else is set, and rejects values that
+//! cannot work.
+//!
+//! The variables are defined by the "OpenTelemetry Environment Variable Specification" and the specification of the
+//! OTLP exporter.
 
 use std::time::Duration;
 
@@ -8,10 +11,10 @@ use crate::origin::Origin;
 use crate::settings_telemetry::{Ratio, TelemetrySettings};
 use crate::source::Source;
 
-/// The endpoint that stands for that of the environment.
+/// Endpoint value that selects the endpoint of the environment.
 const BY_ENVIRONMENT: &str = "env";
 
-/// Puts in what the environment says, if traces are made at all.
+/// Applies the environment's values if tracing is enabled.
 pub(crate) fn resolve(telemetry: &mut TelemetrySettings, source: &mut Source<'_>) {
     telemetry.enabled = telemetry.endpoint.is_some();
     if telemetry.endpoint.as_deref() == Some(BY_ENVIRONMENT) {
@@ -79,13 +82,13 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().map(Duration::from_millis)
 }
 
-/// The environment, for values that are not set otherwise.
+/// The environment, used for values that are not set otherwise.
 struct Variables<'a, 'b> {
     source: &'a mut Source<'b>,
 }
 
 impl Variables<'_, '_> {
-    /// A variable's name and value. An empty one is none, as the specification has it.
+    /// A variable's name and value. An empty value counts as unset, as the specification requires.
     fn get(&self, variable: &str) -> Option<(String, String)> {
         let value = self.source.around.env.get(variable)?.trim();
         (!value.is_empty()).then(|| (variable.to_owned(), value.to_owned()))
@@ -112,7 +115,7 @@ impl Variables<'_, '_> {
         }
     }
 
-    /// A list of `key=value`, with commas between them and values percent-encoded.
+    /// Parses a comma-separated list of `key=value` with percent-encoded values.
     fn pairs(&mut self, variable: &str) -> Vec<(String, String)> {
         let Some((variable, text)) = self.get(variable) else { return Vec::new() };
         let mut found = Vec::new();
@@ -121,7 +124,7 @@ impl Variables<'_, '_> {
                 Some((key, value)) if !key.trim().is_empty() => {
                     found.push((decoded(key.trim()), decoded(value.trim())));
                 }
-                // The text may be a secret.
+                // Not shown: the text may be a secret.
                 _ => {
                     let message = "has a part that is not KEY=VALUE".to_owned();
                     self.source.error(Some(Origin::Env(variable.clone())), "telemetry", message);
@@ -132,7 +135,7 @@ impl Variables<'_, '_> {
     }
 }
 
-/// Text without percent-encoding; what is none stays.
+/// Decodes percent-encoding; invalid sequences are kept.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
@@ -152,7 +155,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// Reports what could not work.
+/// Reports settings that cannot work.
 pub(crate) fn check(telemetry: &TelemetrySettings, source: &mut Source<'_>) {
     if !telemetry.enabled {
         return;
@@ -160,7 +163,7 @@ pub(crate) fn check(telemetry: &TelemetrySettings, source: &mut Source<'_>) {
     let address = telemetry.address();
     let rest = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
     if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with(['/', ':']) || rest.contains([' ', '@', '#'])) {
-        // A password may be in it.
+        // The address may contain a password.
         let shown = crate::secret::without_password(&address);
         let message = format!("\"{shown}\" is no address such as \"http://collector.internal:4318\"");
         source.object("telemetry.endpoint", message);

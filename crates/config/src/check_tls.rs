@@ -1,4 +1,4 @@
-//! Checks the settings of TLS among each other. Whether the files hold what they should is looked at where they are loaded.
+//! Checks that TLS settings are consistent. The files' contents are checked when they are loaded.
 
 use crate::address::ListenAddr;
 use crate::choice::ClientAuth;

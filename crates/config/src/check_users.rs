@@ -1,4 +1,4 @@
-//! Checks the users of the server and PHP against the user that starts the server, and other permissions.
+//! Checks the users of the server and of PHP against the user that starts the server; also checks file permissions.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 
-/// The account that packages make for the server.
+/// The account that packages create for the server.
 const SERVER_ACCOUNT: &str = "howdah";
 
-/// That account, if there is one.
+/// Looks up the server's account, if it exists.
 pub(crate) fn of_server() -> Option<Account> {
     Account::find(SERVER_ACCOUNT, &[]).ok().filter(|account| account.uid != 0)
 }
 
-/// Chooses the server's user if only PHP's is set: scripts can signal processes of the same user.
+/// Chooses the server's user if only PHP's is set: with the same user, scripts could send signals to the server.
 pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     if source.around.uid != Some(0) || source.origins.of("user") != Origin::Default {
         return;
@@ -35,7 +35,7 @@ pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
     }
 }
 
-/// Reports what is wrong with users, groups and limits, and with the reach of the admin endpoint.
+/// Reports errors in users, groups and limits, and in the exposure of the admin endpoint.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if let ListenAddr::Tcp(addr) = settings.admin
         && !addr.ip().to_canonical().is_loopback()
@@ -87,7 +87,7 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
 
 fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
     match settings.account() {
-        // PHP's user is reported where it is set.
+        // An invalid PHP user is reported at its own setting.
         Err(_) if settings.server_user == ServerUser::Shared => {}
         Err(message) => source.object("user", message),
         Ok(None) if uid == 0 && !settings.allow_root => {

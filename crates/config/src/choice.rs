@@ -1,4 +1,4 @@
-//! Settings that are one word out of a few.
+//! Settings with a fixed set of words.
 
 pub use howdah_transport::worker_spec::{Mode, SandboxProfile};
 
@@ -15,16 +15,16 @@ macro_rules! choice {
         pub enum $name { $( $(#[doc = $doc])+ $variant, )+ }
 
         impl $name {
-            /// Every word, in order.
+            /// All words, in order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word that stands for this choice.
+            /// The word for this choice.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $( Self::$variant => $word, )+ }
             }
 
-            /// The choice that a word stands for.
+            /// The choice for a word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some(Self::$variant), )+ _ => None }
@@ -44,9 +44,9 @@ macro_rules! choice {
 choice! {
     /// Challenges that prove control of a name.
     Proof, default Http01 {
-        /// By a text on port 80.
+        /// A text served on port 80.
         Http01 = "http-01",
-        /// By a handshake on port 443.
+        /// A TLS handshake on port 443.
         TlsAlpn01 = "tls-alpn-01",
     }
 }
@@ -94,33 +94,33 @@ choice! {
 choice! {
     /// Client certificates.
     ClientAuth, default Off {
-        /// They are not asked.
+        /// No certificate is requested.
         Off = "off",
-        /// They may.
+        /// A certificate is optional.
         Optional = "optional",
-        /// They must.
+        /// A certificate is required.
         Required = "required",
     }
 }
 
 choice! {
-    /// Which symbolic links static files may be reached through.
+    /// Symbolic links that static files may be reached through.
     Symlinks, default Inside {
-        /// Those whose target stays under the root.
+        /// Links whose target stays below the root.
         Inside = "inside",
-        /// All.
+        /// All links.
         Always = "always",
-        /// None (the root itself may be one).
+        /// No links below the root; the root itself may be a link.
         Never = "never",
     }
 }
 
 choice! {
-    /// Which of several servers gets a request.
+    /// Policy that selects the server for a request.
     Balance, default RoundRobin {
-        /// Each in turn, as often as its weight says.
+        /// Each server in turn, in proportion to its weight.
         RoundRobin = "round-robin",
-        /// The one that has the fewest requests under way for its weight.
+        /// The server with the fewest active requests in relation to its weight.
         LeastConnections = "least-connections",
     }
 }
@@ -150,17 +150,17 @@ choice! {
 choice! {
     /// When symbolic links in the path of a root are resolved.
     RootLinks, default Keep {
-        /// Scripts see the path as it is written.
+        /// Never: scripts see the path as it was written.
         Keep = "keep",
-        /// When the settings are read, so with each reload.
+        /// When the settings are read, and so at each reload.
         Reload = "reload",
-        /// At the beginning of each request.
+        /// At the start of each request.
         Request = "request",
     }
 }
 
 choice! {
-    /// A field of a request that is believed where a trusted proxy sends it.
+    /// A request header that is trusted if a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.
         For = "X-Forwarded-For",
@@ -192,13 +192,13 @@ choice! {
 choice! {
     /// Minimum level of the log.
     LogLevel, default Info {
-        /// A person has to act now.
+        /// Someone has to act now.
         Error = "error",
-        /// And what is probably wrong.
+        /// Also things that are probably wrong.
         Warn = "warn",
-        /// And what happens rarely: start, stop, reload.
+        /// Also rare events: start, stop, reload.
         Info = "info",
-        /// And what helps to find a fault.
+        /// Also details that help to find a fault.
         Debug = "debug",
         /// Everything.
         Trace = "trace",
@@ -212,13 +212,13 @@ choice! {
         Text = "text",
         /// One JSON object per event or request.
         Json = "json",
-        /// As `Text`; per request a short line to be read while one works, in colour where it goes to a terminal.
+        /// As `Text`, but a short line per request, for development; in color on a terminal.
         Terminal = "terminal",
     }
 }
 
 choice! {
-    /// Which requests have their spans sent.
+    /// Requests whose spans are sent.
     Sampler, default ParentRatio {
         /// All.
         AlwaysOn = "always_on",
@@ -247,13 +247,13 @@ choice! {
     }
 }
 
-/// Where the user comes from that the server becomes.
+/// Origin of the user that the server switches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerUser {
-    /// It is named, or there is none.
+    /// It was set, or there is none.
     Named,
-    /// None is named: it is the account that is meant for the server.
+    /// Not set: the account created for the server.
     Own,
-    /// None is named, and there is no such account: it is PHP's.
+    /// Not set, and the server has no account: PHP's user.
     Shared,
 }

@@ -1,4 +1,4 @@
-//! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings (`serve`).
+//! The commands of `howdah` and their flags. Flags of settings are generated from the table of settings (`serve`).
 
 mod doctor;
 mod profile;

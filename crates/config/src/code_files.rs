@@ -1,25 +1,27 @@
-//! Which files of a project are its code, for those who watch it.
+//! The code files of a project, for watchers.
 
 use std::path::Path;
 
 /// Directories of a project into which applications write files that look like code.
 const WRITTEN: &[&str] = &["var", "storage", "cache", "tmp", "temp", "logs", "node_modules", "vendor"];
-/// What, when it has changed, makes the loaded application an old one.
+/// Files whose change makes the loaded application outdated.
 const CODE: &str = "*.{php,phtml,inc,twig,yaml,yml,ini}";
 
-/// Files that make a page another one when they have changed: code, templates and assets.
+/// Files whose change affects pages: code, templates and assets.
 const PAGES: &str = "*.{php,phtml,inc,twig,latte,yaml,yml,ini,html,htm,css,js,mjs,json,svg,png,jpg,jpeg,webp,avif}";
-/// Those of them that browsers load.
+/// The page files that browsers load.
 const ASSETS: &str = "*.{html,htm,css,js,mjs,svg,png,jpg,jpeg,webp,avif}";
 
-/// Patterns for the files that a project's pages are made of; `loads_code`: changed code is loaded without a reload.
+/// Patterns for the files that affect a project's pages. `loads_code` is `true` if changed code is loaded without a
+/// reload.
 #[must_use]
 pub fn page_patterns(project: &Path, loads_code: bool) -> Vec<String> {
     let kind = if loads_code { PAGES } else { ASSETS };
     code_patterns(project, None).iter().map(|pattern| pattern.replace(CODE, kind)).collect()
 }
 
-/// Patterns for the project's own code: every directory but hidden ones, those that applications write to, and this one.
+/// Patterns for the project's own code: all directories except hidden ones, those that applications write to, and
+/// `without`.
 #[must_use]
 pub fn code_patterns(project: &Path, without: Option<&Path>) -> Vec<String> {
     let mut patterns = vec![format!("{}/{CODE}", project.display()), format!("{}/.env*", project.display())];
@@ -28,7 +30,7 @@ pub fn code_patterns(project: &Path, without: Option<&Path>) -> Vec<String> {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && without != Some(&entry.path()))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.') && !WRITTEN.contains(&name.as_str()))
-        // They would be read as parts of a pattern.
+        // These characters would be interpreted as parts of a pattern.
         .filter(|name| !name.contains(['*', '{', '}', '[', ']', '?']))
         .collect();
     names.sort();

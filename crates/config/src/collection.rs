@@ -1,4 +1,4 @@
-//! Values that hold others: lists of one kind, and tables of names and values.
+//! Values with several items: lists of one kind, and tables of names and values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ impl<T: Value + 'static> Value for Vec<T> {
     fn from_node(node: &Node) -> Option<Self> {
         match &node.tree {
             Tree::List(items) => items.iter().map(T::from_node).collect(),
-            // One item may be written without brackets.
+            // A single item may be written without brackets.
             Tree::Text(_) | Tree::Integer(_) | Tree::Table(_) => T::from_node(node).map(|item| vec![item]),
             _ => None,
         }

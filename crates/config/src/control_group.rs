@@ -1,4 +1,4 @@
-//! The limits of a pool's control group, as `cgroup_limits` writes them and as the kernel reads them.
+//! Limits of a pool's control group: parses `cgroup_limits`, and formats it for the kernel.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::value::Value;
 /// The limits that can be set: files of cgroup v2.
 pub const NAMES: [&str; 6] = ["cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.swap.max", "pids.max"];
 
-/// The time in which `cpu.max` is counted, in microseconds.
+/// The period of `cpu.max`, in microseconds.
 const PERIOD: f64 = 100_000.0;
 
-/// Each file and its content.
+/// Converts limits to cgroup files and their contents.
 ///
 /// # Errors
-/// The first mistake.
+/// The first error.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, String> {
     written.iter().map(|(name, value)| Ok((name.clone(), one(name, value.trim())?))).collect()
 }

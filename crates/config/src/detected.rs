@@ -1,5 +1,5 @@
-//! Takes over settings from the application detected in the directory, unless a `howdah.toml` decides; `howdah init`
-//! writes the result down.
+//! Applies the settings of the application detected in the directory, unless there is a `howdah.toml`. `howdah init`
+//! writes the result to one.
 
 use howdah_detect::Application;
 
@@ -8,14 +8,14 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, Settings};
 use crate::source::{Scope, Source};
 
-/// The application in the directory that is named, or in the current one.
+/// Detects the application in the given directory, or in the current one.
 pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     if source.file.is_some() {
         return None;
     }
     let errors = source.errors.len();
     let settings = Settings::read(source, Scope::Top);
-    // They are reported when the settings are read for good.
+    // The errors are reported when the settings are read again.
     source.errors.truncate(errors);
     if settings.app != AppChoice::Auto {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     howdah_detect::look(dir)
 }
 
-/// Takes its document root, and its rules where nothing else was said of what runs for a path.
+/// Applies the application's document root, and its rules unless the settings say what runs for a path.
 pub(crate) fn take(found: &Application, settings: &mut Settings, source: &mut Source<'_>) {
     let title = || Origin::Found(found.title());
     if settings.root != found.root {

@@ -1,5 +1,5 @@
-//! A file with settings: `howdah.toml`, or one with sites. Read and parsed, and written out where it says something in
-//! short; what its keys mean is not known here.
+//! A settings file: `howdah.toml`, or a site file. Reads and parses it, and expands short forms; the meaning of keys is
+//! not known here.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use howdah_rules::tree::{self, Entry, Node, Tree};
 /// Key of a site's `pool` section, as opposed to a pool's name. It cannot be written in a file.
 pub(crate) const OWN_POOL: &str = "\0pool";
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Its path, as it is shown.
+    /// Its path for messages.
     pub(crate) path: Arc<PathBuf>,
-    /// The directory that its relative paths start from.
+    /// The base directory of its relative paths.
     pub(crate) dir: PathBuf,
     /// Its content.
     pub(crate) root: Node,
 }
 
 impl File {
-    /// Makes a file of its content, `of_sites` or the main one.
+    /// Parses a file's content; `of_sites` for a site file.
     ///
     /// # Errors
-    /// Each line that is no TOML.
+    /// Each line with a TOML syntax error.
     pub(crate) fn parse(
         shown: PathBuf,
         full: &Path,
@@ -85,7 +85,7 @@ fn own_pool(site: &mut [Entry]) {
     }
 }
 
-/// PHP's settings have no separate section within a pool.
+/// Within a pool, PHP's settings have no separate section.
 fn pool_in_short(pool: &mut Entry) {
     let Tree::Table(own) = &mut pool.node.tree else { return };
     let has_binary = own.iter().any(|entry| entry.key == "binary");
@@ -98,7 +98,7 @@ fn pool_in_short(pool: &mut Entry) {
     }
 }
 
-/// A text for a section that says this one key.
+/// Replaces a text by a section with this single key.
 fn only(entry: &mut Entry, key: &str) {
     if matches!(entry.node.tree, Tree::Text(_)) {
         let said = Entry { key: key.to_owned(), line: entry.line, node: entry.node.clone() };

@@ -1,13 +1,13 @@
-//! Durations that no setting changes. Scenarios need some of them shorter, or they would wait for minutes.
+//! Durations without a setting. Scenario tests shorten some of them, to avoid waiting for minutes.
 
 use std::time::Duration;
 
 use crate::value::Value;
 
-/// `name=200ms`, several separated by commas: durations for scenarios alone.
+/// Comma-separated durations `name=200ms`, for scenario tests only.
 const VARIABLE: &str = "HOWDAH_TEST_TIMES";
 
-/// Returns the duration, or a scenario's own one for this name.
+/// Returns the duration, or the scenario's value for this name.
 pub(crate) fn fixed_time(name: &str, usual: Duration) -> Duration {
     std::env::var(VARIABLE).ok().and_then(|times| named(&times, name)).unwrap_or(usual)
 }

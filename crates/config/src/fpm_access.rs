@@ -1,6 +1,6 @@
-//! The form of a pool's access log under `howdah-fpm`: `access.format` and `access.suppress_path` of PHP-FPM.
+//! The access log format of pools under `howdah-fpm`: PHP-FPM's `access.format` and `access.suppress_path`.
 
-/// Form and exceptions of an access log.
+/// Format and exceptions of an access log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FpmAccess {
     pub format: Vec<FpmField>,
@@ -8,11 +8,12 @@ pub struct FpmAccess {
     pub suppressed: Vec<String>,
 }
 
-/// A part of a line.
+/// A part of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FpmField {
     Text(String),
-    /// `%C`: processor time in percent of the request's time; `false` for a part of it, which is not measured.
+    /// `%C`: processor time in percent of the request's time; `false` for user or system time alone, which is not
+    /// measured.
     Cpu(bool),
     /// `%d`: time taken.
     Duration(TimeUnit),
@@ -24,7 +25,7 @@ pub enum FpmField {
     Length,
     /// `%m`: the method.
     Method,
-    /// `%M`: peak memory, in units of so many bytes.
+    /// `%M`: peak memory, in units of this many bytes.
     Memory(u64),
     /// `%n`: the pool.
     Pool,
@@ -33,7 +34,7 @@ pub enum FpmField {
     /// `%p`, `%P`: the process and its parent.
     Process,
     Parent,
-    /// `%q`, `%Q`: the query, and the mark before it.
+    /// `%q`, `%Q`: the query, and the question mark before it.
     Query,
     QueryMark,
     /// `%r`: the path.
@@ -42,7 +43,7 @@ pub enum FpmField {
     Remote,
     /// `%s`: the status.
     Status,
-    /// `%t`, `%T`: when the request came, when it ended; as strftime(3) has it.
+    /// `%t`, `%T`: when the request began and when it ended, with a strftime(3) format.
     Begun(String),
     Ended(String),
     /// `%u`: the user.
@@ -57,14 +58,14 @@ pub enum TimeUnit {
     Microseconds,
 }
 
-/// PHP-FPM's form of times.
+/// PHP-FPM's default format of times.
 const TIME: &str = "%d/%b/%Y:%H:%M:%S %z";
 
 impl FpmAccess {
     /// Parses `access.format`.
     ///
     /// # Errors
-    /// A token that PHP-FPM does not have.
+    /// A conversion that PHP-FPM does not have.
     pub fn parse(format: &str, suppressed: Vec<String>) -> Result<Self, String> {
         let mut fields = Vec::new();
         let mut rest = format;
@@ -90,7 +91,7 @@ impl FpmAccess {
         Ok(Self { format: fields, suppressed })
     }
 
-    /// `true` if lines have fields of responses.
+    /// `true` if lines contain response headers.
     #[must_use]
     pub fn needs_headers(&self) -> bool {
         self.format.iter().any(|field| matches!(field, FpmField::Header(_)))

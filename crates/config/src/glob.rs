@@ -1,6 +1,7 @@
-//! Glob patterns of files, as `watch` names them.
+//! Glob patterns of files, in the syntax of `watch`.
 //!
-//! `*` stands for any text within one name, `**` as a whole name for any number of directories, `{a,b}` for either. As in a shell, a star does not stand for a dot at the start of a name, so `**` stays out of `.git`.
+//! `*` matches any text within one name, `**` as a whole name any number of directories, `{a,b}` either alternative. As
+//! in a shell, a star does not match a leading dot, so `**` does not enter `.git`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,18 @@ use howdah_rules::pattern::Glob as Stars;
 /// A pattern of absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    /// The alternatives of its braces, each as the names of a path.
+    /// The alternatives from its braces, each split into path segments.
     alternatives: Vec<Vec<String>>,
 }
 
-/// Alternatives of one pattern, over all its braces.
+/// Maximum number of alternatives of one pattern, over all its braces.
 const MAX_ALTERNATIVES: usize = 1000;
 
 impl Glob {
-    /// A pattern; relative ones start at `dir`.
+    /// Parses a pattern; relative patterns start at `dir`.
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The error in the pattern.
     pub fn new(pattern: &str, dir: &Path) -> Result<Self, String> {
         if pattern.is_empty() {
             return Err("is empty".to_owned());
@@ -32,7 +33,7 @@ impl Glob {
             let mut names: Vec<String> = Vec::new();
             for part in path.to_string_lossy().split('/').filter(|part| !part.is_empty() && *part != ".") {
                 match part {
-                    // Only behind plain names: what is above a star depends on what the star stands for.
+                    // `..` is allowed only after plain names: the parent of a star depends on what the star matches.
                     ".." if names.last().is_none_or(|last| !is_plain(last)) => {
                         return Err("has .. behind a pattern".to_owned());
                     }
@@ -45,7 +46,7 @@ impl Glob {
         Ok(Self { alternatives })
     }
 
-    /// Adds the regular files that fit. What cannot be read is as if it were not there.
+    /// Adds the regular files that match. Unreadable directories are ignored.
     pub fn find(&self, found: &mut BTreeSet<PathBuf>) {
         for names in &self.alternatives {
             walk(PathBuf::from("/"), names, found);
@@ -60,13 +61,13 @@ fn is_plain(name: &str) -> bool {
 fn walk(dir: PathBuf, names: &[String], found: &mut BTreeSet<PathBuf>) {
     let Some((name, rest)) = names.split_first() else { return };
     if name == "**" {
-        // At the end it stands for all files below.
+        // A final `**` matches all files below.
         if rest.is_empty() {
             walk(dir.clone(), &["*".to_owned()], found);
         } else {
             walk(dir.clone(), rest, found);
         }
-        // A link to a directory may lead back up, so it is not entered.
+        // Links to directories are not followed, because they may lead back up.
         for entry in entries(&dir).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             if fits("*", &entry.file_name().to_string_lossy()) {
                 walk(entry.path(), names, found);
@@ -96,22 +97,22 @@ fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
     std::fs::read_dir(dir).into_iter().flatten().flatten()
 }
 
-/// `true` if a name matches the pattern of one name.
+/// `true` if a name matches the pattern of one segment.
 fn fits(pattern: &str, name: &str) -> bool {
     let is_hidden = name.starts_with('.') && !pattern.starts_with('.');
     !is_hidden && Stars::new(pattern).matches(name.as_bytes())
 }
 
-/// The texts that the braces of a pattern stand for.
+/// Expands the braces of a pattern.
 fn expand(pattern: &str) -> Result<BTreeSet<String>, String> {
-    // Inner braces multiply the outer ones' choices: each is wanted once.
+    // Inner braces multiply the outer alternatives; a set removes duplicates.
     let mut done = BTreeSet::new();
     let mut left = vec![pattern.to_owned()];
     while let Some(text) = left.pop() {
         if done.len() + left.len() > MAX_ALTERNATIVES {
             return Err("has too many alternatives in braces".to_owned());
         }
-        // The first closing brace and the opening one before it hold no others.
+        // The first closing brace and the last opening brace before it contain no other braces.
         let Some(close) = text.find('}') else {
             if text.contains('{') {
                 return Err("has a { without its }".to_owned());

@@ -1,4 +1,4 @@
-//! Hosts as sites name them. The form in which they are compared is that of rules (`howdah_rules::host`).
+//! Hosts in the settings of sites. `howdah_rules::host` defines the normalized form.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -8,14 +8,14 @@ use crate::value::Value;
 use howdah_rules::host::MAX_LEN;
 use howdah_rules::tree::{Node, Tree};
 
-/// Hosts that a site is for.
+/// The hosts of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HostPattern {
-    /// Those that no other site names, and requests without a host.
+    /// Hosts that no other site names, and requests without a host.
     Any,
-    /// This one, in the form in which hosts are compared.
+    /// This host, normalized.
     Exact(String),
-    /// Every name below this one, at whatever depth, and not the name itself.
+    /// Every subdomain of this name, at any depth, but not the name itself.
     Below(String),
 }
 
@@ -47,7 +47,7 @@ impl HostPattern {
     }
 }
 
-/// The name of a host, as `hosts` may have it.
+/// Parses a host name in the syntax of `hosts`.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let fits = |label: &str| {

@@ -1,11 +1,11 @@
-//! Names of hosts that certificates are for.
+//! Host names of certificates.
 
 use std::net::IpAddr;
 
-/// Normalizes a host's name or address for comparison: lower case, no final dot.
+/// Normalizes a host name or address for comparison: lower case, no final dot.
 ///
 /// # Errors
-/// The mistake, in words that follow the name.
+/// The error, in words that follow the name.
 pub fn normalize(name: &str) -> Result<String, &'static str> {
     if let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         return Ok(address.to_canonical().to_string());

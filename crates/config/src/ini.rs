@@ -1,40 +1,40 @@
-//! Writes settings of PHP for its `php.ini` parser, so that each value arrives unchanged. A syntax error would lose
-//! more than one value: the parser drops everything after it.
+//! Writes PHP settings for the `php.ini` parser, so that each value is read unchanged. After a syntax error the parser
+//! drops the rest of the file.
 //!
-//! A word or an expression stays one, since `off` and `E_ALL & ~E_NOTICE` are no strings in `php.ini`.
+//! Words and expressions stay unquoted, since `off` and `E_ALL & ~E_NOTICE` are not strings in `php.ini`.
 
 use std::collections::BTreeMap;
 
-/// Characters that a setting's name cannot have: all of them mean something to the parser.
+/// Characters that are not allowed in a setting's name, because the parser interprets them.
 const NOT_IN_NAMES: &[char] =
     &['=', ';', '&', '|', '^', '$', '~', '(', ')', '{', '}', '!', '"', '\'', '[', ']', '#', ' ', '\t'];
 
-/// True if PHP's parser takes this for the name of a setting.
+/// `true` if PHP's parser accepts this as a setting's name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_control() || NOT_IN_NAMES.contains(&c))
 }
 
-/// These settings as a part of a `php.ini`.
+/// Formats settings as a part of a `php.ini`.
 #[must_use]
 pub fn text(values: &BTreeMap<String, String>) -> String {
     values.iter().map(|(name, value)| format!("{name}={}\n", written(value))).collect()
 }
 
-/// A value as PHP's parser reads it back.
+/// Formats a value so that PHP's parser reads it back unchanged.
 fn written(value: &str) -> String {
     let trimmed = value.trim();
     if is_word(trimmed) || is_expression(trimmed) { trimmed.to_owned() } else { quoted(unquoted(value)) }
 }
 
-/// Quotes around the whole value are removed, as in `php.ini`.
+/// Removes quotes around the whole value, as `php.ini` does.
 fn unquoted(value: &str) -> &str {
     let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
     inside('"').or_else(|| inside('\'')).unwrap_or(value)
 }
 
-/// Between single quotes the parser looks for nothing but the next one; that one goes between double quotes. Parts that
-/// follow one another are one text.
+/// Quotes a value. Between single quotes the parser interprets only the closing quote, so each single quote is put
+/// between double quotes. Adjacent parts are concatenated.
 fn quoted(value: &str) -> String {
     if value.is_empty() {
         return "\"\"".to_owned();
@@ -43,12 +43,12 @@ fn quoted(value: &str) -> String {
     parts.collect::<Vec<_>>().join("\"'\"")
 }
 
-/// A number, `on`, `none`, the name of a constant.
+/// `true` for a number, `on`, `none`, or the name of a constant.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Numbers and constants with operators between them. It must be a whole one: half of one would be an error of syntax.
+/// `true` for numbers and constants joined by operators. An incomplete expression would be a syntax error.
 fn is_expression(text: &str) -> bool {
     let (mut rest, mut depth, mut operand_next) = (text, 0_u32, true);
     while let Some(first) = rest.chars().next() {
@@ -100,7 +100,7 @@ mod tests {
             ("'a = b'", "'a = b'"),
             ("\"a\" and \"b\"", "'\"a\" and \"b\"'"),
             ("a\\", "'a\\'"),
-            // Half an expression.
+            // An incomplete expression.
             ("E_ALL &", "'E_ALL &'"),
             ("(1", "'(1'"),
             ("1 2", "'1 2'"),

@@ -7,7 +7,7 @@ pub enum Kind {
     Bool,
     /// A whole number.
     Number,
-    /// A whole number that may be below 0.
+    /// A whole number that may be negative.
     Signed,
     /// A number from 0 to 1.
     Ratio,
@@ -23,13 +23,13 @@ pub enum Kind {
     PhpProgram,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// One of these words, a service of the system that keeps logs, or a path.
+    /// One of these words, a log service of the system, or a path.
     LogTarget(&'static [&'static str]),
     /// An address to listen on.
     Address,
     /// An address, a network or `"unix"`.
     Network,
-    /// A server that requests are handed on to.
+    /// An upstream server.
     Upstream,
     /// A number of workers: `4` or `"2-8"`.
     Workers,

@@ -1,7 +1,9 @@
-//! Howdah's settings: what the program uses ([`Settings`]), and the way there from flags, environment and
-//! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what
-//! is made of that), `value`, `quantity`, `collection`, `choice` and `address` (how values are written), `file`, `source`, `load` and `load_sites` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
-//! `reference` (what is printed).
+//! Howdah's settings: the result ([`Settings`]), and its sources: flags, environment and `howdah.toml`.
+//!
+//! Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what the macro
+//! generates from them), `value`, `quantity`, `collection`, `choice` and `address` (syntax of values), `file`,
+//! `source`, `load` and `load_sites` (loading), `strict` and `check` (errors), `cli` (commands), `show` and `reference`
+//! (output).
 #![forbid(unsafe_code)]
 
 mod account;

@@ -1,4 +1,4 @@
-//! The limits of the kernel on PHP's processes, as `limits` writes them.
+//! Kernel limits on PHP's processes, in the syntax of `limits`.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub const NAMES: [&str; 9] = ["as", "core", "cpu", "data", "fsize", "memlock", "
 /// Reads the limits of a pool.
 ///
 /// # Errors
-/// The first mistake.
+/// The first error.
 pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<Limit>, String> {
     written.iter().map(|(name, value)| one(name, value)).collect()
 }
@@ -42,7 +42,7 @@ fn one(name: &str, value: &str) -> Result<Limit, String> {
     Ok(Limit { name: known, soft, hard })
 }
 
-/// `Some(None)`: no limit.
+/// Parses an amount; `Some(None)` means no limit.
 fn amount(text: &str) -> Option<Option<u64>> {
     match text.trim() {
         "unlimited" | "infinity" => Some(None),

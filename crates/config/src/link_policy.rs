@@ -1,4 +1,4 @@
-//! Symbolic links that static files may be reached through.
+//! The policy for symbolic links on the paths of static files.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use crate::kind::Kind;
 use crate::value::Value;
 use howdah_rules::tree::{Node, Tree};
 
-/// Which links are followed.
+/// The symbolic links to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkPolicy {
     /// The kind of links.
     pub follow: Symlinks,
-    /// With `Symlinks::Inside`: directories outside of the root into which links of root lead.
+    /// With `Symlinks::Inside`: directories outside of the root into which root-owned links may lead.
     pub targets: Vec<PathBuf>,
 }
 

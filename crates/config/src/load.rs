@@ -1,5 +1,5 @@
-//! Loads settings: finds and reads `howdah.toml`, reads every section through its sources, resolves what is computed,
-//! and has the whole checked. All input and output of this crate happens here, in `check` and when `Cli` is parsed.
+//! Loads settings: finds and reads `howdah.toml`, reads every section through its sources, resolves computed values,
+//! and checks the result. All I/O of this crate happens here, in `check`, and when `Cli` is parsed.
 
 use std::path::{Path, PathBuf};
 
@@ -34,39 +34,39 @@ use crate::{check_acme, check_mercure, check_telemetry};
 use howdah_budget::machine;
 use howdah_detect::Application;
 
-/// Settings, and where each comes from.
+/// Settings with their origins.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The resulting settings.
     pub settings: Settings,
-    /// Where each value comes from.
+    /// The origin of each value.
     pub origins: Origins,
     /// The `howdah.toml` that was read.
     pub file: Option<PathBuf>,
-    /// The application that was found in the directory, where there is no such file.
+    /// The application detected in the directory, if there is no such file.
     pub found: Option<Application>,
-    /// Values that the machine has changed.
+    /// Values that were adjusted to the machine.
     pub(crate) adjusted: Vec<String>,
 }
 
 /// Loads the settings of `howdah serve` with these flags.
 ///
 /// # Errors
-/// Everything that is wrong with the settings.
+/// All errors in the settings.
 pub fn load(flags: &ServeFlags) -> Result<Loaded, ConfigErrors> {
     load_in(flags, &Surroundings::of_process())
 }
 
-/// Loads settings as a process would that is surrounded by this.
+/// Loads settings for a process with these surroundings.
 ///
 /// # Errors
-/// Everything that is wrong with the settings.
+/// All errors in the settings.
 pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
     let (loaded, errors) = load_as_far_as_possible(flags, around)?;
     if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
 }
 
-/// Loads settings and their mistakes, for commands that only look: wrong values count as unset.
+/// Loads settings and their errors, for commands that only inspect them: invalid values count as unset.
 ///
 /// # Errors
 /// No `howdah.toml` could be read.
@@ -78,11 +78,11 @@ pub fn load_as_far_as_possible(
     Ok(load_file(file, flags, around))
 }
 
-/// Loads settings from the text of a `howdah.toml` that is in no file. `path` is shown in errors, and relative paths start
-/// in its directory.
+/// Loads settings from the text of a `howdah.toml` that is not in a file. `path` is shown in errors, and its directory
+/// is the base of relative paths.
 ///
 /// # Errors
-/// Everything that is wrong with the settings.
+/// All errors in the settings.
 pub fn load_text(path: &Path, text: String, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
     let full = absolute(&around.current_dir, path);
     let file = File::parse(path.to_path_buf(), &full, text.into_bytes(), false).map_err(ConfigErrors)?;
@@ -109,7 +109,7 @@ fn load_file(file: Option<File>, flags: &ServeFlags, around: &Surroundings) -> (
 /// Loads only the settings of certificates, for `howdah trust` in any directory.
 ///
 /// # Errors
-/// Mistakes in them.
+/// Errors in these settings.
 pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let around = Surroundings::of_process();
     let file = read_file(flags.config.as_deref(), &around)?;
@@ -121,7 +121,7 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
 
-/// Reads the files with sites that the settings name.
+/// Reads the site files that the settings name.
 fn read_site_files(
     file: Option<&File>,
     flags: &ServeFlags,
@@ -172,7 +172,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
     settings
 }
 
-/// Puts in what depends on the surroundings, where nothing else was said.
+/// Sets values that depend on the surroundings, unless they were set explicitly.
 fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File], found: Option<&Application>) {
     let base = source.file.map_or_else(|| source.around.current_dir.clone(), |file| file.dir.clone());
     let watched = base.clone();
@@ -194,7 +194,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     }
     check_users::resolve(settings, source);
     if source.origins.of("acme.state") == Origin::Default {
-        // A user that is not there is reported by `check`.
+        // `check` reports an unknown user.
         settings.acme.state = check_acme::find_state(source, settings.account().ok().flatten().as_ref());
     }
     check_mercure::resolve(settings, source);
@@ -213,7 +213,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     resolve_links(settings);
 }
 
-/// Chooses the pool in classic mode that a pool is compared with, where no recipe has one.
+/// Chooses the classic-mode pool to compare with, if no recipe has set one.
 fn choose_comparisons(settings: &mut Settings) {
     let classic = |pool: &PoolSettings| {
         let fits =
@@ -228,7 +228,7 @@ fn choose_comparisons(settings: &mut Settings) {
     }
 }
 
-/// Resolves links if this is the time for it. `check` reports missing targets.
+/// Resolves links if `root_links` asks for it now. `check` reports missing targets.
 fn resolve_links(settings: &mut Settings) {
     let links = |settings: &Settings, pool: &PoolSettings| {
         settings.site_of(pool).map_or(settings.root_links, |site| site.root_links)
@@ -249,10 +249,11 @@ fn resolve_links(settings: &mut Settings) {
     sites.for_each(|site| resolve(&mut site.root));
 }
 
-/// Octane's script, which boots Laravel in its first request: on a snapshot without a warm-up, in each.
+/// Octane's script, which boots Laravel in its first request. With a snapshot and no warm-up, that is every request.
 const BOOTS_LATE: &str = "laravel/octane/bin/frankenphp-worker.php";
 
-/// Lets pools learn whose snapshot would be taken before the boot. What other scripts keep of a warm-up is not known.
+/// Enables learned warm-ups for pools whose snapshot would be taken before the boot. For other scripts it is unknown
+/// what they keep of a warm-up.
 fn resolve_warm_up(settings: &mut Settings, source: &Source<'_>) {
     for pool in &mut settings.pools {
         let boots_late = pool.script.as_ref().is_some_and(|script| script.ends_with(BOOTS_LATE));
@@ -261,7 +262,7 @@ fn resolve_warm_up(settings: &mut Settings, source: &Source<'_>) {
     }
 }
 
-/// Applies `tls.auto` where nothing else is set.
+/// Applies `tls.auto` if nothing else is set.
 fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
     let is_own = |site: &SiteSettings| source.origins.of(&format!("site.{}.tls.auto", site.name)) != Origin::Default;
     let all = settings.tls.auto && !settings.acme.is_used();
@@ -284,17 +285,17 @@ fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
     }
 }
 
-/// Descriptors that a worker needs in the server: its lane, its sockets, its process, a body on its way.
+/// Descriptors per worker in the server: its lane, its sockets, its process, a body in transit.
 const DESCRIPTORS_OF_WORKER: u64 = 8;
-/// Its root and its log.
+/// Descriptors per site: its root and its log.
 const DESCRIPTORS_OF_SITE: u64 = 2;
 /// Descriptors for logs, listeners, zygotes, runtimes and the admin endpoint.
 const DESCRIPTORS_OF_SERVER: u64 = 256;
 
-/// Takes no more connections than there are descriptors for, less those that the requests on them need.
+/// Limits connections to the number of available descriptors, less those that their requests need.
 fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
     const REMEDY: &str = "raise the limit (`LimitNOFILE=` of systemd, `ulimit -Hn`)";
-    // The server raises its limit to this when it starts.
+    // The server raises its soft limit to this maximum when it starts.
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let descriptors = limit.maximum.unwrap_or(u64::MAX);
     let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
@@ -320,7 +321,7 @@ fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
     }
 }
 
-/// Settings that depend on the machine's memory, disk and descriptors.
+/// Sets values that depend on the machine's memory, disk and descriptors.
 fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     let http = &mut settings.http;
     let named = source.around.env.get("TMPDIR").map(PathBuf::from);
@@ -334,7 +335,7 @@ fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     }
     limit_connections(settings, source);
     let http = &settings.http;
-    // Sites have taken these over before they were known.
+    // Sites copied these settings before their values were known.
     for site in &mut settings.sites {
         site.http.temp_dir.clone_from(&http.temp_dir);
         site.http.spool = http.spool;
@@ -342,15 +343,15 @@ fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     }
 }
 
-/// `true` if files in this directory are in memory.
+/// `true` if this directory is on a memory file system.
 fn is_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
-    // The type's width differs between architectures; the numbers have 32 bits.
+    // The width of `f_type` depends on the architecture; the magic numbers have 32 bits.
     rustix::fs::statfs(dir).is_ok_and(|stat| matches!(stat.f_type as u64 & 0xffff_ffff, TMPFS | RAMFS))
 }
 
-/// A script that is not where its relative path leads from the file or the current directory may lie under the root.
+/// Looks below the root for a script that does not exist relative to the file or the current directory.
 fn under_root(script: &mut PathBuf, root: &Path, current: &Path, dirs: &[&Path]) {
     let bases = [current].into_iter().chain(dirs.iter().copied());
     let relative = bases.filter_map(|base| script.strip_prefix(base).ok());
@@ -363,7 +364,7 @@ fn is_writable_dir(dir: &Path) -> bool {
     dir.is_dir() && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Errors in the order of the files, then those of flags and of the whole; each once.
+/// Sorts errors by file, then those of flags and of the settings as a whole; removes duplicates.
 fn in_order(mut errors: Vec<ConfigError>, files: &[&Path]) -> Vec<ConfigError> {
     let line = |error: &ConfigError| match error.origin {
         Some(Origin::File(_, line)) => line,
@@ -376,7 +377,7 @@ fn in_order(mut errors: Vec<ConfigError>, files: &[&Path]) -> Vec<ConfigError> {
     errors.sort_by_key(|error| (file(error), line(error)));
     let mut seen: Vec<ConfigError> = Vec::new();
     for error in errors {
-        // A value that a pool inherits is wrong once, not once per pool.
+        // An error in an inherited value is reported once, not once per pool.
         if !seen
             .iter()
             .any(|seen| seen.origin == error.origin && seen.message == error.message && same_key(seen, &error))

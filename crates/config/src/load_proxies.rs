@@ -1,10 +1,10 @@
-//! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a rule.
+//! Reads upstream servers: `[proxy.NAME]`, and addresses used in rules.
 
 use crate::settings_proxy::ProxySettings;
 use crate::source::{Scope, Section, Source};
 use howdah_rules::tree::Tree;
 
-/// Reads the sections, which stand in `howdah.toml` alone.
+/// Reads the sections, which are allowed only in `howdah.toml`.
 pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
     let Some(file) = source.file else { return Vec::new() };
     let mut proxies = Vec::new();
@@ -18,7 +18,7 @@ pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
     proxies
 }
 
-/// The name of a rule's proxy: an address instead of a name makes one, shared by all rules with that address.
+/// The name of a rule's proxy. An address instead of a name defines a proxy, which all rules with that address share.
 pub(crate) fn named(text: String, proxies: &mut Vec<ProxySettings>) -> String {
     let Ok(address) = text.parse() else { return text };
     let proxy = ProxySettings::to(address);

@@ -1,5 +1,5 @@
-//! Reads `[[rule]]` and `app`. What they mean is known to `howdah-rules`; here values get there with their lines, and errors
-//! come back with them.
+//! Reads `[[rule]]` and `app`. `howdah-rules` interprets them; this file passes their values with line numbers, and
+//! converts the errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::settings_proxy::ProxySettings;
 use crate::source::{Source, entries, find};
 use howdah_rules::tree::{self, Entry, Node, Tree, quoted};
 
-/// Where rules are written.
+/// Location of rules.
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub(crate) file: Option<&'a File>,
     /// The site's own entries.
     pub(crate) own: &'a [Entry],
-    /// Prefix of their names in errors.
+    /// Prefix of the rules' names in errors.
     pub(crate) section: &'a str,
 }
 
 /// Lists shared by the rules of all sites.
 pub(crate) struct Gathered {
-    /// The sections, and the addresses that stand in a rule.
+    /// The `[proxy.NAME]` sections, and the addresses used in rules.
     pub(crate) proxies: Vec<ProxySettings>,
     /// Number of routes with a share.
     pub(crate) shares: u16,
@@ -43,7 +43,7 @@ impl Gathered {
     }
 }
 
-/// Reads the rules of the top level or a site: those of its application first. None: it says nothing.
+/// Reads the rules of the top level or a site, the application's rules first. `None` if there are none.
 pub(crate) fn read(
     source: &mut Source<'_>,
     written: Written<'_>,
@@ -116,7 +116,7 @@ pub(crate) fn read(
 }
 
 impl SiteRules {
-    /// These rules, with other names for pools.
+    /// Returns the rules with pools renamed.
     #[must_use]
     pub(crate) fn with_pools(&self, name: impl Fn(&str) -> String) -> Self {
         if self.pools().all(|pool| name(pool) == pool) {
@@ -128,14 +128,15 @@ impl SiteRules {
                 *pool = name(pool).into();
             }
         }
-        // They were compiled before, so nothing is wrong with them.
+        // They were compiled before, so there are no errors.
         Self { compiled: Arc::new(Rules::new(rules).unwrap_or_default()), written: self.written.clone() }
     }
 
-    /// These rules between others, which are written as in `howdah.toml`. The pools that they name are not looked for.
+    /// Returns the rules between other rules in the syntax of `howdah.toml`. The pools that the other rules name are
+    /// not checked.
     ///
     /// # Errors
-    /// Mistakes in the others.
+    /// Errors in the other rules.
     pub fn between(&self, before: &str, behind: &str) -> Result<Self, String> {
         let (before, behind) = (of_text(before)?, of_text(behind)?);
         let compiled = [&before.compiled, &self.compiled, &behind.compiled].into_iter().flat_map(|part| part.rules());
@@ -145,7 +146,7 @@ impl SiteRules {
     }
 }
 
-/// The rules of a document that has nothing else.
+/// Parses a document that has only rules.
 fn of_text(written: &str) -> Result<SiteRules, String> {
     let document = tree::parse(written).map_err(|errors| format!("{errors:?}"))?;
     let items = match find(entries(&document), "rule").map(|list| &list.node.tree) {
@@ -160,7 +161,7 @@ fn in_words(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("rule.{}: {}", problem.key, problem.message)).collect::<Vec<_>>().join("; ")
 }
 
-/// A rule as it would be written: a line for each key.
+/// Formats a rule, one line per key.
 fn text(rule: &Node) -> String {
     let lines = entries(rule).iter().map(|entry| format!("{} = {}\n", quoted_key(&entry.key), value(&entry.node)));
     lines.collect()

@@ -1,4 +1,4 @@
-//! Reads sites, from `howdah.toml` and from site files, with their pools.
+//! Reads sites and their pools, from `howdah.toml` and from site files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::sites::own_row;
 use crate::source::{Scope, Section, Source, entries, find};
 use howdah_rules::tree::{Entry, Node, Tree};
 
-/// More files than this are a mistake in a pattern.
+/// Maximum number of site files; more indicate an error in a pattern.
 const MAX_FILES: usize = 10_000;
 
-/// Reads the files that these patterns name, in the order of the patterns and of their names, each once.
+/// Reads the files that match the patterns, each once, in the order of the patterns and then of the names.
 pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<ConfigError>) -> Vec<File> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
@@ -40,7 +40,7 @@ pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<Conf
     }
     let mut files = Vec::new();
     for full in paths {
-        // As errors show it, it begins as the other file's path does.
+        // For errors: the path is shown relative to the main file's path as it was given.
         let beside = main.path.parent().unwrap_or(Path::new(""));
         let shown = full.strip_prefix(&main.dir).map_or_else(|_| full.clone(), |rest| beside.join(rest));
         match std::fs::read(&full) {
@@ -54,17 +54,17 @@ pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<Conf
     files
 }
 
-/// A site as it is written.
+/// A site as it is in a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub(crate) file: &'a File,
     pub(crate) entries: &'a [Entry],
-    /// The line of its header.
+    /// The line of the site's header.
     pub(crate) line: usize,
 }
 
 impl<'a> Written<'a> {
-    /// The name it has or will have, as far as it is known before it is checked.
+    /// The name of the site, as far as it is known before checks.
     pub(crate) fn name(&self) -> String {
         let text = text_of;
         let first = |node: &Node| match &node.tree {
@@ -77,13 +77,13 @@ impl<'a> Written<'a> {
         name.or_else(host).unwrap_or_else(|| format!("line {}", self.line))
     }
 
-    /// Its entries below a key.
+    /// The site's entries in a section.
     fn section(&self, key: &str) -> &'a [Entry] {
         find(self.entries, key).map_or(&[], |entry| entries(&entry.node))
     }
 }
 
-/// The sites of a file: those with a header, else, in a file with sites, the file itself.
+/// The sites of a file: those with a header, or, in a site file without headers, the file itself.
 pub(crate) fn sites_of(file: &File, is_main: bool) -> Vec<Written<'_>> {
     let top = entries(&file.root);
     match find(top, "site") {
@@ -96,11 +96,11 @@ pub(crate) fn sites_of(file: &File, is_main: bool) -> Vec<Written<'_>> {
     }
 }
 
-/// Reads every pool but the default one.
+/// Reads every pool except the default one.
 pub(crate) fn read_pools<'a>(source: &mut Source<'a>, files: &[&'a File], sites: &[Written<'a>]) -> Vec<PoolSettings> {
     let mut found: Vec<(String, &'a File, &'a Entry)> = Vec::new();
     for file in files {
-        // In a file that is one site, a `pool` that is a section has another name.
+        // In a file that is a single site, a `pool` section has another key.
         let pools = find(entries(&file.root), "pool").map_or(&[][..], |entry| entries(&entry.node));
         found.extend(pools.iter().filter(|pool| pool.key != DEFAULT_POOL).map(|pool| (pool.key.clone(), *file, pool)));
     }
@@ -136,21 +136,21 @@ fn read_pool(source: &mut Source<'_>, name: &str, file: &File, own: &[Entry]) ->
         php: PhpSettings::read(source, Scope::Over(&section)),
         ..PoolSettings::read(source, Scope::Over(&section))
     };
-    // Patterns that it has from the top level start from there.
+    // Patterns inherited from the top level are relative to the top level's directory.
     if find(own, "watch").is_some() {
         make_absolute(&mut pool.watch, &file.dir);
     }
     pool
 }
 
-/// Patterns of files from a directory on.
+/// Makes file patterns absolute, relative to `dir`.
 pub(crate) fn make_absolute(patterns: &mut [String], dir: &Path) {
     for pattern in patterns {
         *pattern = dir.join(&*pattern).to_string_lossy().into_owned();
     }
 }
 
-/// Reads every site over the top level's settings.
+/// Reads every site, with the top level's settings as defaults.
 pub(crate) fn read_sites<'a>(
     source: &mut Source<'a>,
     sites: &[Written<'a>],
@@ -165,7 +165,7 @@ pub(crate) fn read_sites<'a>(
             let place = other.file.line(other.line);
             let message = format!("the site at {place} is called \"{name}\" too; give one of them another `name`");
             source.error(Some(site.file.line(site.line)), "site", message);
-            // A unique name, so that further errors are reported at the right places.
+            // A unique name, so that further errors refer to the right site.
             name = format!("{name} ({})", found.len() + 1);
         }
         taken.insert(name.clone(), site);
@@ -174,7 +174,7 @@ pub(crate) fn read_sites<'a>(
     found
 }
 
-/// The text of a text that is not empty.
+/// The text of a node, if it is a text and not empty.
 fn text_of(node: &Node) -> Option<String> {
     match &node.tree {
         Tree::Text(text) if !text.is_empty() => Some(text.clone()),
@@ -227,7 +227,7 @@ fn read_site<'a>(
     found.static_files = StaticSettings::read_over(&top.static_files, source, &part("static"));
     found.compression = CompressionSettings::read_over(&top.compression, source, &part("compression"));
     found.log = LogSettings::read_over(&top.log, source, &part("log"));
-    // Those of the top level are for all sites, by the names in them.
+    // Certificates of the top level are selected by their names, for all sites.
     let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
     found.tls = TlsSettings::read_over(&base, source, &part("tls"));
     found.mercure = MercureSettings::read_over(&top.mercure, source, &part("mercure"));

@@ -1,4 +1,4 @@
-//! Where logs go: a standard stream, a file, or a service of the system that keeps logs.
+//! Log destinations: a standard stream, a file, or a log service of the system.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use crate::kind::Kind;
 use crate::value::Value;
 use howdah_rules::tree::quoted;
 
-/// Where journald takes entries in its own protocol.
+/// Socket of journald's native protocol.
 const JOURNAL: &str = "/run/systemd/journal/socket";
-/// Where a syslog daemon of this machine listens.
+/// The socket of this machine's syslog daemon.
 const SYSLOG: &str = "/dev/log";
 
-/// Where the error log goes.
+/// Destination of the error log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogTarget {
     /// The standard error stream.
@@ -19,28 +19,28 @@ pub enum LogTarget {
     Stderr,
     /// A file, opened for appending.
     File(PathBuf),
-    /// A service.
+    /// A log service.
     Service(LogService),
 }
 
-/// Where the access log goes.
+/// Destination of the access log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AccessTarget {
-    /// Nowhere: no access log.
+    /// No access log.
     #[default]
     Off,
     /// The standard output stream.
     Stdout,
     /// A file, opened for appending.
     File(PathBuf),
-    /// A service.
+    /// A log service.
     Service(LogService),
 }
 
-/// A service that keeps logs.
+/// A log service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LogService {
-    /// journald, by its own protocol, at this socket.
+    /// The native protocol of journald, at this socket.
     Journald(PathBuf),
     /// A syslog daemon of this machine, at this socket.
     SyslogUnix(PathBuf),
@@ -51,7 +51,7 @@ pub enum LogService {
 }
 
 impl LogService {
-    /// Some if a text names a service; the inner none if what it says of it is not understood.
+    /// Parses the name of a service; the inner `None` if its address is invalid. `None` if the text names no service.
     fn named(text: &str) -> Option<Option<Self>> {
         let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
         match (word, rest) {

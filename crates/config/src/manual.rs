@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, made from the command line's definition and the table of settings.
+//! Manual pages and shell completions, generated from the command line's definition and the table of settings.
 
 use std::fmt::Write as _;
 use std::io;
@@ -16,7 +16,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_site::SiteKeys;
 use crate::strict::SECTIONS;
 
-/// Completions of the command line; empty for a shell that is not in the list.
+/// Completions of the command line; empty for an unknown shell.
 #[must_use]
 pub fn completions(shell: &str) -> Vec<u8> {
     let mut out = Vec::new();
@@ -26,8 +26,8 @@ pub fn completions(shell: &str) -> Vec<u8> {
     out
 }
 
-/// The command line as shells offer it: without hidden commands, and with the words that settings may have. The parser does not
-/// check these, because the settings' own check reports a mistake in the same way wherever it stands.
+/// The command line for completions: without hidden commands, and with the possible words of settings. The parser does
+/// not check these words, because the check of the settings reports errors the same way for all sources.
 fn offered() -> Command {
     let whole = definition();
     let apps = ["auto", "none"].into_iter().chain(howdah_rules::presets::NAMES.iter().copied()).collect();
@@ -58,7 +58,7 @@ pub fn write_pages(directory: &Path) -> io::Result<()> {
     std::fs::write(directory.join("howdah.toml.5"), settings_page())
 }
 
-/// Sections of `howdah(1)` after its commands.
+/// The sections of `howdah(1)` after its commands.
 fn main_page_end() -> String {
     let mut page = String::new();
     section(&mut page, "EXIT STATUS");
@@ -93,7 +93,7 @@ fn main_page_end() -> String {
     page
 }
 
-/// Adds names in this font (`B` or `I`), each with its meaning.
+/// Adds names in a font (`B` or `I`), each with its description.
 fn entries(page: &mut String, font: char, list: &[(&str, &str)]) {
     for (name, meaning) in list {
         page.push_str(".TP\n");
@@ -159,7 +159,7 @@ fn part(page: &mut String, title: &str, about: &str, rows: &[Row]) {
     }
 }
 
-/// A paragraph; what stands between backticks is bold.
+/// Adds a paragraph; text between backticks is bold.
 fn text(page: &mut String, paragraph: &str) {
     if paragraph.is_empty() {
         return;
@@ -168,7 +168,7 @@ fn text(page: &mut String, paragraph: &str) {
     let pieces =
         pieces.map(|(at, piece)| if at % 2 == 1 { format!("\\fB{}\\fR", escaped(piece)) } else { escaped(piece) });
     let line: String = pieces.collect();
-    // A line that begins with a dot or a quote is an order.
+    // roff reads a line that begins with a dot or a quote as a request.
     let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
     let _ = writeln!(page, "{guard}{line}");
 }
@@ -214,7 +214,7 @@ mod tests {
             for word in ["serve", "check", "status", "completions", "allow-root", "set"] {
                 assert!(text.contains(word), "{shell}: no {word}");
             }
-            // Words of settings, and no command that is not for people.
+            // Includes words of settings, and excludes hidden commands.
             for word in ["snapshot", "wordpress", "async"] {
                 assert!(text.contains(word), "{shell}: no {word}");
             }

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The directory that is missing.
+/// The missing directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDirectory(PathBuf);
 
 impl NoDirectory {
-    /// The directory of this file or socket. A name alone is in the current directory.
+    /// The directory of this file or socket; a plain name is in the current directory.
     ///
     /// # Errors
-    /// It is missing.
+    /// The directory is missing.
     pub fn unless_there(file: &Path) -> Result<&Path, Self> {
         let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if directory.is_dir() { Ok(directory) } else { Err(Self(directory.to_owned())) }

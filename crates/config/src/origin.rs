@@ -1,11 +1,11 @@
-//! Where values come from, and errors that say so.
+//! The origins of values, and errors with their origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the value of a setting comes from.
+/// The origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -15,7 +15,7 @@ pub enum Origin {
     Flag(String),
     /// An environment variable.
     Env(String),
-    /// The application that was found in the directory, by its title.
+    /// The application detected in the directory, by its title.
     Found(String),
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origin of each setting by its name (`http.max_body`, `pool.api.workers`, `php.ini.memory_limit`).
+/// The origin of each setting by name (`http.max_body`, `pool.api.workers`, `php.ini.memory_limit`).
 #[derive(Debug, Clone, Default)]
 pub struct Origins(BTreeMap<String, Origin>);
 
@@ -42,7 +42,7 @@ impl Origins {
         self.0.get(name).cloned().unwrap_or(Origin::Default)
     }
 
-    /// The names that begin with a prefix, without it, and their origins.
+    /// The names with a prefix, and their origins. The prefix is removed.
     pub(crate) fn under(&self, prefix: &str) -> Vec<(String, &Origin)> {
         let names = self.0.iter().filter_map(|(name, origin)| Some((name.strip_prefix(prefix)?.to_owned(), origin)));
         names.collect()
@@ -53,10 +53,10 @@ impl Origins {
     }
 }
 
-/// One thing that is wrong with the settings.
+/// An error in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where it was written; none for what is wrong with the whole.
+    /// Origin of the wrong value; `None` for errors that concern the settings as a whole.
     pub origin: Option<Origin>,
     /// The setting, with its section in brackets; may be empty.
     pub setting: String,
@@ -76,7 +76,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Everything that is wrong with the settings; never empty.
+/// All errors in the settings; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
@@ -94,7 +94,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// A setting's name as errors show it: `http.max_body` is `[http] max_body`.
+/// Formats a setting's name for errors: `http.max_body` is `[http] max_body`.
 pub(crate) fn bracketed(name: &str) -> String {
     match name.rfind('.') {
         Some(at) => format!("[{}] {}", &name[..at], &name[at + 1..]),

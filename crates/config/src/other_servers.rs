@@ -1,4 +1,4 @@
-//! Names from other servers, and the settings that do the same here: for error messages.
+//! Maps names in other servers to the settings here, for error messages.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("php_admin_flag", "[php] admin_ini"),
 ];
 
-/// Keys of PHP-FPM's pool files, which a command converts.
+/// Keys of PHP-FPM's pool files, which a command can convert.
 const FPM_POOL_DIRECTIVES: &[(&str, &str)] = &[
     ("pm", "workers"),
     ("max_children", "workers"),
@@ -46,7 +46,7 @@ const FPM_POOL_DIRECTIVES: &[(&str, &str)] = &[
     ("ping", "status_path"),
 ];
 
-/// Returns the settings that do here what this key does there.
+/// Returns the settings that correspond to another server's key.
 pub(crate) fn counterpart(key: &str) -> Option<String> {
     let find = |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == key).map(|(_, own)| *own);
     let converted = |own| format!("{own}; `howdah init POOL.conf` converts a pool's file of PHP-FPM");
@@ -81,7 +81,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("logs", "howdah top, and the files of [log]"),
 ];
 
-/// Names the counterpart here of a flag or a command of another server, in the error that refuses it.
+/// Adds a hint to the error about another server's flag or command: the corresponding one here.
 pub(crate) fn hint(mut error: clap::Error) -> clap::Error {
     let (named, known) = match error.kind() {
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, FLAGS),
@@ -96,7 +96,7 @@ pub(crate) fn hint(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// `howdah help [COMMAND]` as the `--help` that it stands for.
+/// Converts `howdah help [COMMAND]` to `--help`.
 pub(crate) fn with_help(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|first| first == "help") {
         args.remove(1);

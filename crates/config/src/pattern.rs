@@ -1,9 +1,9 @@
-//! Patterns of file names, as `static.never_send` has them.
+//! Patterns of file names, in the syntax of `static.never_send`.
 
 use howdah_rules::pattern::Glob;
 
-/// A pattern of file names: `*` stands for any text, everything else for itself in whatever case. With a `!` before it, it
-/// exempts what other patterns of its list name.
+/// A pattern of file names: `*` matches any text, everything else is literal, ignoring case. A leading `!` exempts
+/// files from the other patterns of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamePattern {
     text: String,
@@ -12,7 +12,7 @@ pub struct NamePattern {
 }
 
 impl NamePattern {
-    /// A pattern; `None` if it can fit no name.
+    /// Parses a pattern; `None` if it cannot match any name.
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         let (name, exempts) = pattern.strip_prefix('!').map_or((pattern, false), |name| (name, true));
@@ -26,7 +26,7 @@ impl NamePattern {
         &self.text
     }
 
-    /// `true` if a list names this file: some pattern matches, and none exempts it.
+    /// `true` if a list matches this file: some pattern matches, and none exempts it.
     #[must_use]
     pub fn any(list: &[Self], name: &[u8]) -> bool {
         let is_named =

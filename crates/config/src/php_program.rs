@@ -1,4 +1,4 @@
-//! Which `howdah-php` a pool runs: a program, or a version of PHP, whose program is looked for where packages put it.
+//! Selects a pool's `howdah-php`: a program, or a PHP version whose program is searched in the directories of packages.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use howdah_rules::tree::quoted;
 
 /// The default program.
 const PLAIN: &str = "howdah-php";
-/// The versions that the host of PHP is written for, newest first.
+/// The PHP versions that the host supports, newest first.
 const VERSIONS: &[&str] = &["8.5", "8.4", "8.3", "8.2"];
-/// Directory of programs that are not called by hand, relative to the parent of `howdah`'s directory.
+/// Directory of internal programs, relative to the parent of `howdah`'s directory.
 const LIBEXEC: &str = "libexec/howdah";
 
 /// A `howdah-php`, by its path or by the version of PHP that it hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhpProgram {
-    /// Its path; only its name until it has been looked for, and where it was not found.
+    /// Its path; only a name before the search and if the search failed.
     pub path: PathBuf,
-    /// The version that was asked for: `8.4`.
+    /// The requested version: `8.4`.
     pub version: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl PhpProgram {
     /// The program for a version of PHP, or the default one.
     ///
     /// # Errors
-    /// There is none; says where it was looked for.
+    /// There is none; the error lists the searched directories.
     pub fn located(version: Option<&str>, around: &Surroundings) -> Result<Self, String> {
         let path = version.map_or_else(|| PLAIN.to_owned(), |version| format!("{PLAIN}{version}"));
         let mut program = Self { path: PathBuf::from(path), version: version.map(str::to_owned) };
@@ -41,7 +41,7 @@ impl PhpProgram {
         program.missing(around).map_or(Ok(program), Err)
     }
 
-    /// Puts the path in, if it is not there yet and is found.
+    /// Replaces the name with the path, if the program is found.
     pub(crate) fn find(&mut self, around: &Surroundings) {
         if self.path.components().count() != 1 {
             return;
@@ -79,7 +79,7 @@ impl PhpProgram {
     }
 }
 
-/// Every version that there is a program for, newest first.
+/// All installed versions, newest first.
 fn hosts(around: &Surroundings) -> Vec<(&'static str, PathBuf)> {
     let program = |version: &&'static str| Some((*version, find(Path::new(&format!("{PLAIN}{version}")), around)?));
     VERSIONS.iter().filter_map(program).collect()
@@ -91,7 +91,7 @@ fn find(name: &Path, around: &Surroundings) -> Option<PathBuf> {
     dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// The directory of `howdah`, and that of packages.
+/// The directory of `howdah`, and the directory of packaged programs.
 fn own_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
     let beside = around.program_dir.clone();
     let libexec = beside.as_ref().and_then(|dir| Some(dir.parent()?.join(LIBEXEC)));
@@ -117,7 +117,7 @@ impl Value for PhpProgram {
     }
 
     fn paths(&mut self) -> Vec<&mut PathBuf> {
-        // A version is looked for, wherever the file with the settings lies.
+        // A version is searched for; it is not relative to the settings file.
         if self.version.is_some() { Vec::new() } else { vec![&mut self.path] }
     }
 }

@@ -1,4 +1,4 @@
-//! Values with a unit or a special syntax: durations, sizes, numbers of workers, permissions.
+//! Values with a unit or a special syntax: durations, sizes, worker counts, permissions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl ByteSize {
         self.0
     }
 
-    /// The number of bytes, as a length in memory.
+    /// The number of bytes as `usize`, for a length in memory.
     #[must_use]
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
@@ -104,12 +104,12 @@ impl Value for ByteSize {
     }
 }
 
-/// Number of workers of a pool: always `min`, which may be none, up to `max` under load.
+/// Number of workers of a pool: always `min`, which may be 0, and up to `max` under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerRange {
-    /// The number that is always kept.
+    /// Number of workers that are always kept.
     pub min: u32,
-    /// The largest number.
+    /// Maximum number of workers.
     pub max: u32,
 }
 
@@ -140,9 +140,9 @@ impl Value for WorkerRange {
 /// Number of idle workers that a pool keeps ready: at least `min`, and more than `max` only briefly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SpareWorkers {
-    /// As long as fewer are idle, more are started.
+    /// More workers are started while fewer than this are idle.
     pub min: u32,
-    /// Idle workers beyond these end soon; `None`: each ends when it has been idle for long.
+    /// Idle workers above this number are stopped soon; with `None`, each stops after a long idle time.
     pub max: Option<u32>,
 }
 

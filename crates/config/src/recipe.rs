@@ -1,6 +1,5 @@
-//! A recipe boots the application of a site once for many requests: in a separate pool, ahead of the site's pool, which
-//! stays in classic mode and takes over whenever the other does not serve. Without sites, the top level is the only
-//! one.
+//! A recipe boots a site's application once for many requests, in a separate pool. The site's own pool stays in classic
+//! mode as the fallback whenever the booted pool does not serve. Without `[[site]]`, the top level is the only site.
 
 use crate::app_choice::AppChoice;
 use crate::booted::Booted;
@@ -15,17 +14,17 @@ use crate::source::Source;
 use howdah_detect::{Application, Recipe, Watched};
 use std::path::Path;
 
-/// Workers of the site's pool at the start: enough until the application has booted.
+/// Workers of the site's pool at start: enough until the application has booted.
 const FIRST_WORKERS: usize = 2;
-/// Warm-up of a pool that has learnt nothing yet.
+/// Warm-up path of a pool that has not learned any yet.
 const FIRST_PATH: &str = "/";
-/// One of so many responses is compared with classic mode's if the recipe was not asked for.
+/// One in this many responses is compared with classic mode's if the recipe was not requested explicitly.
 const COMPARED: u32 = 1000;
 /// Adds a pool for each site whose application has a recipe, if `mode` asks for it or the application was found.
 pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: &mut Source<'_>) {
     let sites = settings.all_sites();
     let booted: Vec<_> = sites.iter().map(|site| boot(settings, site, found, source)).collect();
-    // Sites may share a pool: it changes when all of them have their copies.
+    // Sites may share a pool, so it is changed only after all of them have their copies.
     for (at, (site, booted)) in sites.iter().zip(&booted).enumerate() {
         let Some((booted, pool)) = booted else { continue };
         settings.pools.push(pool.clone());
@@ -40,7 +39,7 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     for pool in &mut settings.pools {
         let mut users = sites.iter().zip(&booted).filter(|(site, _)| site.uses(&pool.name)).peekable();
         if users.peek().is_some() && users.all(|(site, booted)| site.pool == pool.name && booted.is_some()) {
-            // Its workers are for what the other pools do not run.
+            // Its workers run only the requests that the booted pools do not take.
             pool.start_workers = FIRST_WORKERS.min(pool.workers.max as usize);
             pool.workers = WorkerRange { min: 0, max: pool.workers.max };
             pool.spare_workers = SpareWorkers::default();
@@ -79,7 +78,7 @@ fn boot(
     let host = match &site.hosts[..] {
         _ if !recipe.for_one_host => None,
         [HostPattern::Exact(host)] => Some(host.clone()),
-        // Requests for others run in classic mode.
+        // Requests for other hosts run in classic mode.
         _ => howdah_detect::only_host(&site.root),
     };
     let host = host.filter(|host| site.server_name.as_ref().is_none_or(|name| name == host));
@@ -87,7 +86,7 @@ fn boot(
     Some((Booted { recipe, pool: pool.name.clone(), host, believes_proxies }, pool))
 }
 
-/// The pool that boots: as the site's pool is set, but for what the boot needs.
+/// The pool that boots: a copy of the site's pool, with the changes that the boot needs.
 fn pool(
     site: &SiteSettings,
     behind: &PoolSettings,
@@ -120,7 +119,7 @@ fn pool(
     pool
 }
 
-/// Leaves a pool what classic mode has a use for.
+/// Removes the settings from a pool that have no use in classic mode.
 fn stand_back(pool: &mut PoolSettings) {
     pool.mode = Mode::Classic;
     pool.compare_one_in = 0;
@@ -130,13 +129,13 @@ fn stand_back(pool: &mut PoolSettings) {
     pool.watch.clear();
 }
 
-/// `true` if this setting of a pool is set anywhere.
+/// `true` if this setting of a pool is set explicitly.
 pub(crate) fn is_set(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
     let name = if pool.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
     source.origins.of(&name) != Origin::Default
 }
 
-/// The files whose change makes the booted application an old one; classic mode would load them anew.
+/// Patterns of the files whose change makes the booted application outdated; classic mode would load them again.
 fn watched(recipe: &Recipe, root: &Path, front: &Path) -> Vec<String> {
     if let Watched::InRoot(patterns) = recipe.watched {
         return patterns.iter().map(|pattern| root.join(pattern).display().to_string()).collect();

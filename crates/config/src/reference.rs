@@ -1,4 +1,4 @@
-//! The reference of all settings and the JSON schema of `howdah.toml`, made from the table of settings.
+//! The reference of all settings and the JSON schema of `howdah.toml`, generated from the table of settings.
 
 use std::fmt::Write as _;
 
@@ -28,11 +28,11 @@ pub fn files() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The settings that most installations have.
+/// The settings that most installations use.
 const COMMON_KEYS: [&str; 10] =
     ["root", "listen", "app", "mode", "workers", "deadline", "php.user", "http.max_body", "acme.names", "log.access"];
 
-/// A table of these settings, each with the first sentence of its text.
+/// Writes a table of these settings, each with the first sentence of its text.
 fn most_set(page: &mut String) {
     page.push_str(
         "Most installations set no more than some of these:\n\n| setting | meaning | example |\n|---|---|---|\n",
@@ -111,8 +111,8 @@ pub fn settings_page() -> String {
 /// Columns of a generated page.
 const WIDTH: usize = 120;
 
-/// A page of Markdown with no line of prose longer than `WIDTH`: what follows a long line's first part is indented as the
-/// list item it belongs to. Code stays in one piece.
+/// Wraps Markdown prose to `WIDTH`. Continuation lines are indented like the list item they belong to. Code is never
+/// broken.
 #[must_use]
 pub fn wrapped(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 50);
@@ -155,7 +155,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// A key as it stands in the file.
+/// A key in the syntax of the file.
 fn written(key: &str) -> String {
     if key.contains('.') { format!("\"{key}\"") } else { key.to_owned() }
 }
@@ -271,7 +271,7 @@ pub fn schema() -> String {
         top.insert((*name).to_owned(), object(properties(&[rows])));
     }
     top.insert("sandbox".to_owned(), sandbox());
-    // A section, or only its version.
+    // Either a section, or only its version.
     top.insert("php".to_owned(), json!({ "anyOf": [object(properties(&[PhpSettings::ROWS])), php_version()] }));
     top.insert("pool".to_owned(), pools());
     let mut proxy = object(properties(&[ProxySettings::ROWS]));
@@ -306,7 +306,7 @@ fn titled(mut schema: Json, title: &str) -> String {
     text
 }
 
-/// A section, or only its profile.
+/// Schema: a section, or only its profile.
 fn sandbox() -> Json {
     json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] })
 }
@@ -328,7 +328,7 @@ fn pools() -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": pool(), "description": "Further pools, by name." })
 }
 
-/// A `[[rule]]`. What its values look like is checked by the server alone.
+/// Schema: a `[[rule]]`. Only the server checks its values.
 fn rule() -> Json {
     let keys = KEYS
         .iter()
@@ -417,7 +417,7 @@ fn kind(kind: Kind) -> Json {
     }
 }
 
-/// A literal of the table as JSON.
+/// Converts a literal of the table to JSON.
 fn literal(text: &str) -> Json {
     Node::from_literal(text).map_or(Json::Null, |node| json_of(&node))
 }

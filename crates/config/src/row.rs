@@ -2,31 +2,31 @@
 
 use crate::kind::Kind;
 
-/// One setting, as the reference, the schema and the flags see it.
+/// One setting, as used by the reference, the schema and the flags.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The section of `howdah.toml` it stands in; empty at the top level.
+    /// Its section in `howdah.toml`; empty at the top level.
     pub section: &'static str,
     /// Its key in that section.
     pub key: &'static str,
     /// Syntax of its value.
     pub kind: Kind,
-    /// Its default: the text that would be written in `howdah.toml`, or the words that describe a computed one.
+    /// Its default: a literal in the syntax of `howdah.toml`, or the description of a computed value.
     pub default: &'static str,
     /// `default` describes a value that is computed when the settings are loaded.
     pub computed: bool,
-    /// The smallest and largest value allowed, for whole numbers.
+    /// Minimum and maximum, for whole numbers.
     pub range: Option<(u64, u64)>,
     /// The long flag of `howdah serve` that sets it too.
     pub flag: Option<&'static str>,
-    /// Its meaning.
+    /// Its documentation.
     pub doc: &'static str,
-    /// A value, as it would be written in `howdah.toml`.
+    /// An example value in the syntax of `howdah.toml`.
     pub example: &'static str,
 }
 
 impl Row {
-    /// Its meaning, as plain text: paragraphs of one line each.
+    /// Its documentation as plain text: paragraphs of one line each.
     #[must_use]
     pub fn text(&self) -> String {
         let paragraphs = self.doc.split("\n\n").map(|paragraph| {
@@ -35,7 +35,7 @@ impl Row {
         paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The environment variable that sets it, where its value can be written as one text.
+    /// The environment variable that sets it too, if its value can be written as one text.
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.name().replace('.', "_").to_ascii_uppercase();

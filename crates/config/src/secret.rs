@@ -1,5 +1,4 @@
-//! Hidden values: secret settings, and secrets within others. The output of `howdah check` is often sent to other
-//! people.
+//! Hides secret settings, and secrets within other values: the output of `howdah check` is often sent to other people.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::fmt;
 /// Shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// Words in the names of variables and of PHP's settings whose values are secret.
+/// Parts of names that mark a variable or PHP setting as secret.
 const NAMES: &[&str] =
     &["PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "SECRET", "TOKEN", "KEY", "CREDENTIAL", "CREDENTIALS", "DSN"];
 
@@ -39,14 +38,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The value of a variable as it is shown.
+/// The value of a variable for output.
 pub(crate) fn of_variable<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     let is_secret =
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| NAMES.contains(&&*word.to_ascii_uppercase()));
     if !value.is_empty() && is_secret() { Cow::Borrowed(HIDDEN) } else { without_password(value) }
 }
 
-/// A text without the passwords in its addresses (`scheme://user:password@host`), nor Redis' (`?auth=`).
+/// Removes passwords from the addresses in a text (`scheme://user:password@host`), including Redis' `?auth=`.
 pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
     let (mut shown, mut from) = (String::new(), 0);
     let mut hide = |secret: std::ops::Range<usize>| {

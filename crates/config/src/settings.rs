@@ -1,5 +1,4 @@
-//! The settings that the program uses: the server as a whole, pools. Final: everything is resolved and checked
-//! before anyone reads it.
+//! The final settings of the server and of pools, resolved and checked before use.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The settings of certificates that the server gets or makes itself.
+//! Settings of automatic certificates, from ACME authorities and the local CA.
 
 use std::path::PathBuf;
 use std::time::Duration;

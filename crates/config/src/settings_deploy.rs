@@ -1,4 +1,4 @@
-//! The settings of what new workers have to show before a reload gives them all requests.
+//! Settings of the checks that new workers must pass before a reload sends them all requests.
 
 use crate::source::Source;
 use crate::table::settings;

@@ -1,4 +1,4 @@
-//! The settings of proxies: servers that requests are handed on to, and how.
+//! Settings of proxies: upstream servers, and the requests to them.
 
 use std::path::PathBuf;
 use std::time::Duration;

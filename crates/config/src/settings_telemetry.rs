@@ -1,4 +1,4 @@
-//! The settings of traces, and the values that only they have: shares, tables of secrets and the standard's words.
+//! Settings of traces, and the value types that only they use: shares, tables of secrets, and the standard's words.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The settings of TLS, and how a certificate is written in them.
+//! Settings of TLS, and the syntax of certificates in them.
 
 use std::path::PathBuf;
 

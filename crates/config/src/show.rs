@@ -22,7 +22,7 @@ impl Loaded {
         let (booted, mut pools): (Vec<PoolSettings>, Vec<PoolSettings>) =
             settings.pools.iter().cloned().partition(|pool| pool.recipe.is_some());
         for pool in &mut pools {
-            // A recipe's pool has the settings of its fallback.
+            // A recipe's pool has the same settings as its fallback.
             if let Some(booted) = booted.iter().find(|booted| booted.compare_with.as_ref() == Some(&pool.name)) {
                 *pool = PoolSettings { script: None, name: pool.name.clone(), ..booted.clone() };
             }
@@ -31,7 +31,7 @@ impl Loaded {
             Some((default, others)) => (Some(default), others),
             None => (None, &[][..]),
         };
-        // Their sites stand below.
+        // The sites of these files are printed below.
         let files = !settings.site_files.is_empty();
         page.rows("", settings.shown().into_iter().filter(|(row, _)| !(files && row.key == "sites")).collect());
         if files {
@@ -59,7 +59,7 @@ impl Loaded {
             page.section_of(&header, &format!("pool.{}", pool.name), rows);
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
-        // Those that are an address and nothing else are written out in their rules.
+        // Proxies that are only an address are printed in their rules.
         for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
             page.section(&format!("proxy.{}", proxy.name), proxy.shown());
         }
@@ -75,7 +75,7 @@ fn paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// A name as it may stand in a header.
+/// Quotes a name for a section header, if necessary.
 fn key(name: &str) -> String {
     if name.contains('.') { quoted(name) } else { name.to_owned() }
 }
@@ -83,7 +83,7 @@ fn key(name: &str) -> String {
 struct Page<'a> {
     text: String,
     origins: &'a Origins,
-    /// Those of the top level, which sites without their own have too.
+    /// The rules of the top level, which sites without rules share.
     top_rules: &'a SiteRules,
 }
 
@@ -93,13 +93,13 @@ impl Page<'_> {
         self.rows(name, rows);
     }
 
-    /// A section whose header is spelled otherwise than its settings' names begin.
+    /// Prints a section whose header differs from the prefix of its settings' names.
     fn section_of(&mut self, header: &str, name: &str, rows: Vec<(&'static Row, String)>) {
         let _ = writeln!(self.text, "\n[{header}]");
         self.rows(name, rows);
     }
 
-    /// Rules as they are written, and then in words, with those of an application among them.
+    /// Prints rules as they were written, followed by descriptions of all rules, including the application's.
     fn rules(&mut self, header: &str, rules: &SiteRules) {
         for rule in &rules.written {
             let _ = write!(self.text, "\n[[{header}]]\n{rule}");
@@ -116,7 +116,7 @@ impl Page<'_> {
         }
     }
 
-    /// A site: what it is and serves, and of its sections what it says itself.
+    /// Prints a site: its identity, and the sections that it sets itself.
     fn site(&mut self, site: &SiteSettings) {
         let _ = writeln!(self.text, "\n[[site]]");
         let section = format!("site.{}", site.name);
@@ -169,7 +169,7 @@ impl Page<'_> {
         }
     }
 
-    /// The origin of a value; of a table, the origin of each name in it.
+    /// The origin of a value; for a table, the origin of each key.
     fn origin(&self, row: &Row, name: &str, value: &str) -> String {
         let whole = self.origins.of(name).to_string();
         if row.kind != Kind::Map || value == "{}" {

@@ -1,4 +1,4 @@
-//! The sites of settings: the top level as one, all of them, and which of them a pool is about.
+//! The sites of the settings: the top level as a site, all sites, and the site that a pool belongs to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
 use howdah_rules::Action;
 
-/// The row of a key of the top level that sites may say too.
+/// The row of a top-level key that sites may set too.
 pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
     Settings::ROWS.iter().find(|row| row.key == key)
 }
 
-/// The name of the site that the top level is where there is no `[[site]]`.
+/// The site name of the top level if there is no `[[site]]`.
 pub const ONLY_SITE: &str = "default";
 
 impl Settings {
@@ -49,13 +49,13 @@ impl Settings {
         }
     }
 
-    /// `true` if only web servers connect: they serve files themselves.
+    /// `true` if only web servers connect over FastCGI; they serve static files themselves.
     #[must_use]
     pub fn only_web_servers(&self) -> bool {
         !self.listen.is_empty() && self.listen.iter().all(ListenAddr::is_fastcgi)
     }
 
-    /// `true` if a rule has requests change the protocol.
+    /// `true` if a rule allows requests to upgrade the connection.
     #[must_use]
     pub fn may_upgrade(&self) -> bool {
         let has_websocket = |site: &SiteSettings| {
@@ -82,7 +82,7 @@ impl Settings {
         sites
     }
 
-    /// Hosts of this machine that no one else can claim, and those in settings outside of sites.
+    /// Hosts that always mean this machine, and hosts in settings outside of sites.
     fn known_hosts(&self) -> impl Iterator<Item = HostPattern> {
         let addresses = self.listen.iter().filter_map(|addr| match addr {
             ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => Some(addr.ip().to_string()),
@@ -94,10 +94,10 @@ impl Settings {
         all.into_iter().filter_map(|host| HostPattern::new(&host)).filter(|host| *host != HostPattern::Any)
     }
 
-    /// The settings with this site as the only one, at the top level.
+    /// The settings with this site at the top level, as the only one.
     #[must_use]
     pub fn of_one_site(&self, site: &SiteSettings) -> Self {
-        // The pool of the site becomes the default one, which may be in another site's use under its name.
+        // The site's pool becomes the default pool. The current default pool, which another site may use, is renamed.
         let renamed = |name: &str| match name {
             _ if name == site.pool => DEFAULT_POOL.to_owned(),
             DEFAULT_POOL => "others".to_owned(),
@@ -141,8 +141,9 @@ impl Settings {
         }
     }
 
-    /// The site that a pool's warm-up and its script's place are about: the one whose application it boots, else the first
-    /// that names the pool as its own, else the first with a route to it, else the first. `None`: there is only the top level.
+    /// The site for a pool's warm-up and script: the site whose application the pool boots, else the first site with
+    /// this pool as its own, else the first with a route to the pool, else the first. `None` if there is only the top
+    /// level.
     #[must_use]
     pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
         let boots = |site: &&SiteSettings| site.booted.as_ref().is_some_and(|booted| booted.pool == pool.name);
@@ -152,20 +153,20 @@ impl Settings {
         nearest.or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
     }
 
-    /// The boot by a recipe in this pool, if any.
+    /// The recipe's boot in this pool, if there is one.
     #[must_use]
     pub fn booted_by(&self, pool: &PoolSettings) -> Option<&Booted> {
         let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);
         all.flatten().find(|booted| booted.pool == pool.name)
     }
 
-    /// The root that goes with `site_of`.
+    /// The root of the site that `site_of` returns.
     #[must_use]
     pub fn root_of(&self, pool: &PoolSettings) -> &Path {
         self.site_of(pool).map_or(&self.root, |site| &site.root)
     }
 
-    /// The roots of the other sites whose scripts a pool runs.
+    /// The roots of the other sites whose scripts the pool runs.
     #[must_use]
     pub fn further_roots_of(&self, pool: &PoolSettings) -> Vec<&Path> {
         let first = self.root_of(pool);

@@ -1,5 +1,5 @@
-//! The sources of settings, weakest first: defaults, `howdah.toml`, the environment, flags. A pool's own section is
-//! stronger than all of them for that pool. Reading a setting through them yields its value, its origin and its errors.
+//! The sources of settings, weakest first: defaults, `howdah.toml`, the environment, flags. For a pool, its own section
+//! overrides all of them. Reading a setting yields its value, its origin and its errors.
 
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
@@ -16,18 +16,18 @@ use howdah_rules::tree::{Entry, Node, Tree, quoted};
 pub struct Surroundings {
     pub current_dir: PathBuf,
     pub env: BTreeMap<String, String>,
-    /// The directory that the running program is in.
+    /// The directory of the running program.
     pub program_dir: Option<PathBuf>,
-    /// Where packages put settings, for commands about a server that runs; none where that is of no concern.
+    /// Where packages install settings, for commands that control a server; `None` to ignore them.
     pub settings_dir: Option<PathBuf>,
-    /// Where the system keeps sockets.
+    /// The system's directory of sockets.
     pub run_dir: Option<PathBuf>,
-    /// The user that the process runs as; none where that is of no concern.
+    /// The user that the process runs as; `None` skips the checks.
     pub uid: Option<u32>,
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The surroundings of this process.
     #[must_use]
     pub fn of_process() -> Self {
         let env =
@@ -44,7 +44,7 @@ impl Surroundings {
     }
 }
 
-/// Settings being read: where from, and what came of it so far.
+/// State of reading settings: the sources, and the results so far.
 pub(crate) struct Source<'a> {
     pub(crate) file: Option<&'a File>,
     pub(crate) flags: &'a BTreeMap<String, Vec<String>>,
@@ -54,13 +54,13 @@ pub(crate) struct Source<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The sources of a setting: all of them, weakest first, or one section.
+/// Sources of a setting: all of them, or one section.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
     Top,
-    /// A section over all other sources, as `[pool.NAME]` is.
+    /// A section that overrides all other sources, such as `[pool.NAME]`.
     Over(&'a Section<'a>),
-    /// A section without other sources, as a `[[site]]`.
+    /// A section without other sources, such as a `[[site]]`.
     Alone(&'a Section<'a>),
 }
 
@@ -81,14 +81,14 @@ impl<'a> Source<'a> {
         Self { file, flags, around, origins: Origins::default(), errors, warnings: Vec::new() }
     }
 
-    /// The entries of the table that stands under a key of the file's top level; none for the empty key.
+    /// The entries of a top-level table; none for the empty key.
     pub(crate) fn section(&self, section: &str) -> &'a [Entry] {
         let Some(file) = self.file else { return &[] };
         let top = entries(&file.root);
         if section.is_empty() { top } else { find(top, section).map_or(&[], |entry| entries(&entry.node)) }
     }
 
-    /// The value of a setting, out of all sources.
+    /// Reads the value of a setting from all sources.
     pub(crate) fn take<T: Value>(
         &mut self,
         scope: Scope<'_>,
@@ -122,7 +122,7 @@ impl<'a> Source<'a> {
         value
     }
 
-    /// Overrides an earlier value of a setting by that of a section. Only set values have their own origin.
+    /// Overrides an earlier value of a setting by a section's value. Only values that are set have their own origin.
     pub(crate) fn take_over<T: Value + Clone>(&mut self, own: &Section<'_>, row: Option<&'static Row>, base: &T) -> T {
         let mut value = base.clone();
         if let Some(row) = row
@@ -194,7 +194,7 @@ impl<'a> Source<'a> {
         self.accept(row, name, origin, &dir, found, value)
     }
 
-    /// Checks a value's range, makes its paths absolute and puts it over the weaker one.
+    /// Checks a value's range, makes its paths absolute and merges it over the weaker value.
     fn accept<T: Value>(
         &mut self,
         row: &Row,
@@ -217,7 +217,7 @@ impl<'a> Source<'a> {
         Some(origin)
     }
 
-    /// Reports a value that is not what its setting expects.
+    /// Reports a value that its setting does not accept.
     fn wrong(&mut self, row: &Row, name: &str, origin: Origin, found: &str) {
         let example = match &origin {
             Origin::File(..) => format!("{} = {}", row.key, row.example),
@@ -233,19 +233,19 @@ impl<'a> Source<'a> {
         );
     }
 
-    /// Reports what is wrong with a setting.
+    /// Reports an error in a setting.
     pub(crate) fn error(&mut self, origin: Option<Origin>, name: &str, message: String) {
         self.errors.push(ConfigError { origin, setting: bracketed(name), message });
     }
 
-    /// Reports what is wrong with a setting, at the place its value comes from.
+    /// Reports an error in a setting, at its value's origin.
     pub(crate) fn object(&mut self, name: &str, message: String) {
         let origin = Some(self.origins.of(name)).filter(|origin| *origin != Origin::Default);
         self.error(origin, name, message);
     }
 }
 
-/// A row's example as it is written outside of `howdah.toml`.
+/// A row's example in the syntax of flags and the environment.
 pub(crate) fn plain_example(row: &Row) -> String {
     let plain = |node: &Node| match &node.tree {
         Tree::Text(text) => text.clone(),
@@ -269,14 +269,14 @@ pub(crate) fn plain_example(row: &Row) -> String {
     }
 }
 
-/// A path from a directory on, without `.` and `..` parts; symbolic links stay as they are.
+/// Makes a path absolute, and removes `.` and `..` parts; symbolic links are kept.
 pub(crate) fn absolute(dir: &std::path::Path, path: &std::path::Path) -> PathBuf {
     let joined = dir.join(path);
     without_detours(&std::path::absolute(&joined).unwrap_or(joined))
 }
 
-/// Takes out each `..` with the directory before it, as scripts see these paths. A symbolic link before it stays: it leads
-/// elsewhere, and where to may change at a deployment.
+/// Removes each `..` with the directory before it, since scripts see these paths. A `..` after a symbolic link is kept:
+/// the link leads elsewhere, and its target may change at a deployment.
 fn without_detours(path: &std::path::Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -290,7 +290,7 @@ fn without_detours(path: &std::path::Path) -> PathBuf {
     plain
 }
 
-/// The entries of a table; none if it is something else.
+/// The entries of a table; none for other values.
 pub(crate) fn entries(node: &Node) -> &[Entry] {
     if let Tree::Table(entries) = &node.tree { entries } else { &[] }
 }

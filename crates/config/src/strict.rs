@@ -1,4 +1,4 @@
-//! Refuses what no setting is: unknown keys, with the key that was probably meant.
+//! Rejects unknown keys, and suggests the key that was probably meant.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("telemetry", TelemetrySettings::ROWS),
 ];
 
-/// Every setting that is no part of a list (`[[site]]`, `[proxy.NAME]`).
+/// Every setting that is not part of a list (`[[site]]`, `[proxy.NAME]`).
 pub(crate) fn all_rows() -> impl Iterator<Item = &'static Row> {
     [Settings::ROWS, PoolSettings::ROWS].into_iter().chain(SECTIONS.iter().map(|(_, rows)| *rows)).flatten()
 }
@@ -47,7 +47,7 @@ fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
     lists.iter().flat_map(|rows| rows.iter().map(|row| row.key)).collect()
 }
 
-/// The errors of a file's keys.
+/// The errors for unknown keys of `howdah.toml`.
 pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
@@ -69,7 +69,7 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     found.errors
 }
 
-/// The errors of the keys of a file with sites.
+/// The errors for unknown keys of a site file.
 pub(crate) fn unknown_keys_of_sites(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let top = entries(&file.root);
@@ -240,7 +240,7 @@ fn pool_keys() -> Vec<&'static str> {
     known
 }
 
-/// The word that is most like another, if one is.
+/// The most similar known word, if there is a similar one.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let rated = known.iter().map(|known| {
         let slips = strsim::damerau_levenshtein(word, known);

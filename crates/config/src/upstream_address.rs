@@ -1,35 +1,35 @@
-//! Addresses of the servers that requests are handed on to.
+//! Addresses of upstream servers.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server is reached.
+/// The socket address of an upstream server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum UpstreamPlace {
-    /// A host's name or address, an IPv6 one without its brackets, and a port.
+    /// A host name or IP address (IPv6 without brackets), and a port.
     Tcp { host: String, port: u16 },
     /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// A server that requests are handed on to: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, and perhaps its
-/// share of the requests, ` weight=N`.
+/// An upstream server: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, optionally followed by its share of the
+/// requests, ` weight=N`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UpstreamAddr {
     pub place: UpstreamPlace,
     /// Use TLS.
     pub tls: bool,
-    /// Its share, where several servers are named.
+    /// Its share of the requests if there are several servers.
     pub weight: u32,
 }
 
-/// The largest weight.
+/// Maximum weight.
 const MAX_WEIGHT: u32 = 1000;
 
 impl UpstreamAddr {
-    /// The host and port as they stand in `Host`: without the scheme's own port.
+    /// The value of `Host`: host and port, without the scheme's default port.
     #[must_use]
     pub fn authority(&self) -> String {
         match &self.place {
@@ -66,7 +66,7 @@ impl FromStr for UpstreamAddr {
             (_, Some(rest)) => (true, rest),
             _ => return Err(()),
         };
-        // A path would conflict with the request's; rewriting is for rules.
+        // A path would conflict with the request's; use rules to rewrite paths.
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let usual = if tls { 443 } else { 80 };
         let (host, port) = match rest.strip_prefix('[') {
@@ -90,7 +90,7 @@ impl FromStr for UpstreamAddr {
     }
 }
 
-/// Digits alone; `parse` would take a sign.
+/// Parses digits only; `parse` would accept a sign.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -1,6 +1,6 @@
-//! Reading and writing the value of one setting. It comes from `howdah.toml` as a [`Node`] or from a flag or the
-//! environment as text; both end in the same type. Here are the trait and the plain types; `quantity` has values with a
-//! unit, `collection` lists and tables.
+//! Parsing and formatting of a setting's value. It comes from `howdah.toml` as a [`Node`], or from a flag or the
+//! environment as text; both become the same type. This file has the trait and the simple types; `quantity` has values
+//! with a unit, `collection` lists and tables.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) trait Value: Sized {
     /// Its syntax.
     const KIND: Kind;
 
-    /// Reads it from `howdah.toml`; `None` if it is of the wrong type or not understood.
+    /// Parses a value from `howdah.toml`; `None` if its type or syntax is wrong.
     fn from_node(node: &Node) -> Option<Self> {
         match &node.tree {
             Tree::Text(text) => Self::from_text(text),
@@ -28,44 +28,44 @@ pub(crate) trait Value: Sized {
         }
     }
 
-    /// Reads it from a flag or the environment.
+    /// Parses a value from a flag or the environment.
     fn from_text(text: &str) -> Option<Self>;
 
-    /// Writes it as it would stand in `howdah.toml`.
+    /// Formats the value in the syntax of `howdah.toml`.
     fn show(&self) -> String;
 
-    /// Its size, where the row's range is to be checked.
+    /// The value's size, if the row's range has to be checked.
     fn magnitude(&self) -> Option<u64> {
         None
     }
 
-    /// Takes the value of a stronger source (a flag over `howdah.toml`).
+    /// Merges the value of a stronger source (a flag over `howdah.toml`).
     fn over(&mut self, stronger: Self) {
         *self = stronger;
     }
 
-    /// Takes a further value of the same source (a flag that is given twice).
+    /// Merges another value from the same source (a repeated flag).
     fn more(&mut self, further: Self) {
         *self = further;
     }
 
-    /// The part of a value that `from_node` does not understand, for the error.
+    /// The part of a node that `from_node` rejects, for the error.
     fn culprit(node: &Node) -> &Node {
         node
     }
 
-    /// Parts of the value with separate origins: the names of a table.
+    /// Parts of the value with separate origins: the keys of a table.
     fn parts(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// The paths in the value, which are to be made absolute.
+    /// The paths in the value, which must be made absolute.
     fn paths(&mut self) -> Vec<&mut PathBuf> {
         Vec::new()
     }
 }
 
-/// The value of a literal in the table of settings, which a test has checked.
+/// Parses a literal from the table of settings; a test checks all of them.
 pub(crate) fn from_literal<T: Value>(literal: &str) -> T {
     let value = Node::from_literal(literal).and_then(|node| T::from_node(&node));
     value.unwrap_or_else(|| unreachable!("the table of settings holds a broken default: {literal}"))
@@ -157,7 +157,7 @@ impl Value for PathBuf {
     }
 }
 
-/// Types that have a "none": what is written for it.
+/// Optional types, with the word for "none".
 macro_rules! optional {
     ($($ty:ty: $none:literal, $is_none:expr;)+) => { $(
         impl Value for Option<$ty> {

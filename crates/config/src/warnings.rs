@@ -1,4 +1,4 @@
-//! Warnings about valid settings, shown by `howdah check` and at the start.
+//! Warnings about valid settings, shown by `howdah check` and at start.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use howdah_rules::{Rule, presets};
 const CONFIGURATION: &str = "the configuration";
 
 impl Loaded {
-    /// One line for each thing that should be looked at.
+    /// All warnings, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut found = self.adjusted.clone();
@@ -28,20 +28,20 @@ impl Loaded {
         found
     }
 
-    /// No PHP at all, where none was named: files are served nevertheless.
+    /// PHP is missing, but no version was set: static files are still served.
     fn missing_php(&self, found: &mut Vec<String>) {
         let around = Surroundings::of_process();
         let missing = self.settings.pools.iter().find_map(|pool| pool.php.binary.missing(&around));
         found.extend(missing.map(|missing| format!("no PHP will run: {missing}")));
     }
 
-    /// `/admin/*` is not `/admin`, which is a page of the application where a front controller responds.
+    /// `/admin/*` does not match `/admin`, which is a page of the application if there is a front controller.
     fn paths_open_above_protected_ones(&self, found: &mut Vec<String>) {
         for site in self.settings.all_sites() {
             if site.front_controller.is_none() {
                 continue;
             }
-            // An application's rules are about its directories; only what somebody has written here is looked at.
+            // An application's rules are about its directories; only the user's own rules are checked.
             let of_application = |rule: &Rule| {
                 presets::NAMES.iter().any(|app| rule.name.strip_prefix(app).is_some_and(|rest| rest.starts_with('-')))
             };
@@ -54,7 +54,7 @@ impl Loaded {
         }
     }
 
-    /// Only the boot of a snapshot keeps anything of such requests.
+    /// Warm-ups without effect: only the boot of a snapshot keeps their results.
     fn warm_ups_that_do_nothing(&self, found: &mut Vec<String>) {
         for pool in self.settings.pools.iter().filter(|pool| pool.mode != Mode::Snapshot && !pool.warmup.is_empty()) {
             let (name, mode) = (&pool.name, pool.mode);
@@ -64,7 +64,7 @@ impl Loaded {
         }
     }
 
-    /// A framework that a script boots in its first request is booted again in each.
+    /// A framework that is booted by a script's first request would be booted again in each request.
     fn snapshots_without_warm_up(&self, found: &mut Vec<String>) {
         let is_cold = |pool: &&PoolSettings| {
             pool.mode == Mode::Snapshot && pool.boot.is_none() && pool.warmup.is_empty() && !pool.warmup_auto
@@ -78,14 +78,14 @@ impl Loaded {
         }
     }
 
-    /// Files below the root that clients must not have. The server does not send them, but another one that serves the
-    /// same directory would, and so would this one with copies of them under other names.
+    /// Private files below the root. The server does not send them, but another server for the same directory would,
+    /// and so would this one if they were copied under other names.
     fn private_files_below_the_root(&self, found: &mut Vec<String>) {
         let settings = &self.settings;
         if settings.only_web_servers() {
             return;
         }
-        // The top level's own root is served only where there are no sites.
+        // The top level's root is served only if there are no sites.
         let roots: Vec<&Path> = match &settings.sites[..] {
             [] => vec![&settings.root],
             sites => sites.iter().map(|site| &*site.root).collect(),
@@ -94,7 +94,7 @@ impl Loaded {
         let roots: Vec<_> = roots.into_iter().filter_map(|root| Some((root, root.canonicalize().ok()?))).collect();
         let mut look = |what: &str, path: &Path| {
             let Some(real) = path.canonicalize().ok().filter(|real| real.is_file()) else { return };
-            // `root = "."`, as `howdah init` writes it, has its own file there on purpose.
+            // With `root = "."`, as `howdah init` writes it, this file is there on purpose.
             let is_meant = |root: &Path| chosen && what == CONFIGURATION && real.parent() == Some(root);
             let below = roots.iter().find(|(_, root)| real.starts_with(root) && !is_meant(root));
             if let Some((root, _)) = below {

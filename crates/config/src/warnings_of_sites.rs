@@ -1,5 +1,5 @@
-//! Warnings about sites that are valid but lead nowhere: files that nothing reads, roots that have nothing to serve or
-//! that the server cannot enter.
+//! Warnings about valid sites that cannot serve: site files that nothing reads, and roots that are empty or
+//! inaccessible to the server.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -13,13 +13,13 @@ use crate::origin::Origin;
 use crate::settings_site::SiteSettings;
 use crate::source::Surroundings;
 
-/// Directories that people put the files of sites into.
+/// Directories in which site files are usually kept.
 const USUAL: &[&str] = &["conf.d", "sites", "sites.d", "sites-enabled"];
 const EXECUTE: u32 = 0o1;
 const READ: u32 = 0o4;
 
 impl Loaded {
-    /// One line for each.
+    /// Adds a warning for each such site.
     pub(crate) fn silent_sites(&self, found: &mut Vec<String>) {
         self.files_that_nothing_reads(found);
         let sites = self.settings.all_sites();
@@ -72,13 +72,13 @@ impl Loaded {
                 "root is /: clients can ask for every file of this machine that the server may read".to_owned(),
             );
         }
-        // That it does not exist is an error.
+        // A missing root is reported as an error.
         if !site.root.exists() {
             return None;
         }
         self.closed_root(site).or_else(|| {
             let pool = self.settings.pool(&site.pool)?;
-            // They may serve what is not in the root.
+            // Rules and .htaccess files may serve files from outside the root.
             let is_elsewhere = !site.rules.is_empty() || site.htaccess;
             if is_elsewhere || pool.script.is_some() || pool.boot.is_some() {
                 return None;
@@ -99,7 +99,7 @@ impl Loaded {
         })
     }
 
-    /// The server or PHP may not read what lies in the root. Only root knows before it becomes them.
+    /// The server or PHP may not be able to read the root. Only root can check that, before it switches users.
     fn closed_root(&self, site: &SiteSettings) -> Option<String> {
         if Surroundings::of_process().uid != Some(0) {
             return None;
@@ -120,14 +120,14 @@ impl Loaded {
     }
 }
 
-/// `true` if the permissions allow this user to do that. Missing files and access control lists are not considered.
+/// `true` if the permissions give this user the permission `bit`. Missing files and access control lists are ignored.
 fn may(account: &Account, path: &Path, bit: u32) -> bool {
     let Ok(found) = std::fs::metadata(path) else { return true };
     let has_list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 0][..]).is_ok_and(|size| size > 0);
     account.uid == 0 || has_list || shift(account, &found).is_some_and(|shift| found.mode() >> shift & bit != 0)
 }
 
-/// Where the permissions that count for this user are.
+/// The bit position of the permissions that apply to this user.
 fn shift(account: &Account, found: &Metadata) -> Option<u32> {
     let is_group = found.gid() == account.gid || account.groups.contains(&found.gid());
     Some(if found.uid() == account.uid {

@@ -1,12 +1,12 @@
-//! The lines of a source file around the one that is meant.
+//! The lines of a source file around the one with the error.
 
 use crate::report::Place;
 use std::fs::File;
 use std::io::Read;
 
-/// Lines before and after.
+/// Number of lines before and after.
 const CONTEXT_LINES: u32 = 6;
-/// Longer files are not read, longer lines cut.
+/// Longer files are not read, longer lines are truncated.
 const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;
 const MAX_LINE_LEN: usize = 300;
 
@@ -15,14 +15,14 @@ const MAX_LINE_LEN: usize = 300;
 pub(crate) struct Line {
     pub(crate) number: u32,
     pub(crate) text: String,
-    /// The line that is meant.
+    /// `true` for the line with the error.
     pub(crate) is_it: bool,
 }
 
-/// The lines, as the file is now. Empty where it cannot be read or has no such line.
+/// The lines around a place, from the current file. Empty if the file is unreadable or has no such line.
 pub(crate) fn around(place: &Place) -> Vec<Line> {
     let Some(text) = read(&place.file) else { return Vec::new() };
-    // An error at the end of a file is one behind its last line.
+    // An error at the end of a file is reported one line after the last.
     let last = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     let line = if place.line == last.saturating_add(1) { last } else { place.line };
     let first = line.saturating_sub(CONTEXT_LINES).max(1);
@@ -38,7 +38,7 @@ pub(crate) fn around(place: &Place) -> Vec<Line> {
     if found.iter().any(|line| line.is_it) { found } else { Vec::new() }
 }
 
-/// Regular files only: a script's name may be a pipe or an address.
+/// Reads regular files only: a script's name may be a FIFO or a URL.
 fn read(path: &str) -> Option<String> {
     if !path.starts_with('/') || !std::fs::metadata(path).ok()?.is_file() {
         return None;

@@ -1,18 +1,18 @@
-//! In which form a client wants to read an error.
+//! Chooses the format of the error page.
 
 /// Format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For browsers.
     Html,
-    /// For programs that ask for it.
+    /// For programs that request JSON.
     Json,
     /// For terminals.
     Text,
 }
 
 impl Form {
-    /// The form for a request with this `Accept`. Clients that name neither HTML nor JSON, like curl, get text.
+    /// The format for a request with this `Accept`. Clients that name neither HTML nor JSON, such as curl, get text.
     #[must_use]
     pub fn for_accept(accept: &str) -> Self {
         let types =

@@ -1,4 +1,4 @@
-//! The page for browsers: one file without script, light or dark as the browser prefers.
+//! The error page for browsers: a single file without scripts, light or dark by the browser's preference.
 
 use crate::excerpt::{self, Line};
 use crate::report::{Cause, Frame, Place, Report};
@@ -56,7 +56,7 @@ fn cause(page: &mut String, cause: &Cause, is_first: bool) {
     }
 }
 
-/// A step of the stack; its source opens with a click.
+/// A stack frame, whose source opens on click.
 fn step(page: &mut String, frame: &Frame) {
     let what = escaped(&frame.what);
     let Some(place) = &frame.place else {
@@ -117,7 +117,7 @@ fn place_text(place: &Place) -> String {
     format!("{}{slash}<b>{}:{}</b>", escaped(dir), escaped(name), place.line)
 }
 
-/// Text as it may stand anywhere in a page.
+/// Escapes text for any position in a page.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The page for programs.
+//! The error page for programs.
 
 use crate::report::{Cause, Place, Report};
 use crate::{excerpt, secrets};

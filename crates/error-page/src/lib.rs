@@ -1,8 +1,8 @@
-//! The page that a developer sees in place of a failed response: the error, its place in the source, the stack, and the
+//! The page that replaces a failed response during development: the error, its place in the source, the stack, and the
 //! request. For `howdah dev` only: it shows source code to anyone who can make the application fail.
 //!
-//! The reading order: a [`Report`] is made by hand or of PHP's text ([`php::report`]), [`render`] makes a [`Page`] of it in
-//! the [`Form`] that the client prefers.
+//! Reading order: a [`Report`] is created directly or from PHP's text ([`php::report`]); [`render`] converts it to a
+//! [`Page`] in the [`Form`] that the client prefers.
 #![forbid(unsafe_code)]
 
 mod excerpt;
@@ -18,7 +18,7 @@ mod text;
 pub use form::Form;
 pub use report::{Cause, Frame, Place, Report, Request};
 
-/// A body and what it is.
+/// A body with its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The value of `Content-Type`.
@@ -27,7 +27,7 @@ pub struct Page {
     pub body: String,
 }
 
-/// Makes the page. Reads the source files that the report names.
+/// Renders the page. Reads the source files that the report names.
 #[must_use]
 pub fn render(report: &Report, form: Form) -> Page {
     let body = match form {

@@ -1,6 +1,6 @@
-//! Names of headers as people write them.
+//! Header names in their usual spelling.
 
-/// `HTTP_X_REQUEST_ID`, as PHP spells it, is `X-Request-Id`. None for variables that are no header.
+/// Converts PHP's `HTTP_X_REQUEST_ID` to `X-Request-Id`. `None` for variables that are not headers.
 pub(crate) fn header_of_variable(variable: &str) -> Option<String> {
     let name = match variable {
         "CONTENT_TYPE" | "CONTENT_LENGTH" => variable,
@@ -9,7 +9,7 @@ pub(crate) fn header_of_variable(variable: &str) -> Option<String> {
     Some(in_words(name))
 }
 
-/// Each word with a capital letter.
+/// Capitalizes each word.
 pub(crate) fn in_words(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.chars();

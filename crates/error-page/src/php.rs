@@ -1,22 +1,22 @@
-//! PHP's own text of an error, taken apart. Of an uncaught exception it has class, message, place and stack, and those
-//! of the exceptions before it; of other errors the stack is noted apart.
+//! Parses PHP's error messages. The message of an uncaught exception contains class, message, place and stack, also of
+//! previous exceptions; for other errors the stack is passed separately.
 
 use crate::names;
 use crate::report::{Cause, Frame, Place, Report, Request};
 
-/// PHP's message about an error.
+/// PHP's error message.
 #[derive(Debug, Clone, Copy)]
 pub struct Said<'a> {
-    /// The kind, as PHP calls it: `Fatal error`.
+    /// The kind of error in PHP's words: `Fatal error`.
     pub kind: &'a str,
     pub message: &'a str,
     pub file: &'a str,
     pub line: u32,
-    /// Where PHP was, a line for each frame: `#0 FILE:LINE FUNCTION` or `#0 [internal] FUNCTION`.
+    /// The stack, one line per frame: `#0 FILE:LINE FUNCTION` or `#0 [internal] FUNCTION`.
     pub stack: &'a str,
 }
 
-/// Makes a report of it.
+/// Converts the message to a report.
 #[must_use]
 pub fn report(said: &Said<'_>, request: Request, server: String) -> Report {
     let place = (!said.file.is_empty()).then(|| Place { file: said.file.to_owned(), line: said.line });
@@ -28,13 +28,13 @@ pub fn report(said: &Said<'_>, request: Request, server: String) -> Report {
             frames: said.stack.lines().filter_map(frame_of_stack).collect(),
         }]
     });
-    // PHP writes the exception that caused the others first.
+    // PHP prints the original exception first.
     let cause = causes.pop().unwrap_or_default();
     causes.reverse();
     Report { cause, earlier: causes, hint: None, request, server }
 }
 
-/// The request of these variables of PHP.
+/// The request, from PHP's server variables.
 #[must_use]
 pub fn request<'a>(method: &str, target: &str, variables: impl Iterator<Item = (&'a str, &'a str)>) -> Request {
     let there = variables.filter(|(_, value)| !value.is_empty());
@@ -76,7 +76,7 @@ fn exception(head: &str, trace: &str) -> Cause {
     Cause { kind: kind.to_owned(), message: message.to_owned(), place, frames }
 }
 
-/// `FILE` and `LINE` with what is between and behind them.
+/// Parses `FILE` and `LINE`, with the text between and after them.
 fn place_of(text: &str, between: char, behind: &str) -> Option<Place> {
     let (file, line) = text.strip_suffix(behind)?.rsplit_once(between)?;
     Some(Place { file: file.to_owned(), line: line.parse().ok()? })
@@ -99,7 +99,7 @@ fn frame_of_stack(line: &str) -> Option<Frame> {
         return Some(Frame { what: what.to_owned(), place: None });
     }
     let (place, what) = rest.rsplit_once(' ')?;
-    // PHP has no line for a script that it has begun and not run.
+    // PHP has no line for a script that was started but not run.
     Some(Frame { what: what.to_owned(), place: place_of(place, ':', "").filter(|place| place.line > 0) })
 }
 

@@ -8,12 +8,12 @@ pub struct Place {
     pub line: u32,
 }
 
-/// One step of the way that PHP has gone.
+/// A stack frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The running function, as PHP writes it.
+    /// The running function, in PHP's notation.
     pub what: String,
-    /// Where it was started; none for PHP's own functions.
+    /// The place of the call; `None` for PHP's built-in functions.
     pub place: Option<Place>,
 }
 
@@ -24,11 +24,11 @@ pub struct Cause {
     pub kind: String,
     pub message: String,
     pub place: Option<Place>,
-    /// The innermost first.
+    /// The stack, innermost frame first.
     pub frames: Vec<Frame>,
 }
 
-/// The request. Its secrets are left out when it is shown.
+/// The request. Its secrets are hidden when it is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
@@ -37,16 +37,16 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
 }
 
-/// All that a page says.
+/// The content of an error page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The error.
     pub cause: Cause,
-    /// Its causes, the nearest first.
+    /// The exceptions that caused it, nearest first.
     pub earlier: Vec<Cause>,
     /// Advice for the developer.
     pub hint: Option<String>,
     pub request: Request,
-    /// The server, such as `PHP 8.2.29, classic mode`.
+    /// The server's description, such as `PHP 8.2.29, classic mode`.
     pub server: String,
 }

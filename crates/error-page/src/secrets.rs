@@ -20,13 +20,13 @@ const SECRET: &[&str] = &[
 /// Replaces a value.
 pub(crate) const MASK: &str = "(hidden)";
 
-/// `true` if the value of this name is secret.
+/// `true` if a value with this name is secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|part| name.contains(part)) || matches!(name.as_str(), "code" | "sid" | "phpsessid")
 }
 
-/// The value of a header as it may be shown. Of cookies the names stay.
+/// The value of a header without its secrets. For cookies, only the names are shown.
 pub(crate) fn header(name: &str, value: &str) -> String {
     if name.eq_ignore_ascii_case("cookie") {
         let names = value.split(';').map(|cookie| cookie.split('=').next().unwrap_or_default().trim());
@@ -38,7 +38,7 @@ pub(crate) fn header(name: &str, value: &str) -> String {
     if name.eq_ignore_ascii_case("referer") { target(value) } else { value.to_owned() }
 }
 
-/// An address as it may be shown: without the values of secret parts of its query.
+/// A request target without the values of secret query parameters.
 pub(crate) fn target(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let part = |part: &str| match part.split_once('=') {

@@ -1,4 +1,4 @@
-//! The page for terminals.
+//! The error page for terminals.
 
 use crate::report::{Cause, Report};
 use crate::{excerpt, secrets};

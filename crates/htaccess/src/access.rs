@@ -15,11 +15,11 @@ use std::sync::Arc;
 pub(crate) enum Verdict {
     Granted,
     Denied,
-    /// One of these users; of none in particular, if there are none.
+    /// Requires one of these users, or any authenticated user if the list is empty.
     Needs(Vec<String>),
 }
 
-/// Excluding clients by something that cannot be known would exclude none, so such a file is refused.
+/// Excluding clients by a property that cannot be determined would exclude none, so such a file is refused.
 const NOT_LOOKED_UP: &str = "host names and groups are not looked up, so they cannot exclude clients: name addresses";
 
 #[derive(Debug)]
@@ -31,10 +31,10 @@ pub(crate) enum Require {
     Variables(Vec<String>),
     Expression(Expression),
     Users(Vec<String>),
-    /// It cannot be known here: a host's name, a group.
+    /// Cannot be determined here: a host name or a group.
     Unknown,
     Not(Box<Require>),
-    /// A requirement of a parent directory.
+    /// A requirement of a parent directory, shared to avoid copies.
     Shared(Arc<Require>),
     All(Vec<Require>),
     Any(Vec<Require>),
@@ -82,7 +82,7 @@ impl Require {
         matches!(self, Self::Any(parts) | Self::None(parts) if parts.iter().any(|part| matches!(part, Self::Not(_))))
     }
 
-    /// `<RequireNone>` would grant access to every client that cannot be shown to be one of those named.
+    /// Refuses a `<RequireNone>` that would grant access to every client whose host name or group is unknown.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::None(parts) if parts.iter().any(Self::cannot_be_known) => Err(NOT_LOOKED_UP),
@@ -135,7 +135,7 @@ impl Require {
     }
 }
 
-/// `Require not` alone is neutral among others of which one suffices: it can only take away.
+/// Evaluates alternatives. A `Require not` among them is neutral: it can only refuse.
 fn any_of(parts: &[Require], scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
     let mut needed: Option<Vec<String>> = None;
     for part in parts {
@@ -153,7 +153,7 @@ fn any_of(parts: &[Require], scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> 
     Ok(needed.map_or(Verdict::Denied, Verdict::Needs))
 }
 
-/// Users allowed by both lists; an empty list allows all. If no user is in both, the result names a user that does not
+/// Users allowed by both lists; an empty list allows all. If no user is in both, the result is a user that does not
 /// exist.
 fn both(known: Option<Vec<String>>, users: Vec<String>) -> Vec<String> {
     let Some(mut known) = known else { return users };
@@ -178,7 +178,7 @@ fn is_local(scene: &Scene<'_>) -> bool {
     scene.facts.remote.is_some_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == server)
 }
 
-/// GET includes HEAD.
+/// `true` if a method's name in `<Limit>` covers the method; GET includes HEAD.
 pub(crate) fn allows_method(name: &str, method: &str) -> bool {
     name == method || (name == "GET" && method == "HEAD")
 }
@@ -186,7 +186,7 @@ pub(crate) fn allows_method(name: &str, method: &str) -> bool {
 /// `Order`, `Allow from` and `Deny from`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compat {
-    /// `Allow` comes first: then clients that neither line names are denied.
+    /// `Allow` lines are evaluated first: clients that no line names are denied.
     pub allow_first: Option<bool>,
     pub allow: Vec<From>,
     pub deny: Vec<From>,
@@ -197,7 +197,7 @@ pub(crate) enum From {
     All,
     Network(Network),
     Variable(String, bool),
-    /// A host's name, which is not looked up.
+    /// A host name, which is not resolved.
     Name,
 }
 
@@ -223,7 +223,7 @@ impl From {
 }
 
 impl Compat {
-    /// `Order`, `Allow` or `Deny`, in lower case, with what follows.
+    /// Adds a line: `name` is `order`, `allow` or `deny`, `text` its arguments.
     pub(crate) fn add(&mut self, name: &str, text: &str) -> Result<(), String> {
         let all = words(text);
         if name == "order" {

@@ -1,4 +1,4 @@
-//! Comparisons, of texts and of the numbers in them.
+//! Comparisons of texts, and of the numbers in them.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compare {
@@ -35,7 +35,7 @@ impl Compare {
     }
 }
 
-/// The number that a text begins with, as C's `atoi` reads it.
+/// The number at the start of a text, as C's `atoi` reads it.
 pub(crate) fn number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (sign, digits) = match text.first() {

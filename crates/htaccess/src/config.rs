@@ -1,4 +1,4 @@
-//! Combined directives: of one file, of one section, and of all that apply to a request.
+//! Merged directives: of one file, of one section, or of everything that applies to a request.
 
 use crate::access::{Compat, Require};
 use crate::environment::{Change, SetIf};
@@ -14,7 +14,7 @@ use crate::wildcard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A number of directives. Lists hold parsed values; combining two copies no pattern.
+/// A set of directives. Lists hold parsed values behind references; merging copies no pattern.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
     pub rewrite: Option<Arc<Rewrite>>,
@@ -23,7 +23,7 @@ pub(crate) struct Config {
     pub expires: Expires,
     pub index: Option<Arc<Vec<String>>>,
     pub slash: Option<bool>,
-    /// The inner none: disabled.
+    /// The inner `None` disables the fallback.
     pub fallback: Option<Option<String>>,
     pub require: Option<Arc<Require>>,
     pub merging: Merging,
@@ -59,14 +59,14 @@ pub(crate) struct Auth {
     pub file: Option<String>,
 }
 
-/// A file, read.
+/// A parsed file.
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub config: Config,
     pub sections: Vec<Arc<Section>>,
 }
 
-/// Directives for some requests only.
+/// Directives for certain requests only.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub select: Select,
@@ -78,9 +78,9 @@ pub(crate) struct Section {
 pub(crate) enum Select {
     /// `<Files>` and `<FilesMatch>`.
     Files(NameTest),
-    /// `<If>`, `<ElseIf>` and `<Else>`: if none of those before it held.
+    /// `<If>`, `<ElseIf>` and `<Else>`: applies if none of the expressions in `before` held.
     If { before: Vec<Arc<Expression>>, this: Option<Arc<Expression>> },
-    /// `<Limit>`, or with false `<LimitExcept>`.
+    /// `<Limit>` (`true`) or `<LimitExcept>` (`false`).
     Methods(Vec<String>, bool),
 }
 
@@ -126,7 +126,7 @@ impl Select {
 }
 
 impl Config {
-    /// About how many bytes are copied to put it together with others.
+    /// Approximate number of bytes that a merge copies.
     pub(crate) fn weight(&self) -> u64 {
         let compat = self.compat.as_ref().map_or(0, |compat| compat.allow.len() + compat.deny.len());
         let shared = self.headers.len() + self.request_headers.len() + self.redirects.len() + self.set_if.len();
@@ -134,7 +134,7 @@ impl Config {
         512 + (16 * shared + 128 * (copied + self.media.len())) as u64
     }
 
-    /// Adds what a deeper directory or a later section says.
+    /// Merges the directives of a deeper directory or a later section.
     pub(crate) fn merge(&mut self, later: &Self) {
         self.merge_rewrite(later.rewrite.as_ref());
         self.headers.extend(later.headers.iter().cloned());
@@ -164,7 +164,7 @@ impl Config {
         take(&mut self.body_limit, later.body_limit.as_ref());
     }
 
-    /// Adds a section for some methods: it says who may come in, besides what was said already.
+    /// Merges a `<Limit>` section: its access control lines extend the existing ones.
     pub(crate) fn merge_methods(&mut self, section: &Self) {
         let mut section = section.clone();
         if let (Some(ours), Some(theirs)) = (&self.compat, &section.compat) {
@@ -187,7 +187,7 @@ impl Config {
         });
     }
 
-    /// A file that says anything of rewriting replaces the rules above it, unless rules are inherited.
+    /// Merges rewrite directives: a file with any of them replaces the rules above it, unless rules are inherited.
     fn merge_rewrite(&mut self, later: Option<&Arc<Rewrite>>) {
         let Some(theirs) = later else { return };
         let Some(ours) = &self.rewrite else {

@@ -1,4 +1,4 @@
-//! Decisions about a request: the order in which Apache asks its modules, from the path to the responder.
+//! Decides about a request: runs Apache's modules in Apache's order, from the requested path to the responder.
 
 mod directory;
 
@@ -26,9 +26,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Internal redirects of a request, as under Apache.
+/// Maximum number of internal redirects of a request, as in Apache.
 const REDIRECTS: usize = 10;
-/// Maximum number of authentications, kept because they remember correct passwords.
+/// Maximum number of cached `Auth` values, which are kept because they remember correct passwords.
 const MAX_AUTHS: usize = 256;
 
 /// The .htaccess files below one document root.
@@ -38,7 +38,7 @@ pub struct Htaccess {
     auths: Mutex<Vec<(AuthKey, Arc<Auth>)>>,
 }
 
-/// Realm, file and users.
+/// Key of a cached `Auth`: realm, file and users.
 type AuthKey = (String, String, Vec<String>);
 
 /// The decision about a request.
@@ -48,28 +48,28 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Changes of the response.
     pub response: Response,
-    /// A directory that was asked for without a slash at its end, and gets none.
+    /// Kind of the path's target; `None` if it does not exist or was not looked up.
     pub found: Option<Kind>,
-    /// Rewrite rules have ended the request: of the page of an error this takes the place of that error.
+    /// Rewrite rules ended the request. On an error's page, this result then replaces that error.
     pub by_rules: bool,
 }
 
-/// A path that is looked at; an internal redirect has another one.
+/// One pass for one path; an internal redirect begins another.
 struct Step {
     pub path: Vec<u8>,
     pub query: Option<Vec<u8>>,
     pub environment: Environment,
-    /// The path and query that an internal redirect came from.
+    /// The path and query before the internal redirect.
     pub previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
-    /// 200, or that of the error whose page this is.
+    /// 200, or the status of the error whose page this is.
     pub status: u16,
-    /// Variables of the request that this request within it would take the place of.
+    /// Variables of the outer request, which this subrequest would replace.
     pub outer: Option<Environment>,
 }
 
 enum Next {
     Done(Box<Decision>),
-    /// The request begins anew, from a path that names a file or not.
+    /// The request restarts with another path. `from_file`: the previous path named a file.
     Again {
         step: Step,
         from_file: bool,
@@ -77,7 +77,7 @@ enum Next {
 }
 
 impl Htaccess {
-    /// Files of this name (`.htaccess`).
+    /// Applies to files with this name (usually `.htaccess`).
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { store: Store::new(name), auths: Mutex::default() }
@@ -86,7 +86,7 @@ impl Htaccess {
     /// Decides about a request.
     ///
     /// # Errors
-    /// It would take too long on this thread, for which other connections wait.
+    /// The decision would take too long on this thread, which serves other connections as well.
     pub fn decide(&self, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Result<Decision, Dear> {
         let step = Step {
             path: facts.path.to_vec(),
@@ -99,7 +99,7 @@ impl Htaccess {
         self.walk(step, facts, world, now, (Vec::new(), false))
     }
 
-    /// Decides about the page for an error of a request: another path of the same request.
+    /// Decides about the error page of a request, which is another path of the same request.
     ///
     /// # Errors
     /// As for `decide`.
@@ -195,7 +195,7 @@ fn failed(reason: &'static str) -> Decision {
     Decision { outcome, response: Response::default(), found: None, by_rules: false }
 }
 
-/// Rules have led there.
+/// Marks a decision as made by rewrite rules.
 fn by_rules(next: Next) -> Next {
     match next {
         Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),
@@ -203,7 +203,7 @@ fn by_rules(next: Next) -> Next {
     }
 }
 
-/// One request on its way through the files.
+/// State of one request while the files are evaluated.
 struct Walk<'w> {
     htaccess: &'w Htaccess,
     pub facts: &'w Facts<'w>,
@@ -215,14 +215,14 @@ struct Walk<'w> {
     access: Vec<Access>,
     /// Cookies that rules have set; an internal redirect keeps them.
     cookies: Vec<Cookie>,
-    /// The request's headers as `RequestHeader` has left them, if it has changed any.
+    /// The request's headers after `RequestHeader`; `None` if unchanged.
     headers: Option<Arc<HeaderMap>>,
-    /// Those of the step that is looked at.
+    /// `previous` of the current step.
     pub previous: Option<(Vec<u8>, Option<Vec<u8>>)>,
     pub status: u16,
-    /// Steps that were followed by another one.
+    /// Number of internal redirects so far.
     redirects: usize,
-    /// Requests within each other.
+    /// Nesting depth of subrequests.
     pub depth: usize,
 }
 
@@ -267,10 +267,10 @@ impl Walk<'_> {
         Ok(next)
     }
 
-    /// The modules, in the order in which Apache's hooks ask them: variables of conditions, access, and then the "fixups":
-    /// mod_rewrite, mod_env, mod_alias, mod_dir and mod_headers, all of them even where rules lead elsewhere.
+    /// Runs the modules in the order of Apache's hooks: `SetEnvIf`, access control, and then the "fixups" mod_rewrite,
+    /// mod_env, mod_alias, mod_dir and mod_headers. All fixups run, even if rewrite rules lead elsewhere.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
-        // A directory's index is found by a request within the request, which sets no variables.
+        // A directory's index is found by a subrequest, which sets no variables.
         let sets = if scene.subrequest { &[][..] } else { &config.set_if };
         for set in sets {
             set.apply(scene)?;
@@ -285,8 +285,8 @@ impl Walk<'_> {
             self.ended |= ended;
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
-                // A handler takes the place of the redirect, and finds nothing (mod_rewrite.c, hook_mimetype). The other
-                // modules come before it.
+                // A handler replaces the redirect and finds no file (mod_rewrite.c, hook_mimetype). The other modules
+                // run before it.
                 rewrite::Outcome::Again(path) if effects.handler.is_some() => {
                     let status = match place.kind {
                         Some(Kind::File) => 500,
@@ -325,7 +325,7 @@ impl Walk<'_> {
             self.cookies.clone_from(&effects.cookies);
             return self.directory(config, place, scene, &mut effects);
         };
-        // Of a directory, mod_dir only looks whether its slash is there.
+        // For a directory, mod_dir only checks the trailing slash.
         if let Some(slash) = slash(config, place, scene) {
             return Ok(self.stop(config, scene, &effects, place, slash));
         }
@@ -341,7 +341,7 @@ impl Walk<'_> {
         self.change_headers(config, scene)?;
         let step = match self.again(scene, &path) {
             Ok(step) => step,
-            // The new request has not come to any directory, so directives say nothing of this refusal.
+            // The new request has not reached a directory yet, so no directives apply to this refusal.
             Err(status) => return Ok(self.stop(&Arc::default(), scene, &effects, place, status_stop(status))),
         };
         self.redirects += 1;
@@ -349,7 +349,7 @@ impl Walk<'_> {
         Ok(Next::Again { step, from_file: place.kind == Some(Kind::File) })
     }
 
-    /// Authenticates and admits the client; else returns the end of the request.
+    /// Checks authentication and access; returns the end of the request if the client is refused.
     fn enter(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Option<Stop>, TooMuch> {
         if config.ssl_required && !scene.facts.https {
             return Ok(Some(status_stop(403)));
@@ -394,8 +394,8 @@ impl Walk<'_> {
         Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false }))
     }
 
-    /// An internal redirect to what rules have made: an address without scheme and host, which the first `#` ends. Its path,
-    /// up to the first `?`, is decoded (http_request.c, ap_internal_redirect). A status if it cannot be.
+    /// Begins the internal redirect to a rewritten address: without scheme and host, up to the first `#`. Its path, up
+    /// to the first `?`, is decoded (http_request.c, ap_internal_redirect). Returns a status if decoding fails.
     fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Result<Step, u16> {
         let before = scene.query.clone();
         let own = scene.query.take();
@@ -408,7 +408,7 @@ impl Walk<'_> {
         Ok(Step { path, query, environment, previous, status: self.status, outer: None })
     }
 
-    /// Nothing is in the way: what the path names responds.
+    /// Nothing has stopped the request: the target of the path responds.
     fn finish(
         &mut self,
         config: &Arc<Config>,
@@ -452,7 +452,7 @@ impl Walk<'_> {
         Ok(Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false })))
     }
 
-    /// Applies `RequestHeader` lines. A directory's index is found before.
+    /// Applies `RequestHeader` lines. Runs after a directory's index was found.
     fn change_headers(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
         if config.request_headers.is_empty() {
             return Ok(());
@@ -466,7 +466,7 @@ impl Walk<'_> {
     }
 }
 
-/// Differences of headers, as changes.
+/// The differences between two header maps, as changes.
 fn changes(before: &HeaderMap, headers: &HeaderMap) -> Vec<(http::HeaderName, Option<HeaderValue>)> {
     if std::ptr::eq(before, headers) {
         return Vec::new();
@@ -485,7 +485,7 @@ fn changes(before: &HeaderMap, headers: &HeaderMap) -> Vec<(http::HeaderName, Op
     changes
 }
 
-/// The configuration with the sections that are for this request.
+/// Merges the configuration with the sections that match this request.
 fn with_sections(
     config: &Arc<Config>,
     sections: &[Arc<Section>],
@@ -519,7 +519,7 @@ fn with_sections(
     Ok(made.map_or_else(|| config.clone(), Arc::new))
 }
 
-/// The path of an internal redirect, decoded, or the status of its refusal (request.c, `ap_process_request_internal`).
+/// The decoded path of an internal redirect, or the status of its refusal (request.c, `ap_process_request_internal`).
 fn redirect_path(path: &[u8]) -> Result<Vec<u8>, u16> {
     if path.first() != Some(&b'/') {
         return Err(400);
@@ -543,7 +543,7 @@ fn redirect(status: u16, location: &[u8]) -> Stop {
 }
 
 impl Decision {
-    /// The page that directives have for an error.
+    /// The page that `ErrorDocument` sets for a status.
     #[must_use]
     pub fn error_document(&self, status: u16) -> Option<&ErrorDocument> {
         self.response.error_document(status)

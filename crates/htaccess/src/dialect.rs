@@ -1,16 +1,16 @@
-//! From PCRE's way of writing patterns to that of the engines here. They differ in this: PCRE takes characters without
-//! another meaning literally (`{` before no number, `[` within a class), and has some additional escapes.
+//! Translates PCRE syntax to that of the engines used here. PCRE takes characters without another meaning literally
+//! (`{` without a number after it, `[` within a class), and has some additional escapes.
 
 use crate::text::stands_for;
 
-/// A pattern as the engines read it.
+/// A pattern in the engines' syntax.
 pub(crate) struct Translated {
     pub text: String,
-    /// It has what no linear engine knows, though one may read it as something else.
+    /// The pattern needs backtracking: a linear engine would reject it or read it as something else.
     pub needs_way_back: bool,
 }
 
-/// Translates a pattern. What is wrong in it stays so, for the engine to complain.
+/// Translates a pattern. Errors in it are kept for the engine to report.
 pub(crate) fn translate(pattern: &str) -> Translated {
     let mut reader = Reader { rest: pattern, out: String::with_capacity(pattern.len() + 8), needs_way_back: false };
     while reader.next_part() {}
@@ -54,7 +54,7 @@ impl Reader<'_> {
             '}' if !self.ends_count() => self.out.push_str("\\}"),
             '*' | '+' | '?' | '}' => {
                 self.out.push(c);
-                // `a++`: what it took it keeps.
+                // `a++`: a possessive quantifier never gives back what it matched.
                 if self.rest.starts_with('+') && !self.out.ends_with("(?") {
                     self.needs_way_back = true;
                 }
@@ -64,7 +64,7 @@ impl Reader<'_> {
         true
     }
 
-    /// `true` if the output ends in an open count: `{3` or `{3,4`.
+    /// `true` if the output ends in an unclosed count: `{3` or `{3,4`.
     fn ends_count(&self) -> bool {
         let digits = self.out.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',');
         digits.len() < self.out.len() && digits.ends_with('{') && !digits.ends_with("\\{")
@@ -144,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A `-` behind a class within a class is itself.
+    /// Escapes a `-` after a nested class, where it is literal.
     fn no_range(&mut self) {
         if let Some(rest) = self.rest.strip_prefix('-') {
             self.out.push_str("\\-");
@@ -162,7 +162,7 @@ fn is_count(rest: &str) -> bool {
     })
 }
 
-/// A named class (`:alpha:]`) that begins here, behind its `[`.
+/// A named class (`:alpha:]`) that begins here, after its `[`.
 fn named(rest: &str) -> Option<&str> {
     let inner = rest.strip_prefix(':')?;
     let end = inner.find(":]")?;

@@ -1,4 +1,4 @@
-//! From lines to what they say: sections, and the table of directives.
+//! Interprets lines: sections, and the table of directives.
 
 use crate::access::{Compat, Require};
 use crate::config::{Config, File, Merging, NameTest, Section, Select};
@@ -13,14 +13,14 @@ use crate::rewrite::{Condition, Options, Rewrite, Rule};
 use crate::text::{Kind, Line, Mistake, lines, raw, words};
 use std::sync::Arc;
 
-/// A file that was read, with what is to be said of it in the log.
+/// A parsed file, with warnings for the log.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub file: File,
     pub notes: Vec<Note>,
 }
 
-/// Something that does not stop a file from being followed.
+/// A problem that does not prevent a file from being used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The line, counted from 1.
@@ -29,7 +29,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// Reads a file that lies in this directory (with a slash at its end).
+/// Parses a file in `directory` (with a trailing slash).
 pub(crate) fn read(text: &[u8], directory: &[u8]) -> Result<Read, Mistake> {
     let lines = lines(text)?;
     let mut reader = Reader { directory, room: Room::default(), notes: Vec::new() };
@@ -44,7 +44,7 @@ struct Reader<'a> {
     notes: Vec<Note>,
 }
 
-/// Directives gathered between two tags.
+/// Directives collected between two tags.
 #[derive(Default)]
 struct Body {
     config: Config,
@@ -54,7 +54,7 @@ struct Body {
     conditions: Vec<Condition>,
     requires: Vec<Require>,
     compat: Option<Compat>,
-    /// The expressions of the `<If>` that an `<ElseIf>` or `<Else>` may follow.
+    /// The expressions of the preceding `<If>` chain, for `<ElseIf>` and `<Else>`.
     chain: Vec<Arc<Expression>>,
 }
 
@@ -80,8 +80,8 @@ impl Body {
         Ok(())
     }
 
-    /// `Require` lines of `<Limit>` and `<LimitExcept>` are further ones of the same list, of which one suffices
-    /// (mod_authz_core.c, add_authz_provider).
+    /// Adds a `Require` line to the `<Limit>` and `<LimitExcept>` sections as well: all lines are in one list, of which
+    /// one must be fulfilled (mod_authz_core.c, add_authz_provider).
     fn add_to_limits(&mut self, require: &Arc<Require>) {
         let limits = self.sections.iter_mut().filter_map(Arc::get_mut);
         for limit in limits.filter(|section| matches!(section.select, Select::Methods(..))) {
@@ -94,7 +94,7 @@ impl Body {
 }
 
 impl Reader<'_> {
-    /// The directives up to the end tag of `until`, or to the end of the file.
+    /// Parses directives up to the end tag of `until`, or to the end of the file.
     fn body(&mut self, lines: &[Line], at: &mut usize, until: Option<&Line>, depth: usize) -> Result<Body, Mistake> {
         let mut body = Body::default();
         self.fill(&mut body, lines, at, until, depth)?;
@@ -125,7 +125,7 @@ impl Reader<'_> {
             }
         }
         match until {
-            // Apache does not mind if one of those that depend on the server alone is cut off.
+            // Apache accepts an unclosed section if its condition depends only on the server.
             Some(open) if condition(&open.name.to_ascii_lowercase(), &open.rest).is_none() => {
                 Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
             }
@@ -178,7 +178,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Which requests a section is for; `None` if there is no such section.
+    /// The requests that a section applies to; `None` for an unknown section.
     fn select(&mut self, body: &mut Body, name: &str, rest: &str) -> Result<Option<Select>, String> {
         let words = words(rest);
         Ok(Some(match (name, words.as_slice()) {
@@ -217,7 +217,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// The lines within `<RequireAll>` and its like.
+    /// Parses the lines within `<RequireAll>` and similar containers.
     fn requirements(
         &mut self,
         lines: &[Line],
@@ -435,7 +435,7 @@ fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
-/// As mod_php takes them: a flag is on or off, and a value of `none` is empty.
+/// Converts a value like mod_php: a flag is on or off, and the value `none` is empty.
 fn php_value(name: &str, value: &str) -> String {
     if name == "php_flag" {
         let on = ["on", "1"].iter().any(|word| value.eq_ignore_ascii_case(word));
@@ -444,7 +444,7 @@ fn php_value(name: &str, value: &str) -> String {
     if value == "none" { String::new() } else { value.to_owned() }
 }
 
-/// Decides whether to read the lines of a section that depends on the server only; `None` for other sections.
+/// Evaluates the condition of a section that depends only on the server; `None` for other sections.
 fn condition(name: &str, rest: &str) -> Option<bool> {
     let rest = rest.trim();
     let (wanted, inner) = rest.strip_prefix('!').map_or((true, rest), |inner| (false, inner));
@@ -459,7 +459,7 @@ fn condition(name: &str, rest: &str) -> Option<bool> {
     }
 }
 
-/// `<IfVersion >= 2.4>`: files are read as Apache 2.4 reads them.
+/// Evaluates `<IfVersion >= 2.4>` as Apache 2.4 would.
 fn version_holds(text: &str) -> bool {
     const OURS: [u32; 3] = [2, 4, 62];
     let (negated, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
@@ -479,7 +479,7 @@ fn version_holds(text: &str) -> bool {
     holds != negated
 }
 
-/// Goes over a section that is not read, with the sections in it.
+/// Skips a section and its nested sections.
 fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), Mistake> {
     let mut depth = 1;
     while let Some(line) = lines.get(*at) {

@@ -11,16 +11,16 @@ use crate::world::World;
 #[derive(Debug)]
 pub(crate) struct SetIf {
     when: When,
-    /// `$1` in values stands for a group. A pattern without operators is searched as text, and has no groups.
+    /// Values may contain `$1`. Patterns without operators are searched as text, and have no groups.
     has_groups: bool,
-    /// Names, and the values that they get; none unsets.
+    /// Variables with their new values; `None` unsets the variable.
     changes: Vec<(String, Option<String>)>,
 }
 
 #[derive(Debug)]
 enum When {
     Attribute(String, Pattern),
-    /// The first header whose name fits.
+    /// The first header whose name matches.
     Header(Pattern, Pattern),
     Expression(Expression),
 }
@@ -33,7 +33,7 @@ pub(crate) enum Change {
     Pass(String),
 }
 
-/// `true` if a pattern has no operator but escaped ones (mod_setenvif.c, non_regex_pattern).
+/// `true` if all operators in a pattern are escaped (mod_setenvif.c, non_regex_pattern).
 fn is_plain(pattern: &str) -> bool {
     const OPERATORS: &[u8] = br"^.$|()[]*+?{}\";
     let mut bytes = pattern.bytes();
@@ -47,7 +47,7 @@ fn is_plain(pattern: &str) -> bool {
 }
 
 impl SetIf {
-    /// The directive's name in lower case, and what follows.
+    /// Parses a line: `name` is the directive in lower case, `text` its arguments.
     pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
         let all = words(text);
         let mut rest = all.as_slice();
@@ -136,7 +136,7 @@ fn attribute(scene: &Scene<'_>, name: &str) -> Vec<u8> {
 }
 
 impl Change {
-    /// The directive's name in lower case, and what follows.
+    /// Parses a line: `name` is the directive in lower case, `text` its arguments.
     pub(crate) fn list(name: &str, text: &str) -> Result<Vec<Self>, String> {
         let all = words(text);
         match (name, all.as_slice()) {
@@ -148,7 +148,8 @@ impl Change {
         }
     }
 
-    /// Changes what the lines before it have set: `UnsetEnv` leaves variables of other modules alone (mod_env.c).
+    /// Applies the line to `changed`, the variables of earlier lines: `UnsetEnv` leaves variables of other modules
+    /// alone (mod_env.c).
     pub(crate) fn apply(&self, changed: &mut Environment, world: &dyn World) {
         match self {
             Self::Set(name, value) => changed.set(name, raw(value).into_owned()),

@@ -1,12 +1,12 @@
-//! Apache's expressions: `<If>`, `Require expr`, `RewriteCond expr`, `SetEnvIfExpr`, `Header … expr=`. This file reads
-//! them; `expression_value` says what they are worth.
+//! Apache's expressions: `<If>`, `Require expr`, `RewriteCond expr`, `SetEnvIfExpr`, `Header … expr=`. This file parses
+//! them; `expression_value` evaluates them.
 
 use crate::compare::Compare;
 use crate::limits;
 use crate::pattern::{Pattern, Room};
 use crate::text::raw;
 
-/// An expression that was read.
+/// A parsed expression.
 #[derive(Debug)]
 pub(crate) struct Expression(pub(crate) Node);
 
@@ -16,7 +16,7 @@ pub(crate) enum Node {
     And(Box<Node>, Box<Node>),
     Not(Box<Node>),
     Constant(bool),
-    /// `-f` and the like.
+    /// `-f` and similar tests.
     Unary(u8, Word),
     Text(Compare, Word, Word),
     Number(Compare, Word, Word),
@@ -26,7 +26,7 @@ pub(crate) enum Node {
     In(Word, Vec<Word>),
 }
 
-/// A text that is made of parts.
+/// A text made of parts.
 #[derive(Debug)]
 pub(crate) enum Word {
     Text(Vec<u8>),
@@ -37,7 +37,7 @@ pub(crate) enum Word {
 }
 
 impl Expression {
-    /// Reads an expression; the error is for the log.
+    /// Parses an expression; the error is for the log.
     pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
         let mut reader = Reader { rest: text, room, parts: 0, depth: 0 };
         let node = reader.or().map_err(|error| format!("the expression `{text}`: {error}"))?;
@@ -74,7 +74,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Counts what is read and how deep it lies.
+    /// Checks the limits on the number of parts and on nesting.
     fn count(&mut self) -> Read<()> {
         self.parts += 1;
         if self.parts > limits::EXPRESSION || self.depth > limits::DEPTH {
@@ -288,7 +288,7 @@ impl<'a> Reader<'a, '_> {
         Ok(Word::Function(name.to_owned(), Box::new(argument)))
     }
 
-    /// A text in quotes, with variables and groups in it.
+    /// Parses a quoted text with variables and groups.
     fn quoted(&mut self, quote: char) -> Read<Word> {
         self.rest = &self.rest[1..];
         let (mut parts, mut text) = (Vec::new(), Vec::new());

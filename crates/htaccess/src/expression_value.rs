@@ -1,4 +1,4 @@
-//! Values of expressions for a request.
+//! Evaluates expressions for a request.
 
 use crate::compare::number;
 use crate::expression::{Expression, Node, Word};
@@ -104,22 +104,22 @@ fn function(name: &str, mut argument: Vec<u8>, scene: &Scene<'_>) -> Vec<u8> {
             argument.make_ascii_uppercase();
             argument
         }
-        // The server's environment has its secrets.
+        // The server's environment contains secrets, so it is not readable.
         _ => Vec::new(),
     }
 }
 
-/// The text of a path often comes from the request (`%{REQUEST_URI}`): files outside of the document root must not be
-/// revealed. Symbolic links within the root are followed, as they are where files are served.
+/// `true` if a path is below the document root. Paths often come from the request (`%{REQUEST_URI}`), and tests must
+/// not reveal files outside the root. Symbolic links within the root are followed, as when files are served.
 fn is_below(root: &[u8], path: &[u8]) -> bool {
     let rest = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
     rest.is_some_and(|rest| rest.first().is_none_or(|&b| b == b'/'))
         && path.split(|&b| b == b'/').all(|name| name != b"..")
 }
 
-/// `-f` and its like.
+/// Evaluates `-f` and similar tests.
 pub(crate) fn file_test(scene: &mut Scene<'_>, kind: u8, path: &[u8]) -> Result<bool, TooMuch> {
-    // About what a look at the file system costs.
+    // About the cost of a file system lookup.
     scene.effort.spend(10_000)?;
     if path.contains(&0) || path.len() > 4096 || !is_below(scene.facts.root, path) {
         return Ok(false);

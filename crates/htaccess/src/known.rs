@@ -1,8 +1,8 @@
-//! Names of Apache that have no effect here: existing modules, accepted directives, and directives that no directory
-//! may have.
+//! Apache's names that have no effect here: modules that count as loaded, directives that are accepted, and directives
+//! that are not allowed in a directory.
 
-/// Modules that `<IfModule>` finds, by the second of their names (`rewrite_module`) without its ending: those whose
-/// directives are understood or have no effect.
+/// Modules that `<IfModule>` finds, by their identifier (`rewrite_module`) without its suffix: modules whose directives
+/// are implemented or have no effect.
 const MODULES: &[&str] = &[
     "access_compat",
     "alias",
@@ -32,8 +32,8 @@ const MODULES: &[&str] = &[
     "version",
 ];
 
-/// `true` if `<IfModule name>` holds. Both names of a module are known, as Apache spells them: that of its source
-/// (`mod_rewrite.c`), and `rewrite_module`.
+/// `true` if `<IfModule name>` holds. Modules are found by their source file (`mod_rewrite.c`) and by their identifier
+/// (`rewrite_module`), spelled as in Apache.
 pub(crate) fn has_module(name: &str) -> bool {
     let plain = match name {
         "core.c" => Some("core"),
@@ -43,7 +43,7 @@ pub(crate) fn has_module(name: &str) -> bool {
     plain.is_some_and(|plain| MODULES.contains(&plain))
 }
 
-/// Methods that `<Limit>` may name; there is none for TRACE.
+/// Methods that `<Limit>` may name; TRACE cannot be limited.
 const METHODS: &[&str] = &[
     "GET",
     "HEAD",
@@ -73,12 +73,12 @@ const METHODS: &[&str] = &[
     "MERGE",
 ];
 
-/// True if `<Limit>` may name this method.
+/// `true` if `<Limit>` may name this method.
 pub(crate) fn is_method(name: &str) -> bool {
     METHODS.contains(&name)
 }
 
-/// Directives that are accepted and have no effect, with the reason. In lower case.
+/// Directives that are accepted without effect, with the reason. In lower case.
 pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("addalt", LISTING),
     ("addaltbyencoding", LISTING),
@@ -146,12 +146,12 @@ const COMPRESSION: &str = "see `[compression]` in howdah.toml for compression";
 const LANGUAGE: &str = "there is no content negotiation";
 const OWN: &str = "the server does this in its own way";
 
-/// Why a directive has no effect, if it is one that is accepted all the same. Its name is in lower case.
+/// Why a directive is accepted without effect, if it is. `name` is in lower case.
 pub(crate) fn without_effect(name: &str) -> Option<&'static str> {
     WITHOUT_EFFECT.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
 }
 
-/// Directives of a server's configuration that Apache refuses in a directory's file.
+/// Directives of the server configuration, which Apache refuses in a directory's file.
 const ELSEWHERE: &[&str] = &[
     "accessfilename",
     "alias",
@@ -197,12 +197,12 @@ const ELSEWHERE: &[&str] = &[
     "group",
 ];
 
-/// `true` if a directive, in lower case, is for a server's configuration only.
+/// `true` if a directive, in lower case, is allowed only in the server configuration.
 pub(crate) fn is_elsewhere(name: &str) -> bool {
     ELSEWHERE.contains(&name)
 }
 
-/// `true` if a section's tag is for a server's configuration only.
+/// `true` if a section's tag is allowed only in the server configuration.
 pub(crate) fn is_section_elsewhere(name: &str) -> bool {
     let known =
         ["directory", "directorymatch", "location", "locationmatch", "virtualhost", "proxy", "proxymatch", "macro"];

@@ -1,13 +1,12 @@
 //! Apache's .htaccess files: reading them, and what they mean for a request.
 //!
-//! Reading order: `text` (lines and words), `directives` (what they say) into `config`, `store` (files that were read, and
-//! put together along a path), `decision` (the order in which modules are asked for a request), `response` (what
-//! becomes of its response). Each module of Apache is a file or folder: `rewrite`, `access`, `response_headers`, `media`,
-//! `environment`, `redirects`, `decision/directory`. What a request costs is bounded by `limits`, and much closer on a
-//! thread that other connections wait for, which gives up (`Dear`) for another one to do it. `known` lists what has no
-//! effect.
+//! Reading order: `text` (lines and words), `directives` (parses them) into `config`, `store` (caches files and merges
+//! them along a path), `decision` (runs the modules for a request), `response` (changes the response). Each Apache
+//! module is a file or folder: `rewrite`, `access`, `response_headers`, `media`, `environment`, `redirects`,
+//! `decision/directory`. `limits` bounds the cost of a request. The limit is much lower on a thread that serves other
+//! connections: that thread gives up with `Dear`, and another one takes over. `known` lists directives without effect.
 //!
-//! Everything here is pure but for what goes through the trait [`World`].
+//! Everything here is pure except for access through the trait [`World`].
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,27 +1,27 @@
-//! Media type of a file: `AddType`, `ForceType`, `AddCharset`, `AddDefaultCharset`, `AddEncoding`, and of handlers
-//! whether PHP runs the file.
+//! Media types of files: `AddType`, `ForceType`, `AddCharset`, `AddDefaultCharset`, `AddEncoding`, and handlers as far
+//! as they select PHP.
 
 use std::collections::BTreeMap;
 
 /// Media types set by directives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Media {
-    /// By ending, in lower case and without a dot; none: as if nothing had been said.
+    /// Media types by extension, in lower case and without a dot; `None` resets the type to the default.
     pub types: BTreeMap<String, Option<String>>,
     pub charsets: BTreeMap<String, Option<String>>,
     pub encodings: BTreeMap<String, Option<String>>,
     pub handlers: BTreeMap<String, Option<bool>>,
-    /// Endings with a handler by name (`AddHandler`), which has a missing file, too.
+    /// Extensions with a named handler (`AddHandler`), which also applies to missing files.
     pub handled: BTreeMap<String, bool>,
     pub force: Option<Option<String>>,
-    /// The inner none: no charset is added.
+    /// The inner `None` adds no charset.
     pub default_charset: Option<Option<String>>,
-    /// PHP runs all files, or none.
+    /// PHP runs all files (`true`) or none (`false`); the inner `None` resets this.
     pub handler: Option<Option<bool>>,
 }
 
 impl Media {
-    /// Number of endings.
+    /// Number of extensions.
     pub(crate) fn len(&self) -> usize {
         self.types.len() + self.charsets.len() + self.encodings.len() + self.handlers.len()
     }
@@ -32,17 +32,17 @@ impl Media {
 pub struct FileType {
     /// The media type.
     pub media_type: Option<String>,
-    /// The charset, for all types.
+    /// The charset, for every media type.
     pub charset: Option<String>,
-    /// The charset of texts that have none; the inner none takes it away.
+    /// The charset of texts without one; the inner `None` disables it.
     pub default_charset: Option<Option<String>>,
     /// `Content-Encoding`.
     pub encoding: Option<String>,
-    /// PHP runs the file, or not; `None`: its name decides.
+    /// PHP runs the file, or must not; `None` if the file's name decides.
     pub php: Option<bool>,
 }
 
-/// `true` if the name of a handler or a media type means PHP.
+/// `true` if the name of a handler or media type selects PHP.
 pub(crate) fn means_php(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let known = name.contains("httpd-php") && !name.contains("source");
@@ -54,9 +54,9 @@ pub(crate) fn means_php(name: &str) -> bool {
 }
 
 impl Media {
-    /// The directive's name in lower case, and its words. False if it is none of these.
+    /// Parses a directive with its words; `name` is in lower case. Returns `false` for other directives.
     pub(crate) fn add(&mut self, name: &str, words: &[String]) -> Result<bool, String> {
-        // Apache keeps these in lower case (mod_mime.c, add_extension_info).
+        // Apache lower-cases these values (mod_mime.c, add_extension_info).
         let lower = words.first().filter(|_| name != "adddefaultcharset").map(|word| word.to_ascii_lowercase());
         let first = lower.as_ref().or(words.first()).map(String::as_str);
         let none = |text: &&str| !text.eq_ignore_ascii_case("none");
@@ -88,7 +88,7 @@ impl Media {
                 for ending in endings(words) {
                     match name {
                         "removetype" => {
-                            // A type may have meant PHP.
+                            // An earlier type may have selected PHP.
                             self.handlers.insert(ending.clone(), Some(false));
                             self.types.insert(ending, None);
                         }
@@ -128,7 +128,7 @@ impl Media {
         self.handler = later.handler.or(self.handler);
     }
 
-    /// `true` if a handler is named for files with this name, be they there or not.
+    /// `true` if a named handler applies to files with this name, existing or not.
     pub(crate) fn has_handler(&self, name: &[u8]) -> bool {
         let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
         let text = String::from_utf8_lossy(name).to_ascii_lowercase();
@@ -136,8 +136,7 @@ impl Media {
         named || matches!(self.handler, Some(Some(_)))
     }
 
-    /// Properties of a file with this name. Each of its endings counts, and the last one of those about the same
-    /// property.
+    /// Properties of a file with this name. All its extensions count; for the same property, the last one wins.
     pub(crate) fn of(&self, name: &[u8]) -> FileType {
         let mut found = FileType { default_charset: self.default_charset.clone(), ..FileType::default() };
         let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);

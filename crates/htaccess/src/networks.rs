@@ -1,4 +1,5 @@
-//! Client addresses as Apache writes them: an address, a network, a network with a mask, or an address's beginning.
+//! Client addresses in Apache's notation: an address, a network, a network with a mask, or the first octets of an
+//! address.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr};
@@ -32,7 +33,7 @@ impl Network {
         net.map(Self).ok_or_else(wrong)
     }
 
-    /// `true` if it contains the client. An IPv4 address may come as one of IPv6.
+    /// `true` if the network contains the client. IPv4 addresses may be IPv4-mapped.
     pub(crate) fn contains(self, client: IpAddr) -> bool {
         self.0.contains(&client.to_canonical())
             || self.0.contains(&client)
@@ -41,7 +42,7 @@ impl Network {
     }
 }
 
-/// `10.1` and `10.1.`: all addresses that begin so.
+/// `10.1` and `10.1.`: all addresses that begin with these octets.
 fn beginning(text: &str) -> Option<IpNet> {
     let parts: Vec<&str> = text.trim_end_matches('.').split('.').collect();
     if parts.len() > 3 {

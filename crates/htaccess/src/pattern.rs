@@ -1,16 +1,17 @@
-//! Patterns of directives. They are written for PCRE; what can be matched in linear time is, all others with a limit on
-//! the way back. Paths and headers are bytes, and patterns see bytes, as PCRE does without its UTF mode.
+//! Patterns of directives. They are written for PCRE. Patterns that a linear engine supports run in linear time; all
+//! others run by backtracking, with a limit on steps. Paths, headers and patterns are bytes, as in PCRE without UTF
+//! mode.
 
 use crate::dialect;
 use crate::limits;
 use crate::world::World;
 use std::ops::Range;
 
-/// A compiled pattern, perhaps with a `!` before it.
+/// A compiled pattern, optionally negated by a leading `!`.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     engine: Engine,
-    /// Cost of a byte, relative to the cheapest pattern.
+    /// Cost per byte, relative to the cheapest pattern.
     weight: u64,
 }
 
@@ -30,11 +31,11 @@ impl Default for Room {
     }
 }
 
-/// Remaining budget of one request.
+/// Remaining effort of one request.
 #[derive(Debug)]
 pub(crate) struct Effort {
     left: u64,
-    /// By a thread that other connections wait for.
+    /// The calling thread serves other connections as well.
     shared: bool,
 }
 
@@ -44,22 +45,22 @@ impl Default for Effort {
     }
 }
 
-/// It would cost too much, for this request or for this thread.
+/// The cost exceeds the limit of this request or of this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMuch;
 
 impl Effort {
-    /// The budget of a thread in this world.
+    /// The effort available to the calling thread.
     pub(crate) fn of(world: &dyn World) -> Self {
         if world.is_shared() { Self { left: limits::SHARED_EFFORT, shared: true } } else { Self::default() }
     }
 
-    /// Fails on a thread that other connections wait for.
+    /// Fails on a thread that serves other connections as well.
     pub(crate) fn needs_own_thread(&self) -> Result<(), TooMuch> {
         if self.shared { Err(TooMuch) } else { Ok(()) }
     }
 
-    /// Pays for something that is about as dear as looking at so many bytes.
+    /// Charges for work about as expensive as reading `cost` bytes.
     pub(crate) fn spend(&mut self, cost: u64) -> Result<(), TooMuch> {
         self.left = self.left.checked_sub(cost).ok_or(TooMuch)?;
         Ok(())
@@ -74,7 +75,7 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    /// A group's text; empty if it took no part.
+    /// A group's text; empty if the group did not participate in the match.
     pub(crate) fn group(&self, number: usize) -> &[u8] {
         let range = self.groups.get(number).copied().flatten();
         range.and_then(|(from, to)| self.subject.get(from as usize..to as usize)).unwrap_or_default()
@@ -104,7 +105,7 @@ impl Pattern {
         Err(format!("the pattern `{text}`: {problem}"))
     }
 
-    /// Looks for the pattern. A subject that is too long is cut off.
+    /// Searches for the pattern. A subject that is too long is truncated.
     pub(crate) fn find(&self, subject: &[u8], effort: &mut Effort) -> Result<Option<Captures>, TooMuch> {
         let subject = &subject[..subject.len().min(limits::SUBJECT)];
         let length = subject.len() as u64 + limits::MATCH;
@@ -122,7 +123,7 @@ impl Pattern {
                 Ok(Some(captures))
             }
             Engine::Backtracking(regex) => {
-                // A step back takes longer than a byte. Few of these on a shared thread, so that it has few of the worst.
+                // A backtracking step costs more than a byte. Shared threads get fewer steps, to bound the worst case.
                 let steps = limits::BACKTRACKS as u64 * if effort.shared { 2 } else { 1 };
                 effort.spend((steps + length) * self.weight)?;
                 backtrack(regex, subject)
@@ -142,7 +143,7 @@ impl Pattern {
         }
     }
 
-    /// Replaces the first match, or all, by what `with` makes of it.
+    /// Replaces the first match, or all matches, by the result of `with`.
     pub(crate) fn replace(
         &self,
         text: &[u8],
@@ -156,7 +157,7 @@ impl Pattern {
             changed = true;
             made.extend_from_slice(&text[at..at + start]);
             made.extend_from_slice(&with(&found));
-            // An empty match must not be found again.
+            // An empty match must not be found twice.
             let behind = if end == start { (at + end + 1).min(text.len()) } else { at + end };
             made.extend_from_slice(&text[at + end..behind]);
             at = behind;
@@ -188,7 +189,7 @@ impl Engine {
             match linear {
                 Ok(regex) => return Ok(Self::Linear(regex)),
                 Err(error @ regex::Error::CompiledTooBig(_)) => return Err(error.to_string()),
-                // Perhaps it has what only the other one knows.
+                // The backtracking engine may support what this one does not.
                 Err(_) => {}
             }
         }
@@ -203,7 +204,7 @@ impl Engine {
     }
 }
 
-/// Each byte is one character for this engine, which knows only text.
+/// Maps each byte to one character, because this engine matches only text.
 fn backtrack(regex: &fancy_regex::Regex, subject: &[u8]) -> Result<Option<Captures>, TooMuch> {
     let text: String = subject.iter().copied().map(char::from).collect();
     let found = match regex.captures(&text) {

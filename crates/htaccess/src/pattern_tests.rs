@@ -6,7 +6,7 @@ fn compiled(text: &str) -> Pattern {
 
 #[test]
 fn patterns_are_read_as_pcre_reads_them() {
-    // Pattern, what it matches, what it does not match.
+    // Pattern, matching texts, texts that do not match.
     for (pattern, yes, no) in [
         (r"^index\.php$", "index.php", "index_php"),
         (r"(\<|%3C).*script.*(\>|%3E)", "<script>", "script"),

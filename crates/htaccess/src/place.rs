@@ -1,11 +1,11 @@
-//! Paths, and where they lead in the file system.
+//! Paths, and their targets in the file system.
 
 use crate::limits;
 use crate::world::{Entry, Kind, World};
 use howdah_rules::path::decode;
 use std::borrow::Cow;
 
-/// A path without its query, and that.
+/// Splits a path and its query.
 pub(crate) fn split_query(path: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     match path.iter().position(|&b| b == b'?') {
         Some(at) => (&path[..at], Some(path[at + 1..].to_vec())),
@@ -13,7 +13,7 @@ pub(crate) fn split_query(path: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     }
 }
 
-/// A path without `.`, `..` and empty names; it may not lead above the root.
+/// Removes `.`, `..` and empty segments from a path, which cannot leave the root.
 pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
     let mut last = &b""[..];
@@ -37,7 +37,7 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// The path that a directive names, relative to another one. It is encoded as in an address.
+/// Resolves the path that a directive names, relative to another path. Both are percent-encoded.
 pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let name = decode(name).ok()?;
     if name.starts_with(b"/") {
@@ -47,7 +47,7 @@ pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     Some(normal(&[&other[..end], &name].concat()))
 }
 
-/// Where a path leads in the file system.
+/// The target of a path in the file system.
 pub(crate) struct Place {
     pub filename: Vec<u8>,
     pub path_info: Vec<u8>,
@@ -55,7 +55,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Looks for the first name that is no directory; what follows it is the rest. `None` if there are too many names.
+    /// Searches for the first segment that is not a directory; the segments after it are the rest. `None` if there are
+    /// too many segments.
     pub(crate) fn find(root: &[u8], path: &[u8], world: &dyn World) -> Option<Self> {
         let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
         let full = [root, path].concat();
@@ -77,7 +78,7 @@ impl Place {
         Some(Self { filename: full, path_info: Vec::new(), kind: None })
     }
 
-    /// The directories on the way, the root first, each with a slash at its end.
+    /// The directories on the path, the root first, each with a trailing slash.
     pub(crate) fn directories(&self, root: &[u8]) -> Vec<Cow<'_, [u8]>> {
         let slashes = (root.len()..self.filename.len()).filter(|&at| self.filename[at] == b'/');
         let mut found: Vec<Cow<'_, [u8]>> = slashes.map(|at| self.filename[..=at].into()).collect();

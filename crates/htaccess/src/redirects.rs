@@ -23,7 +23,7 @@ enum Source {
     All,
 }
 
-/// The end of a request.
+/// Result of a redirect directive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Redirect { status: u16, location: Vec<u8> },
@@ -31,7 +31,7 @@ pub(crate) enum End {
 }
 
 impl Redirect {
-    /// The directive's name in lower case, and what follows.
+    /// Parses a line: `name` is the directive in lower case, `text` its arguments.
     pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
         let all = words(text);
         let mut rest = all.as_slice();
@@ -104,7 +104,7 @@ impl Redirect {
     }
 }
 
-/// The status that a word names; none if it is a path.
+/// The status that a word names; `None` if the word is a path.
 fn status_of(word: &str) -> Result<Option<u16>, String> {
     Ok(match word.to_ascii_lowercase().as_str() {
         "permanent" => Some(301),
@@ -116,16 +116,16 @@ fn status_of(word: &str) -> Result<Option<u16>, String> {
     })
 }
 
-/// A page that replaces the server's.
+/// A page that replaces the server's error page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorDocument {
-    /// A path of this site, perhaps with a query.
+    /// A path of this site, optionally with a query.
     Path(String),
-    /// The client is sent there.
+    /// An address to redirect the client to.
     Address(Vec<u8>),
-    /// This text.
+    /// The page's text.
     Text(Vec<u8>),
-    /// The server's own page.
+    /// The server's default page.
     Usual,
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a response: its headers, its media type, and the page of an error.
+//! Changes of a response: its headers, its media type, and its error page.
 
 use crate::config::Config;
 use crate::limits;
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Parts of a request's directives that are kept until its response.
+/// The parts of a decision that are applied to the response.
 #[derive(Debug, Default)]
 pub struct Response {
     config: Arc<Config>,
@@ -69,7 +69,7 @@ impl Response {
         }
     }
 
-    /// That of a request which no directory has been found for: rules before it have set cookies.
+    /// For a request that reached no directory: earlier rules have set cookies.
     pub(crate) fn of_cookies(cookies: Vec<Cookie>) -> Self {
         Self { cookies, ..Self::default() }
     }
@@ -86,7 +86,7 @@ impl Response {
         &self.path
     }
 
-    /// The query that it is asked with.
+    /// The query for that path.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         self.query.as_deref()
@@ -98,24 +98,24 @@ impl Response {
         &self.environment
     }
 
-    /// State that an internal redirect to an error's page takes over: cookies, and whether rules are still tried.
+    /// State that an error page's request takes over: cookies, and `true` if a rule with `END` was met.
     pub(crate) fn kept(&self) -> (Vec<Cookie>, bool) {
         (self.cookies.clone(), self.ended)
     }
 
-    /// Forgets that a rule with `END` was met by a request within the request.
+    /// Restores the `END` state of the outer request after a subrequest.
     pub(crate) fn set_ended(&mut self, ended: bool) {
         self.ended = ended;
     }
 
-    /// The page that directives have for an error.
+    /// The page that `ErrorDocument` sets for a status.
     #[must_use]
     pub fn error_document(&self, status: u16) -> Option<&ErrorDocument> {
         self.config.errors.get(&status).filter(|document| **document != ErrorDocument::Usual)
     }
 
-    /// Does what directives say to the headers of a response, but for `Header` lines. Cookies are those of `last`, the last
-    /// page that was looked for: they are kept whatever responds.
+    /// Applies all directives but `Header` to the headers of a response. Cookies come from `last`, the decision about
+    /// the last path that was tried, so that they are kept whatever responds.
     pub fn prepare(&self, last: &Self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
         if maker == Maker::File {
             self.media_type(headers);
@@ -124,19 +124,19 @@ impl Response {
             headers.append(header::SET_COOKIE, cookie.line.clone());
         }
         if status < 400 {
-            // A redirect has a page of the server's.
+            // A redirect has one of the server's HTML pages.
             let media = (maker == Maker::Server).then_some("text/html");
             self.config.expires.apply(headers, media, time);
         }
     }
 
-    /// Names that a list of the directory leaves out.
+    /// Names that directory listings omit.
     #[must_use]
     pub fn unlisted(&self) -> Unlisted {
         self.config.unlisted.clone()
     }
 
-    /// True if there are `Header` lines.
+    /// `true` if there are `Header` lines.
     #[must_use]
     pub fn has_lines(&self) -> bool {
         !self.config.headers.is_empty()
@@ -145,7 +145,7 @@ impl Response {
     /// Applies `Header` lines to the headers of a response.
     ///
     /// # Errors
-    /// It costs too much, for this thread or at all.
+    /// The cost exceeds the limit of this thread or of the request.
     pub fn apply(
         &self,
         facts: &Facts<'_>,
@@ -156,7 +156,7 @@ impl Response {
     ) -> Result<HeaderMap, Dear> {
         let mut seen = headers.clone();
         if maker == Maker::Server {
-            // The type of Apache's own pages, which conditions in shipped files expect.
+            // The media type of Apache's own pages, which conditions in common .htaccess files expect.
             seen.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=iso-8859-1"));
         }
         let mut scene = Scene {
@@ -175,8 +175,8 @@ impl Response {
             effort: Effort::of(world),
             response: Some((status, &seen)),
         };
-        // `Header always` has a separate table, for responses of all kinds, and changes no others (mod_headers.c,
-        // ap_headers_output_filter; the page on `Header` says so of its condition).
+        // `Header always` has a separate table, which is sent with all responses, and changes no other headers
+        // (mod_headers.c, ap_headers_output_filter; see the condition in the documentation of `Header`).
         let (mut always, mut made) = (HeaderMap::new(), headers.clone());
         let lines = || self.config.headers.iter().take(limits::DIRECTIVES);
         for line in lines().filter(|line| line.always) {

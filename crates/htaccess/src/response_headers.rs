@@ -1,4 +1,4 @@
-//! `Header`, `RequestHeader` and the directives of mod_expires: changes of headers.
+//! Header changes: `Header`, `RequestHeader` and the directives of mod_expires.
 
 use crate::expression::Expression;
 use crate::limits;
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// One line of `Header` or `RequestHeader`.
 #[derive(Debug)]
 pub(crate) struct HeaderLine {
-    /// For responses of all kinds, the server's own refusals among them.
+    /// Also applies to error responses and other responses of the server itself.
     pub always: bool,
     name: HeaderName,
     action: Action,
@@ -39,12 +39,12 @@ enum When {
     Expression(Expression),
 }
 
-/// A value.
+/// A header value.
 #[derive(Debug)]
 enum Value {
-    /// With `%{NAME}e` and its like in it.
+    /// A format string with `%{NAME}e` and similar.
     Formats(String),
-    /// Behind `expr=`.
+    /// An expression after `expr=`.
     Expression(Template),
 }
 
@@ -95,7 +95,7 @@ impl HeaderLine {
             Some(text) => match (text.strip_prefix("env="), text.strip_prefix("expr=")) {
                 (Some(name), _) => When::Variable(name.trim_start_matches('!').to_owned(), !name.starts_with('!')),
                 (_, Some(text)) => When::Expression(Expression::new(text, room)?),
-                // It comes before directories are looked at.
+                // `early` runs before directories are evaluated, so it has no effect here.
                 _ if text.eq_ignore_ascii_case("early") => return Ok(None),
                 _ => return Err(format!("`{text}` is no condition")),
             },
@@ -112,12 +112,12 @@ impl HeaderLine {
         Ok(Some(Self { always, name, action, when }))
     }
 
-    /// True if a field's value is set rather than added to others.
+    /// `true` if the line replaces a header's value instead of adding to it.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         self.name == *name && matches!(self.action, Action::Set(_) | Action::SetIfEmpty(_))
     }
 
-    /// Does it.
+    /// Applies the line.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
         scene.effort.spend(limits::CHANGE)?;
         scene.effort.spend(64)?;
@@ -183,7 +183,7 @@ impl HeaderLine {
     }
 }
 
-/// Headers that say how a message is cut; they are the server's.
+/// `true` for headers that define the message's framing; the server sets these.
 fn is_ours(name: &HeaderName) -> bool {
     let ours = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::UPGRADE, header::TE];
     ours.contains(name) || name == "keep-alive"
@@ -195,7 +195,7 @@ fn set(headers: &mut HeaderMap, name: &HeaderName, value: &[u8]) {
     }
 }
 
-/// Appends a value to the first line of its name, after a comma; with `once` unless it is there.
+/// Appends a value to the header's first line, after a comma; with `once` only if it is not there yet.
 fn join(headers: &mut HeaderMap, name: &HeaderName, value: &[u8], once: bool) {
     let Some(first) = headers.get_mut(name) else { return set(headers, name, value) };
     if once && first.as_bytes().split(|&b| b == b',').any(|item| item.trim_ascii() == value) {
@@ -252,7 +252,7 @@ impl Value {
     }
 }
 
-/// A format after a `%`.
+/// A format specifier after a `%`.
 enum Format<'a> {
     Percent,
     Variable(&'a str),
@@ -261,7 +261,7 @@ enum Format<'a> {
     Took,
 }
 
-/// The format that a text begins with, and its length.
+/// Parses the format specifier at the start of a text, and returns its length.
 fn format(text: &str) -> Option<(Format<'_>, usize)> {
     if let Some(inner) = text.strip_prefix('{') {
         let end = inner.find('}')?;
@@ -271,7 +271,7 @@ fn format(text: &str) -> Option<(Format<'_>, usize)> {
             _ => None,
         };
     }
-    // One at the end is itself (mod_headers.c, parse_format_tag).
+    // A `%` at the end is literal (mod_headers.c, parse_format_tag).
     let Some(first) = text.as_bytes().first() else { return Some((Format::Percent, 0)) };
     match first {
         b'%' => Some((Format::Percent, 1)),
@@ -282,7 +282,7 @@ fn format(text: &str) -> Option<(Format<'_>, usize)> {
     }
 }
 
-/// Lifetime of a response: its start, and the number of seconds.
+/// Lifetime of a response: its base time, and a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Validity {
     from_change: bool,
@@ -325,7 +325,7 @@ impl Validity {
         Ok(Self { from_change, seconds })
     }
 
-    /// Says so in a response, unless it does already.
+    /// Sets `Expires` and `Cache-Control: max-age`, unless the response has `Expires`.
     pub(crate) fn apply(self, headers: &mut HeaderMap, now: SystemTime) {
         if headers.contains_key(header::EXPIRES) {
             return;
@@ -355,7 +355,7 @@ pub(crate) struct Expires {
 }
 
 impl Expires {
-    /// `media`: the type of a response that does not say it yet.
+    /// Applies the settings; `media` is the type of a response without `Content-Type`.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, media: Option<&str>, now: SystemTime) {
         if self.active != Some(true) {
             return;

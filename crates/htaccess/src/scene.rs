@@ -1,4 +1,4 @@
-//! One pass through the directives: what is known of the request at this point, and its variables.
+//! One pass through the directives: the state of the request at this point, and its variables.
 
 use crate::limits;
 use crate::pattern::Effort;
@@ -11,9 +11,9 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct Scene<'a> {
     pub facts: Facts<'a>,
     pub world: &'a dyn World,
-    /// The path of this pass: of the request, or of an internal redirect.
+    /// The path of this pass: the request's, or that of an internal redirect.
     pub path: Vec<u8>,
-    /// Where it leads: the root and the path, up to the first name that is no directory.
+    /// The path in the file system: root and path, up to the first segment that is not a directory.
     pub filename: Vec<u8>,
     /// The rest of the path.
     pub path_info: Vec<u8>,
@@ -21,36 +21,37 @@ pub(crate) struct Scene<'a> {
     pub environment: Environment,
     /// The authenticated user.
     pub user: Option<String>,
-    /// The method that directives ask for: the page of an error is one for GET.
+    /// The method that directives see: GET for an error page.
     pub method: &'a str,
-    /// Rules with `NS` do not count for it, and they see GET.
+    /// A subrequest: rules with `NS` are skipped, and directives see GET.
     pub subrequest: bool,
-    /// Variables of the request that this one within it would take the place of.
+    /// Variables of the outer request, which this subrequest would replace.
     pub outer: Option<Environment>,
-    /// Some directives are for some files only.
+    /// Some sections apply to certain files only.
     pub has_sections: bool,
     pub effort: Effort,
-    /// The response, where there is one.
+    /// The response's status and headers, once there is a response.
     pub response: Option<(u16, &'a HeaderMap)>,
 }
 
-/// Prefixes `REDIRECT_` of a name: the internal redirects that there may be, the page of an error, and `REDIRECT_STATUS`.
+/// Maximum number of `REDIRECT_` prefixes of a name: the maximum of internal redirects, one for the error page, and one
+/// for `REDIRECT_STATUS`.
 const MAX_REDIRECTED: usize = 12;
 
-/// Variables that directives set. Apache keeps them in a table that may have a name twice: directives see the first value,
-/// scripts get the last.
+/// Variables set by directives. Apache's table may have a name twice: directives see the first value, scripts get the
+/// last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, Value>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Value {
     first: Vec<u8>,
-    /// The value for scripts, where it is another one.
+    /// The value for scripts, if it differs.
     last: Option<Vec<u8>>,
 }
 
 impl Environment {
-    /// Sets a variable; those beyond the limit are dropped.
+    /// Sets a variable; ignored when the limit is reached.
     pub(crate) fn set(&mut self, name: &str, value: Vec<u8>) {
         self.put(name, Value { first: value, last: None });
     }
@@ -62,7 +63,7 @@ impl Environment {
         }
     }
 
-    /// Adds variables after those that there are.
+    /// Appends variables after the existing ones.
     pub(crate) fn append(&mut self, others: &Self) {
         for (name, value) in &others.0 {
             match self.0.get_mut(name) {
@@ -104,7 +105,7 @@ impl Environment {
 }
 
 impl Scene<'_> {
-    /// A request within another takes its place: the variables of that one come after its own.
+    /// Replaces the outer request with this subrequest: the outer request's variables are appended.
     pub(crate) fn take_place(&mut self) {
         if let Some(outer) = self.outer.take() {
             self.environment.append(&outer);
@@ -194,8 +195,8 @@ impl Scene<'_> {
     }
 }
 
-/// Year, month and day of a day since the epoch, in the Gregorian calendar; a year begins with March here, so that the
-/// day that comes and goes is its last.
+/// Year, month and day of a day since the epoch, in the Gregorian calendar. A year begins in March here, so that the
+/// leap day is its last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,5 +1,5 @@
-//! Files that were read, by the directory they lie in. A directory is looked at once in `RECHECK_INTERVAL` at most, whether it has
-//! a file or not; a file is read again when it has changed.
+//! Caches parsed files by directory. Each directory, with or without a file, is checked at most once per
+//! `RECHECK_INTERVAL`; a file is parsed again when it has changed.
 
 use crate::config::{Config, Section, Select};
 use crate::directives::{self, Read};
@@ -21,16 +21,16 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) enum Parsed {
     Nothing,
     Rules(Box<Read>),
-    /// It cannot be followed: requests below the directory end with 500.
+    /// The file is invalid: requests below the directory end with 500.
     Broken,
 }
 
-/// The combined directives of all files on the way to a directory.
+/// The merged directives of all files on the path to a directory.
 #[derive(Debug)]
 pub(crate) struct Merged {
     files: Vec<Arc<Parsed>>,
     pub config: Arc<Config>,
-    /// Sections for some requests, in the order in which they count.
+    /// Sections for some requests, in the order of evaluation.
     pub sections: Vec<Arc<Section>>,
     pub broken: bool,
 }
@@ -54,7 +54,7 @@ impl Store {
         Self { name: name.as_bytes().to_vec(), found: Mutex::default(), merged: Mutex::default() }
     }
 
-    /// The combined directives of these nested directories, the outermost first; each ends in a slash.
+    /// The merged directives of these nested directories, the outermost first; each ends in a slash.
     pub(crate) fn merged(
         &self,
         directories: &[Cow<'_, [u8]>],
@@ -118,7 +118,7 @@ impl Store {
         Ok(parsed)
     }
 
-    /// Reads a file, and says in the log what is to be said of it: once, as it is read once.
+    /// Parses a file and logs its problems. Each version is parsed, and so logged, only once.
     fn read(&self, directory: &[u8], path: &[u8], world: &dyn World) -> Parsed {
         let name = String::from_utf8_lossy(path);
         let text = match world.read(path, limits::FILE) {
@@ -144,7 +144,7 @@ impl Store {
 }
 
 impl Parsed {
-    /// About how many bytes are copied to put it together with others.
+    /// Approximate number of bytes that a merge copies.
     fn weight(&self) -> u64 {
         match self {
             Self::Nothing | Self::Broken => 0,

@@ -1,10 +1,10 @@
-//! Texts with `$1` in them, where nothing else has a meaning.
+//! Texts with `$1` references, in which nothing else is special.
 
 use crate::limits;
 use crate::pattern::Captures;
 use crate::text::raw;
 
-/// The text with what the groups matched.
+/// Replaces the references by the matched groups.
 pub(crate) fn groups(text: &str, found: &Captures) -> Vec<u8> {
     let mut made = Vec::new();
     let text = raw(text);

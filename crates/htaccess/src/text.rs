@@ -1,16 +1,16 @@
-//! The text of a file: logical lines, and the words of a line. Line numbers are those of a line's beginning.
+//! Splits a file's text into logical lines, and lines into words. A line's number is that of its first physical line.
 
 use crate::limits;
 use std::borrow::Cow;
 
-/// A directive or the tag of a section, not understood yet.
+/// A directive or section tag, not interpreted yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Counted from 1.
     pub number: usize,
     /// The first word, without `<` and `/`.
     pub name: String,
-    /// The text after the name, without blanks around it; for a tag without its `>`.
+    /// The text after the name, trimmed; for a tag without its `>`.
     pub rest: String,
     /// A directive, or a tag of a section.
     pub kind: Kind,
@@ -43,7 +43,7 @@ impl Mistake {
     }
 }
 
-/// Takes a file's text apart. A backslash at a line's end continues it, in a comment too, as under Apache.
+/// Splits a file into lines. A backslash at a line's end continues the line, even in a comment, as in Apache.
 ///
 /// # Errors
 /// A tag without its `>`, a NUL byte, or a file that is too long.
@@ -104,11 +104,11 @@ fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
     Ok(Some(Line { number, name: name.to_owned(), rest: rest.trim().to_owned(), kind }))
 }
 
-/// The character that stands for the byte 0; for others those behind it do. Unicode has set them aside for private use.
+/// Private-use character that stands for the byte 0; the following characters stand for the other bytes.
 const FIRST_STAND_IN: u32 = 0x10_FF00;
 
-/// A line as text. Directives are bytes for Apache: those that are not UTF-8 have characters stand in for them, up to where
-/// their meaning is bytes again (`raw`).
+/// Decodes a line. Directives are bytes to Apache: bytes that are not UTF-8 become stand-in characters until `raw`
+/// converts them back.
 fn with_stand_ins(text: &[u8]) -> String {
     let mut made = String::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
@@ -118,12 +118,12 @@ fn with_stand_ins(text: &[u8]) -> String {
     made
 }
 
-/// The byte that a character stands for.
+/// The byte that a stand-in character represents.
 pub(crate) fn stands_for(c: char) -> Option<u8> {
     u32::from(c).checked_sub(FIRST_STAND_IN).and_then(|byte| u8::try_from(byte).ok())
 }
 
-/// The bytes that a text was in its file.
+/// The original bytes of a text in its file.
 pub(crate) fn raw(text: &str) -> Cow<'_, [u8]> {
     if !text.contains(|c| stands_for(c).is_some()) {
         return Cow::Borrowed(text.as_bytes());
@@ -138,13 +138,13 @@ pub(crate) fn raw(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(made)
 }
 
-/// A text for where only UTF-8 can be sent: what was not is taken for ISO 8859-1.
+/// Converts a text for a destination that takes only UTF-8. Bytes that were not UTF-8 are read as ISO 8859-1.
 pub(crate) fn as_latin1(text: &str) -> String {
     text.chars().map(|c| stands_for(c).map_or(c, char::from)).collect()
 }
 
-/// The words of a directive: blanks between them, quotes around those that have blanks, a backslash before a quote or a
-/// backslash within quotes.
+/// Splits a directive into words, which are separated by blanks. Quotes enclose words with blanks; within quotes, a
+/// backslash escapes a quote or a backslash.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -180,7 +180,7 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
     (word, "")
 }
 
-/// The words of `RewriteRule` and `RewriteCond`: a backslash stays, but before a blank or the quote.
+/// Splits the words of `RewriteRule` and `RewriteCond`: backslashes are kept, except before a blank or the quote.
 #[must_use]
 pub fn rewrite_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();

@@ -1,20 +1,20 @@
-//! `IndexIgnore` and `IndexIgnoreReset`: names that lists of directories leave out.
+//! `IndexIgnore` and `IndexIgnoreReset`: names that directory listings omit.
 
 use crate::text::raw;
 use crate::wildcard;
 use std::sync::Arc;
 
-/// Names that lists of a directory leave out, with wildcards.
+/// Names that directory listings omit, with wildcards.
 #[derive(Debug, Clone, Default)]
 pub struct Unlisted {
     names: Vec<Arc<[u8]>>,
-    /// Those of directories above do not count.
+    /// Names from parent directories are discarded.
     anew: bool,
 }
 
 impl Unlisted {
     pub(crate) fn add(&mut self, words: &[String]) {
-        // The part behind the last slash is compared with the name (mod_autoindex.c, ignore_entry).
+        // Only the part after the last slash is compared with the name (mod_autoindex.c, ignore_entry).
         let name = |word: &String| raw(word).rsplit(|&b| b == b'/').next().unwrap_or_default().into();
         self.names.extend(words.iter().map(name));
     }
@@ -31,7 +31,7 @@ impl Unlisted {
         self.names.extend(later.names.iter().cloned());
     }
 
-    /// True if a list leaves this name out.
+    /// `true` if listings omit this name.
     #[must_use]
     pub fn hides(&self, name: &[u8]) -> bool {
         self.names.iter().any(|pattern| wildcard::matches(pattern, name, false))

@@ -1,10 +1,10 @@
-//! Names with `*`, `?` and `[…]`, as the shell has them.
+//! Wildcard patterns with `*`, `?` and `[…]`, as in the shell.
 
-/// `true` if a name matches. With `segments` neither `*` nor `?` matches a slash. Takes time in proportion to the
-/// product of both lengths at most.
+/// `true` if a name matches. With `segments`, `*` and `?` do not match a slash. Takes at most time proportional to the
+/// product of both lengths.
 pub(crate) fn matches(pattern: &[u8], name: &[u8], segments: bool) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Behind the last star, and how much it has taken.
+    // Position after the last star, and where the text that it matched ends.
     let mut star: Option<(usize, usize)> = None;
     loop {
         let step = match pattern.get(p) {
@@ -31,7 +31,7 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8], segments: bool) -> bool {
     }
 }
 
-/// The length of the pattern's part that stands for this byte.
+/// Length of the pattern element at the start, if it matches this byte.
 fn one(pattern: &[u8], byte: u8, segments: bool) -> Option<usize> {
     match *pattern.first()? {
         b'?' => (!segments || byte != b'/').then_some(1),
@@ -44,7 +44,8 @@ fn one(pattern: &[u8], byte: u8, segments: bool) -> Option<usize> {
     }
 }
 
-/// A set of bytes: its length in the pattern, and whether the byte is in it. `None` if it has no end.
+/// Parses a set of bytes: returns its length in the pattern, and `true` if the byte is in it. `None` if the set is not
+/// closed.
 fn set(pattern: &[u8], byte: u8) -> Option<(usize, bool)> {
     let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
     let first = if negated { 2 } else { 1 };

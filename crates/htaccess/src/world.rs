@@ -6,26 +6,26 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::SystemTime;
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// `GET`.
     pub method: &'a str,
-    /// The target as it was sent, with its query.
+    /// The target as sent, with its query.
     pub target: &'a [u8],
     /// The path, decoded and normalised.
     pub path: &'a [u8],
-    /// The part after the `?`, as it was sent.
+    /// The part after the `?`, as sent.
     pub query: Option<&'a [u8]>,
     /// `HTTP/1.1`.
     pub protocol: &'a str,
     /// The client uses TLS.
     pub https: bool,
-    /// The host that was asked for, with its port.
+    /// The requested host, with its port.
     pub host: &'a str,
     /// The server's address for this connection.
     pub server_addr: &'a str,
-    /// The port that was asked for.
+    /// The requested port.
     pub server_port: &'a str,
     /// The client's address.
     pub remote: Option<IpAddr>,
@@ -37,7 +37,7 @@ pub struct Facts<'a> {
     pub root: &'a [u8],
     /// `SERVER_SOFTWARE`.
     pub software: &'a str,
-    /// When the request came.
+    /// When the request arrived.
     pub time: SystemTime,
 }
 
@@ -53,7 +53,7 @@ impl Facts<'_> {
         if end == 0 { self.server_addr } else { &host[..end] }
     }
 
-    /// The host as in addresses: an IPv6 address in brackets.
+    /// The host in the form of addresses: an IPv6 address has brackets.
     pub(crate) fn host_name(&self) -> Cow<'_, str> {
         let name = self.server_name();
         if name.parse::<Ipv6Addr>().is_ok() { Cow::Owned(format!("[{name}]")) } else { Cow::Borrowed(name) }
@@ -63,14 +63,14 @@ impl Facts<'_> {
         if self.https { "https" } else { "http" }
     }
 
-    /// A header's value; of several lines with commas between them.
+    /// A header's value; several lines are joined with commas.
     pub(crate) fn header(&self, name: &str) -> Vec<u8> {
         let values: Vec<&[u8]> = self.headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
         values.join(&b", "[..])
     }
 }
 
-/// Facts of a request for another thread.
+/// Owned facts of a request, to send to another thread.
 #[derive(Debug)]
 pub struct OwnedFacts {
     method: String,
@@ -113,7 +113,7 @@ impl From<&Facts<'_>> for OwnedFacts {
 }
 
 impl OwnedFacts {
-    /// The facts.
+    /// Borrows the facts.
     #[must_use]
     pub fn facts(&self) -> Facts<'_> {
         Facts {
@@ -136,7 +136,8 @@ impl OwnedFacts {
     }
 }
 
-/// It is more than the thread may do that was asked. Where other connections wait for that thread, another one may do it.
+/// The decision costs more than the calling thread may spend. If that thread serves other connections, another thread
+/// may do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dear;
 
@@ -158,9 +159,9 @@ pub struct Entry {
     pub kind: Kind,
     /// Its length in bytes.
     pub size: u64,
-    /// It is executable for someone.
+    /// Executable by someone.
     pub executable: bool,
-    /// Changes with the file.
+    /// Changes whenever the file changes.
     pub stamp: Stamp,
 }
 
@@ -169,20 +170,21 @@ pub struct Entry {
 pub struct Stamp {
     /// Device and inode.
     pub file: (u64, u64),
-    /// Seconds and nanoseconds of its last change, of its content or of what is known of it.
+    /// Seconds and nanoseconds of the last change of content or metadata.
     pub changed: (i64, i64),
 }
 
-/// The world around a request.
+/// Access to the environment of a request.
 pub trait World {
-    /// The target of a path, links followed; `None` if there is none.
+    /// Looks up a path, following links; `None` if it does not exist.
     fn look(&self, path: &[u8]) -> Option<Entry>;
     /// `true` if a path names a symbolic link.
     fn is_link(&self, path: &[u8]) -> bool;
-    /// A file's content, but no more than so many bytes; an error if it is longer.
+    /// A file's content; an error if it is longer than `most` bytes.
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
     /// A variable of the environment that PHP is started with.
     fn environment(&self, name: &str) -> Option<String>;
-    /// True if other connections wait for the thread that asks: it reads no file, and does nothing else that is dear.
+    /// `true` if the calling thread serves other connections as well: it reads no files and does no other expensive
+    /// work.
     fn is_shared(&self) -> bool;
 }

@@ -1,6 +1,6 @@
-//! The access log: one line per request, as the combined format with Howdah's fields after it or as JSON. A request's
-//! line is put into a queue in memory and written by a separate thread, at the latest 200 ms later; a disk that is too
-//! slow costs lines (counted), never time of a request.
+//! The access log: one line per request, in the combined format followed by Howdah's fields, or as JSON. Lines are
+//! queued in memory, and a separate thread writes them within 200 ms. A slow disk costs lines, which are counted, but
+//! never delays a request.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -22,13 +22,13 @@ mod terminal_line;
 
 pub use fpm_line::FpmEntry;
 
-/// Maximum time that a line waits before it is written.
+/// Maximum time a line waits in the queue.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
-/// With this much waiting, it is written at once.
+/// Queued bytes at which lines are written at once.
 const FLUSH_AT: usize = 64 * 1024;
 
-/// With this much waiting, further lines are dropped.
+/// Queued bytes above which further lines are dropped.
 const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
 thread_local! {
@@ -38,11 +38,11 @@ thread_local! {
 /// Facts about an ended request. Values are passed as they are; the log escapes them.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessEntry<'a> {
-    /// When the request came.
+    /// When the request arrived.
     pub time: SystemTime,
-    /// The client's address; none on a Unix socket.
+    /// The client's address; `None` on a Unix socket.
     pub remote: Option<IpAddr>,
-    /// The user that the request was authenticated for.
+    /// The authenticated user.
     pub user: Option<&'a [u8]>,
     pub method: &'a str,
     /// The request target as it was sent.
@@ -51,7 +51,7 @@ pub struct AccessEntry<'a> {
     pub proto: &'a str,
     /// The status of the response.
     pub status: u16,
-    /// The bytes of the response's body that were sent.
+    /// Bytes sent of the response's body.
     pub bytes: u64,
     /// The request's `Referer`.
     pub referer: Option<&'a [u8]>,
@@ -59,44 +59,45 @@ pub struct AccessEntry<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// The request's id.
     pub request_id: &'a str,
-    /// The pool that ran it.
+    /// The pool that ran the request.
     pub pool: Option<&'a str>,
-    /// The worker that ran it.
+    /// The worker that ran the request.
     pub worker: Option<u32>,
-    /// Microseconds it waited for a worker.
+    /// Microseconds the request waited for a worker.
     pub queue_us: Option<u64>,
-    /// Microseconds it ran in PHP.
+    /// Microseconds the request ran in PHP.
     pub php_us: Option<u64>,
-    /// Bytes of memory that PHP had in use at most.
+    /// Peak memory of PHP, in bytes.
     pub memory: Option<u64>,
-    /// Microseconds from the end of its header to the end of the response.
+    /// Microseconds from the end of the request's header to the end of the response.
     pub total_us: u64,
     /// The coding that the server compressed the response with.
     pub compression: Option<&'a str>,
-    /// The name of the site it was for; none if it was for none.
+    /// The name of the request's site; `None` if no site has its host.
     pub site: Option<&'a str>,
-    /// The host that it asked for.
+    /// The requested host.
     pub host: Option<&'a [u8]>,
-    /// The response ended before its body did: the client left, or the script or another server broke off.
+    /// The response ended before its body did: the client left, or the script or upstream server aborted.
     pub cut_off: bool,
-    /// The trace that it belongs to; none where traces are not made.
+    /// The request's trace; `None` if tracing is disabled.
     pub trace: Option<&'a str>,
-    /// Why it was refused before it was parsed: `target` is the line that came in, and nothing else is known.
+    /// Why the request was refused before it was parsed. `target` is then the received line; the other facts are
+    /// unknown.
     pub refused: Option<&'a str>,
 }
 
-/// The access log of a server. Dropping it writes what waits.
+/// The access log of a server. Dropping it writes the queued lines.
 #[derive(Debug)]
 pub struct AccessLog {
     queue: Queue,
     format: LogFormat,
     /// The log is a terminal that may show colors.
     colour: bool,
-    /// The log is a service, which gets fields with the line.
+    /// The log is a log service, which takes fields as well as the line.
     as_record: bool,
 }
 
-/// Counts lost lines, and reports them in the error log: here a line must be one of a request.
+/// Counts lost lines, and reports them in the error log: each line of the access log must be a request.
 #[derive(Debug)]
 struct Losses(Arc<Metrics>);
 
@@ -121,7 +122,7 @@ impl Owner for Losses {
 }
 
 impl AccessLog {
-    /// Opens the access log that the settings ask for, if they do, and starts its thread.
+    /// Opens the access log if the settings ask for one, and starts its thread.
     ///
     /// # Errors
     /// When the log's file cannot be opened or the thread cannot be started.
@@ -140,7 +141,7 @@ impl AccessLog {
         Ok(Some(Self { queue, format: settings.format, colour, as_record }))
     }
 
-    /// Logs a request in PHP-FPM's form.
+    /// Logs a request in PHP-FPM's format.
     pub fn log_fpm(&self, entry: &FpmEntry<'_>, fields: &[FpmField]) {
         LINE.with_borrow_mut(|line| {
             line.clear();
@@ -165,13 +166,13 @@ impl AccessLog {
         });
     }
 
-    /// Has written what waits. False: the log hangs, and what waits is lost should the process end now.
+    /// Writes all queued lines. Returns `false` if the log hangs; the queued lines are lost if the process exits now.
     pub fn flush(&self) -> bool {
         self.queue.flush()
     }
 
-    /// Opens the log's file anew, for log rotation (`SIGUSR1`); lines that wait go to the old file first. The old file
-    /// stays in use if that fails.
+    /// Reopens the log's file for log rotation (`SIGUSR1`), after writing the queued lines to the old file. The old
+    /// file stays in use if that fails.
     ///
     /// # Errors
     /// When the file cannot be opened, or the log hangs.
@@ -191,7 +192,7 @@ impl AccessEntry<'_> {
         line.push(b'\n');
     }
 
-    /// The line as an entry for a service, with searchable fields.
+    /// Formats the line as an entry for a log service, with searchable fields.
     fn record(&self, line: &str) -> Vec<u8> {
         let mut entry = Writing::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -343,7 +344,7 @@ fn json_text(line: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     }
 }
 
-/// Appends a value that stands without quotes: a space in it would begin the next field.
+/// Appends an unquoted value, escaping spaces too: a space would begin the next field.
 fn field(line: &mut Vec<u8>, value: &[u8]) {
     if value.is_empty() {
         line.push(b'-');

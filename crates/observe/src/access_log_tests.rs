@@ -1,4 +1,4 @@
-//! The access log: its formats, and what a reader who stops costs.
+//! Tests of the access log: its formats, and the cost of a stalled reader.
 
 use super::*;
 use std::net::Ipv4Addr;

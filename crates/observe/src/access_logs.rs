@@ -1,4 +1,4 @@
-//! The access logs of a server: one for each file that its sites name, shared by those that name the same.
+//! The access logs of a server: one for each file that its sites name. Sites that name the same file share a log.
 
 use std::io;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use howdah_config::{AccessTarget, LogFormat, LogSettings, Settings};
 use crate::access_log::AccessLog;
 use crate::metrics::Metrics;
 
-/// Every access log that is kept. Empty where none is.
+/// All access logs of the server; empty if none is configured.
 #[derive(Debug, Default, Clone)]
 pub struct AccessLogs(Vec<(AccessTarget, LogFormat, Arc<AccessLog>)>);
 
 impl AccessLogs {
-    /// Opens what the settings ask for, with a thread for each.
+    /// Opens the logs of the settings, with a thread for each.
     ///
     /// # Errors
-    /// When a file cannot be opened or a thread cannot be started; says which.
+    /// When a file cannot be opened or a thread cannot be started; the error names the file.
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         Self::default().open_for(settings, metrics)
     }
 
-    /// Opens the logs of other settings; open ones continue.
+    /// Opens the logs of new settings; logs that are already open continue.
     ///
     /// # Errors
     /// As for `open`.
@@ -49,17 +49,17 @@ impl AccessLogs {
         self.0.iter().find(fits).map(|(_, _, log)| log.clone())
     }
 
-    /// Has written what waits; see `AccessLog::flush`.
+    /// Writes all queued lines; see `AccessLog::flush`.
     pub fn flush(&self) {
         for (_, _, log) in &self.0 {
             log.flush();
         }
     }
 
-    /// Opens every file anew; see `AccessLog::reopen`. All are tried.
+    /// Reopens every file, also after one has failed; see `AccessLog::reopen`.
     ///
     /// # Errors
-    /// The first that failed.
+    /// The first failure.
     pub fn reopen(&self) -> io::Result<()> {
         let failed = self.0.iter().filter_map(|(_, _, log)| log.reopen().err()).collect::<Vec<_>>();
         failed.into_iter().next().map_or(Ok(()), Err)

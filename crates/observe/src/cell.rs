@@ -1,5 +1,5 @@
-//! The cells that hold metrics: counters and gauges of atomics without locks; those of times are in `histogram`. What is
-//! touched for each request is split into shards, one cache line apart, so threads seldom write to the same line.
+//! The cells that hold metrics: lock-free counters and gauges. (Durations are in `histogram`.) Cells that every request
+//! updates are sharded, one cache line per shard, so that threads rarely write to the same line.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// The number of shards; a power of two.
 pub(crate) const SHARDS: usize = 8;
 
-/// The largest number of different labels that one [`Labelled`] counter tells apart.
+/// Maximum number of distinct labels of one [`Labelled`] counter.
 const LABELS: usize = 24;
 
 /// The shard of the calling thread.
@@ -25,13 +25,13 @@ pub(crate) fn shard() -> usize {
     })
 }
 
-/// A value in separate cache lines.
+/// A value padded to separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
-/// The processor time of processes that come and go, in microseconds; it never shrinks, whatever the order in which their
-/// ends become known.
+/// Total processor time of processes that start and end, in microseconds. The total never decreases, in whatever order
+/// the processes' ends are reported.
 #[derive(Debug, Default)]
 pub struct ProcessorTime {
     ended: AtomicU64,
@@ -39,24 +39,24 @@ pub struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// A process has ended that had so much.
+    /// Adds the final processor time of an ended process.
     pub fn ended(&self, us: u64) {
         self.ended.fetch_add(us, Relaxed);
     }
 
-    /// Those that run have so much together now.
+    /// Sets the combined processor time of the running processes.
     pub fn running(&self, us: u64) {
         self.shown.fetch_max(self.ended.load(Relaxed).saturating_add(us), Relaxed);
     }
 
-    /// All that was had when this was last looked at.
+    /// The total as of the last update.
     #[must_use]
     pub fn us(&self) -> u64 {
         self.shown.load(Relaxed)
     }
 }
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub struct Counter {
     shards: [Apart<AtomicU64>; SHARDS],
@@ -80,7 +80,7 @@ impl Counter {
     }
 }
 
-/// One that a gauge counts.
+/// Guard that counts one in a gauge until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a Gauge);
 
@@ -102,7 +102,7 @@ impl Gauge {
         self.value.0.fetch_add(1, Relaxed);
     }
 
-    /// Takes one off.
+    /// Subtracts one.
     pub fn dec(&self) {
         self.value.0.fetch_sub(1, Relaxed);
     }
@@ -118,14 +118,14 @@ impl Gauge {
         self.value.0.store(value, Relaxed);
     }
 
-    /// Its value.
+    /// The current value.
     #[must_use]
     pub fn get(&self) -> i64 {
         self.value.0.load(Relaxed)
     }
 }
 
-/// A counter per label, for labels that are fixed in the program. Not for the path of every request.
+/// A counter per label, for static labels. Too slow for a path that every request takes.
 #[derive(Debug, Default)]
 pub struct Labelled {
     slots: [(OnceLock<&'static str>, AtomicU64); LABELS],
@@ -133,7 +133,7 @@ pub struct Labelled {
 }
 
 impl Labelled {
-    /// Counts one under a label.
+    /// Adds one under a label.
     pub fn inc(&self, label: &'static str) {
         for (name, count) in &self.slots {
             if *name.get_or_init(|| label) == label {
@@ -150,7 +150,7 @@ impl Labelled {
         self.all().iter().find(|(name, _)| *name == label).map_or(0, |(_, count)| *count)
     }
 
-    /// Every label with its count, in order of label; labels beyond what fits count as `other`.
+    /// All labels with their counts, sorted by label. Labels above the limit are counted as `other`.
     #[must_use]
     pub fn all(&self) -> Vec<(&'static str, u64)> {
         let named = self.slots.iter().filter_map(|(name, count)| Some((*name.get()?, count.load(Relaxed))));

@@ -1,11 +1,11 @@
-//! Points in time as logs write them, always in UTC.
+//! Timestamps in log formats, always in UTC.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A point in time, taken apart.
+/// A point in time, split into date and time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     year: i64,
@@ -28,8 +28,8 @@ impl From<SystemTime> for Moment {
     }
 }
 
-/// Year, month (from 0) and day (from 1) of a day counted from 1970-01-01. Years are counted from 1 March in here, so
-/// the leap day is a year's last, and months follow a pattern of 153 days in five.
+/// Year, month (from 0) and day (from 1) of a day counted from 1970-01-01. Internally a year begins on 1 March: then
+/// the leap day is the year's last, and months follow a pattern of 153 days in five.
 fn date(days: u64) -> (i64, usize, u64) {
     let days = days + 719_468;
     let (cycle, day) = (days / 146_097, days % 146_097);
@@ -42,7 +42,7 @@ fn date(days: u64) -> (i64, usize, u64) {
     (i64::try_from(year).unwrap_or(i64::MAX), usize::try_from(month).unwrap_or(0), day)
 }
 
-/// As in the error log and in JSON: `2026-11-21T00:00:00.123Z`.
+/// The format of the error log and of JSON: `2026-11-21T00:00:00.123Z`.
 pub(crate) struct Iso(pub(crate) Moment);
 
 impl fmt::Display for Iso {
@@ -52,7 +52,7 @@ impl fmt::Display for Iso {
     }
 }
 
-/// As in the combined format: `21/Nov/2026:00:00:00 +0000`.
+/// The combined format: `21/Nov/2026:00:00:00 +0000`.
 pub(crate) struct Combined(pub(crate) Moment);
 
 impl fmt::Display for Combined {
@@ -64,7 +64,7 @@ impl fmt::Display for Combined {
 
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// As strftime(3) has it for this format. What is not in it stays as it is.
+/// Formats like strftime(3). Unknown conversions are copied unchanged.
 pub(crate) struct Formatted<'a>(pub(crate) SystemTime, pub(crate) &'a str);
 
 impl fmt::Display for Formatted<'_> {
@@ -104,7 +104,7 @@ impl fmt::Display for Formatted<'_> {
     }
 }
 
-/// As in PHP-FPM's slow log: `21-Nov-2026 00:00:00`.
+/// The format of PHP-FPM's slow log: `21-Nov-2026 00:00:00`.
 pub(crate) struct Dashed(pub(crate) Moment);
 
 impl fmt::Display for Dashed {
@@ -114,13 +114,13 @@ impl fmt::Display for Dashed {
     }
 }
 
-/// A time as `combined` lines have it, without the brackets.
+/// A timestamp in the combined format, without brackets.
 #[must_use]
 pub fn log_time(time: SystemTime) -> String {
     Combined(Moment::from(time)).to_string()
 }
 
-/// A time as PHP-FPM's messages have it, without the brackets.
+/// A timestamp in the format of PHP-FPM's messages, without brackets.
 #[must_use]
 pub fn dashed_time(time: SystemTime) -> String {
     Dashed(Moment::from(time)).to_string()

@@ -1,37 +1,37 @@
-//! The numbers of connection pools (`Howdah\Pool` in PHP), as `howdah status` and the metrics show them: of one worker, or
-//! added up by name.
+//! Statistics of connection pools (`Howdah\Pool` in PHP) for `howdah status` and the metrics: of one worker, or summed
+//! by name.
 
 use serde::Serialize;
 
-/// Names of connection pools in one list. Scripts choose them, and may make up new ones for ever.
+/// Maximum number of pool names in one list. Scripts choose the names and could create new ones without end.
 const MAX_NAMES: usize = 64;
 
-/// As many of these may be of workers that have ended, so that they leave room for those of workers that run.
+/// Maximum number of names from ended workers, which leaves room for names of running workers.
 const MAX_ENDED: usize = MAX_NAMES / 2;
 
-/// Name under which the pools beyond that are counted together.
+/// Name that sums up the pools above the limit.
 const OTHER_POOLS: &str = "(others)";
 
-/// Numbers of the connection pools of one name.
+/// Statistics of the connection pools with one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionPool {
-    /// Their name.
+    /// The pools' name.
     pub name: String,
-    /// Connections they may have open.
+    /// Maximum number of open connections.
     pub limit: u64,
     /// Connections that are open, or being opened.
     pub open: u64,
     /// Open connections that are idle.
     pub idle: u64,
-    /// Of these, those in use.
+    /// Open connections that are in use.
     pub in_use: u64,
-    /// Coroutines that wait for one.
+    /// Coroutines that wait for a connection.
     pub waiting: u64,
-    /// The longest wait of a worker that runs, in microseconds.
+    /// The longest wait in a running worker, in microseconds.
     pub wait_max_us: u64,
-    /// Connections asked for.
+    /// Connections requested.
     pub acquired: u64,
-    /// Times one had to be waited for.
+    /// Requests that had to wait for a connection.
     pub waits: u64,
     /// Total waiting time, in microseconds.
     pub wait_us: u64,
@@ -43,14 +43,14 @@ pub struct ConnectionPool {
     pub open_failures: u64,
     /// Connections that failed a check or a reset.
     pub check_failures: u64,
-    /// Connections that came back only when their coroutine ended.
+    /// Connections that were returned only when their coroutine ended.
     pub forgotten: u64,
-    /// Connections that came back with an open transaction.
+    /// Connections that were returned with an open transaction.
     pub open_transactions: u64,
 }
 
 impl ConnectionPool {
-    /// Adds the numbers of another one.
+    /// Adds the statistics of another pool.
     fn add(&mut self, other: &Self) {
         let sums = [
             (&mut self.limit, other.limit),
@@ -75,19 +75,19 @@ impl ConnectionPool {
         self.wait_max_us = self.wait_max_us.max(other.wait_max_us);
     }
 
-    /// The counts that stay when its worker has ended. Its open connections are gone with it, and closed.
+    /// The counts to keep after the worker has ended. Its open connections ended with it, and count as closed.
     #[must_use]
     fn ended(self) -> Self {
         let closed = self.closed.saturating_add(self.open);
         Self { limit: 0, open: 0, idle: 0, in_use: 0, waiting: 0, wait_max_us: 0, closed, ..self }
     }
 
-    /// Adds this to the one of its name in a list, which stays sorted by name.
+    /// Adds these statistics to the entry of the same name in a list, which stays sorted by name.
     pub fn add_to(self, list: &mut Vec<Self>) {
         self.add_within(list, MAX_NAMES);
     }
 
-    /// Adds what a worker that has ended had counted to the list of those.
+    /// Adds the counts of an ended worker to the list of ended workers.
     pub fn add_to_ended(self, list: &mut Vec<Self>) {
         self.ended().add_within(list, MAX_ENDED);
     }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// `true` if a character is visible and changes nothing around it. Control characters, line separators and format
-/// characters (Unicode's category Cf) do.
+/// `true` if a character is visible and does not affect the text around it, unlike control characters, line separators
+/// and format characters (Unicode's category Cf).
 #[must_use]
 pub fn is_plain(character: char) -> bool {
     !character.is_control()
@@ -50,12 +50,13 @@ pub(crate) fn json(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
-/// A character as JSON's strings have it escaped.
+/// Escapes a character as in a JSON string.
 fn in_json(character: char) -> String {
     character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// JSON in which no string has a character that is not plain; its serialiser has escaped those of ASCII.
+/// Escapes the remaining non-plain characters in the strings of serialized JSON; the serializer has escaped those of
+/// ASCII.
 #[must_use]
 pub fn of_json(json: &str) -> String {
     let raw = |c: char| !c.is_ascii_control() && !is_plain(c);
@@ -69,7 +70,7 @@ pub fn of_json(json: &str) -> String {
     })
 }
 
-/// Text of several lines for a terminal, with tabs.
+/// Escapes multi-line text with tabs for a terminal.
 #[must_use]
 pub fn lines(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
@@ -83,8 +84,8 @@ pub fn lines(value: &str) -> String {
     out
 }
 
-/// Appends text to a line that people read, in the error log or on a terminal; what is not plain becomes `\n`, `\t` or
-/// `\u{…}`.
+/// Appends text to a line that people read, in the error log or on a terminal. Characters that are not plain become
+/// `\n`, `\t` or `\u{…}`.
 pub fn text(out: &mut String, value: &str) {
     for character in value.chars() {
         match character {
@@ -96,7 +97,7 @@ pub fn text(out: &mut String, value: &str) {
     }
 }
 
-/// Appends a label's value of Prometheus' text format, without its quotes.
+/// Appends a label value in Prometheus' text format, without quotes.
 pub(crate) fn prometheus(out: &mut String, value: &str) {
     for character in value.chars() {
         match character {
@@ -104,7 +105,7 @@ pub(crate) fn prometheus(out: &mut String, value: &str) {
                 let _ = write!(out, "\\{character}");
             }
             '\n' => out.push_str("\\n"),
-            // The format knows no other escape.
+            // The format has no other escape.
             c if !is_plain(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }

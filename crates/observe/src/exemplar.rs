@@ -1,12 +1,12 @@
-//! Exemplars: for a bucket of a histogram, a trace that fell into it, so that from "some requests are slow" there is a way to
-//! one that was.
+//! Exemplars: for a bucket of a histogram, a trace that fell into it. They lead from "some requests are slow" to one
+//! slow request.
 
 use std::time::SystemTime;
 
 /// A trace with its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exemplar {
-    /// The bucket, by its position among all of them.
+    /// The bucket's index.
     pub(crate) bucket: usize,
     pub(crate) trace: u128,
     pub(crate) span: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Exemplar {
 }
 
 impl Exemplar {
-    /// Of several for a bucket the newest.
+    /// Keeps the newest exemplar of each bucket.
     pub(crate) fn newest(all: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut newest: Vec<Self> = Vec::new();
         for exemplar in all {

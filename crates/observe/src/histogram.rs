@@ -1,4 +1,4 @@
-//! Histograms of times: how often durations fell into which bucket, without locks and in shards.
+//! Histograms of durations: counts per bucket, lock-free and sharded.
 
 use crate::buckets::{BOUNDS_US, BUCKETS, bucket_of};
 use crate::cell::{Apart, SHARDS, shard};
@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The buckets of one shard. They are of 64 bits, as of 32 the one of the usual duration would be full after five days
-/// of 10,000 requests per second.
+/// The buckets of one shard. Counts have 64 bits: at 10,000 requests per second, a 32-bit count would overflow in five
+/// days.
 #[derive(Debug)]
 pub(crate) struct Cells {
     counts: [AtomicU64; BUCKETS],
@@ -21,15 +21,15 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// Counts a duration: two additions.
+    /// Counts a duration; costs two atomic additions.
     pub(crate) fn count(&self, us: u64) {
         self.counts[bucket_of(us)].fetch_add(1, Relaxed);
         self.sum_us.fetch_add(us, Relaxed);
     }
 }
 
-/// Number of shards of data as large as [`Cells`]: one for every two processors, as for the server's I/O threads, and
-/// [`SHARDS`] at most. A power of two.
+/// Number of shards for cells as large as [`Cells`]: one per two processors, like the server's I/O threads, up to
+/// [`SHARDS`]. Always a power of two.
 pub(crate) fn shards() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
@@ -38,12 +38,12 @@ pub(crate) fn shards() -> usize {
     })
 }
 
-/// The calling thread's one of [`shards`] shards.
+/// The calling thread's shard of [`shards`] shards.
 pub(crate) fn own<T>(shards: &[T]) -> &T {
     &shards[shard() & (shards.len() - 1)]
 }
 
-/// Counts of durations by bucket.
+/// Counts of durations per bucket.
 #[derive(Debug)]
 pub struct Histogram {
     shards: Box<[Apart<Cells>]>,
@@ -78,13 +78,13 @@ pub(crate) fn whole_us(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The counts of a histogram when it was read.
+/// A snapshot of a histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     buckets: [u64; BUCKETS],
-    /// Number of durations: as many as are in the buckets, even while others count.
+    /// Number of durations. Equals the sum of the buckets even while other threads count.
     pub count: u64,
-    /// Their sum in microseconds.
+    /// Sum of the durations in microseconds.
     pub sum_us: u64,
 }
 
@@ -101,14 +101,14 @@ impl HistogramSnapshot {
         snapshot
     }
 
-    /// Adds what another one held.
+    /// Adds another snapshot.
     pub fn add(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(mine, theirs)| *mine += theirs);
         self.count += other.count;
         self.sum_us = self.sum_us.wrapping_add(other.sum_us);
     }
 
-    /// Number of durations up to each bound of [`BOUNDS_US`].
+    /// Cumulative counts: the number of durations up to each bound of [`BOUNDS_US`].
     #[must_use]
     pub fn cumulative(&self) -> [u64; BOUNDS_US.len()] {
         let mut below = 0;

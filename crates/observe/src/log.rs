@@ -1,6 +1,6 @@
-//! The error log: takes `tracing` events and writes each as one line, as text (`2026-11-21T00:00:00.123Z INFO pool:
-//! message key=value`) or as JSON. Lines wait in a queue for a thread that writes them (`queue`), so that no thread of
-//! the server ever waits for a reader of the log.
+//! The error log: writes each `tracing` event as one line, as text (`2026-11-21T00:00:00.123Z INFO pool: message
+//! key=value`) or as JSON. A thread writes queued lines (`queue`), so that a server thread never waits for a reader of
+//! the log.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -21,13 +21,13 @@ use crate::queue::{Manner, Owner, Queue};
 use crate::record::{Priority, Writing};
 use crate::sink::{FileSink, Sink};
 
-/// With this much waiting, further lines are dropped.
+/// Queued bytes above which further lines are dropped.
 const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
-/// Maximum time that a process's last message waits for the reader of its standard error.
+/// Maximum time that a process waits for the reader of its standard error to take its last message.
 const FLUSH_TIMEOUT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Keeps hold of the error log once it is set up.
+/// Handle of the installed error log.
 #[derive(Debug, Clone)]
 pub struct LogHandle {
     queue: Arc<Queue>,
@@ -35,7 +35,7 @@ pub struct LogHandle {
 }
 
 impl LogHandle {
-    /// Opens the log's file anew, for log rotation (`SIGUSR1`); the old file stays in use if that fails.
+    /// Reopens the log's file for log rotation (`SIGUSR1`). The old file stays in use if that fails.
     ///
     /// # Errors
     /// When the file cannot be opened, or the log hangs.
@@ -43,26 +43,26 @@ impl LogHandle {
         self.queue.reopen()
     }
 
-    /// Has written what waits. False: the log hangs, and what waits is lost should the process end now.
+    /// Writes all queued lines. Returns `false` if the log hangs; the queued lines are lost if the process exits now.
     pub fn flush(&self) -> bool {
         self.queue.flush()
     }
 
-    /// Lines lost so far because the log could not be written, or not fast enough.
+    /// Number of lines lost because the log was not writable, or too slow.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 }
 
-/// Sets up the error log of this process; from then on it receives `tracing`'s events and panics.
+/// Installs the error log of this process, which then receives `tracing` events and panics.
 ///
 /// # Errors
 /// When the log's file cannot be opened, or a log has been set up already.
 pub fn init(settings: &LogSettings) -> io::Result<LogHandle> {
     let (subscriber, handle) = subscriber(settings)?;
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
-    // The standard hook writes to standard error itself, and would wait for its reader.
+    // The standard hook writes to standard error directly, and would wait for its reader.
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let thread = thread.name().unwrap_or("-");
@@ -76,7 +76,7 @@ pub fn init(settings: &LogSettings) -> io::Result<LogHandle> {
     Ok(handle)
 }
 
-/// The error log as a subscriber of `tracing`, for a part of a program (a test).
+/// The error log as a `tracing` subscriber, for one part of a program (a test).
 ///
 /// # Errors
 /// When the log's file cannot be opened, or its thread cannot be started.
@@ -99,12 +99,12 @@ pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send 
     Ok((tracing_subscriber::registry().with(lines), LogHandle { queue, dropped }))
 }
 
-/// Prints the reason for the process's end, unless standard error has no reader.
+/// Prints the reason for the process's exit, unless standard error has no reader.
 pub fn last_words(text: &str) {
     say(text, FLUSH_TIMEOUT);
 }
 
-/// Says something on standard error, if it can be said at once.
+/// Writes to standard error if that is possible without waiting.
 fn aside(text: &str) {
     say(text, Timespec { tv_sec: 0, tv_nsec: 0 });
 }
@@ -113,13 +113,13 @@ fn say(text: &str, patience: Timespec) {
     let stderr = io::stderr();
     let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
     if matches!(poll(&mut fds, Some(&patience)), Ok(1..)) {
-        // A pipe that is ready to be written takes a page without waiting (pipe(7)).
+        // A pipe that polls as writable takes a page without blocking (pipe(7)).
         let words = [&text.as_bytes()[..text.len().min(4000)], b"\n"].concat();
         let _ = rustix::io::write(&stderr, &words);
     }
 }
 
-/// Counts lines that are lost, and says so in the log as soon as there is room.
+/// Counts lost lines, and reports them in the log as soon as there is room.
 #[derive(Debug)]
 struct Losses {
     dropped: Arc<AtomicU64>,
@@ -130,9 +130,9 @@ struct Losses {
 /// Format of an event.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// As a line.
+    /// A plain line.
     Line(LogFormat),
-    /// As an entry for a service, which has what the line would say as its message.
+    /// An entry for a log service, with the text of the line as its message.
     Record(LogFormat),
 }
 
@@ -151,7 +151,7 @@ impl Owner for Losses {
         self.line(format!("{lines} lines of this log were dropped: it cannot be written fast enough"))
     }
 
-    /// Where else could it be said? The metric tells, too.
+    /// Standard error is the only other place to report this; the metric counts it as well.
     fn failed(&self, error: &io::Error) {
         if !self.is_stderr {
             aside(&format!(
@@ -184,7 +184,7 @@ struct Lines {
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        // Libraries speak of each connection at levels that Howdah uses for itself.
+        // Libraries log every connection at levels that Howdah uses for its own events.
         let own = metadata.target().starts_with("howdah") || metadata.target() == "php";
         *metadata.level()
             <= if own || self.level == LevelFilter::TRACE { self.level } else { self.level.min(LevelFilter::WARN) }
@@ -225,7 +225,7 @@ fn line(form: Form, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
     }
 }
 
-/// The part of the program an event comes from: `howdah_pool::queue` is `pool`.
+/// The component that logged an event: `howdah_pool::queue` is `pool`.
 fn short_target(target: &str) -> &str {
     let name = target.split("::").next().unwrap_or(target);
     name.strip_prefix("howdah_").unwrap_or(name)
@@ -240,7 +240,7 @@ struct Fields {
 
 enum FieldValue {
     Text(String),
-    /// A number or a truth value, which JSON writes without quotes.
+    /// A number or boolean, which JSON writes without quotes.
     Bare(String),
 }
 

@@ -1,4 +1,4 @@
-//! Opens log files: for their owner and group only, and, while the server is still root, so that other users with write
+//! Opens log files, readable by their owner and group only. While the server still runs as root, other users with write
 //! access to the directory cannot redirect root's writes.
 
 use rustix::fs::{Gid, Uid};
@@ -22,13 +22,13 @@ pub struct LogOwner {
 
 static OWNER: OnceLock<LogOwner> = OnceLock::new();
 
-/// Says that the process is root now and will become this user: log files are opened with that user's rights where these
-/// do, and otherwise given to it.
+/// Sets the user that this root process will switch to. Log files are opened with that user's rights where these
+/// suffice; otherwise root opens them and changes their owner.
 pub fn will_belong_to(owner: LogOwner) {
     let _ = OWNER.set(owner);
 }
 
-/// Opens a log for writing at its end, and makes it if need be.
+/// Opens a log for appending, and creates it if necessary.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     match OWNER.get().filter(|_| rustix::process::geteuid().is_root()) {
         Some(owner) => open_as_root(path, owner),
@@ -37,7 +37,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 fn plainly(path: &Path) -> io::Result<File> {
-    // Opening a pipe for writing alone waits for a reader, which may never come; for both, it does not.
+    // Opening a FIFO for writing alone blocks until a reader opens it; opening it for reading and writing does not.
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     OpenOptions::new().read(is_pipe).append(true).create(true).mode(0o640).open(path)
 }
@@ -47,8 +47,8 @@ fn open_as_root(path: &Path, owner: &LogOwner) -> io::Result<File> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
         opened => return opened,
     }
-    // Root's rights are needed. A user that can change the directory could redirect them to any file by a symbolic
-    // link.
+    // The user's rights do not suffice. A user with write access to the directory could redirect root's writes to any
+    // file by a symbolic link.
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = parent.canonicalize()?;
     for part in directory.ancestors() {
@@ -69,7 +69,7 @@ fn open_as_root(path: &Path, owner: &LogOwner) -> io::Result<File> {
     Ok(file)
 }
 
-/// Runs `act` with a user's rights. System calls for a thread do: no other thread is to notice.
+/// Runs `act` with a user's rights. Uses per-thread system calls, so that other threads keep root's rights.
 fn as_user<T>(owner: &LogOwner, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     let groups: Vec<Gid> = owner.groups.iter().map(|group| Gid::from_raw(*group)).collect();
@@ -81,7 +81,7 @@ fn as_user<T>(owner: &LogOwner, act: impl FnOnce() -> io::Result<T>) -> io::Resu
     };
     let entered: rustix::io::Result<()> = enter();
     let result = if entered.is_ok() { act() } else { Err(ErrorKind::PermissionDenied.into()) };
-    // In the opposite order, since root's rights come back with the user.
+    // In reverse order: restoring the user restores root's rights.
     set_thread_res_uid(None, Some(Uid::ROOT), None)?;
     set_thread_res_gid(None, Some(own_gid), None)?;
     set_thread_groups(&own_groups)?;

@@ -1,5 +1,5 @@
-//! The metrics of a server: the cells behind the names of the table (`metrics/table.rs`), and the page that collectors read
-//! (`metrics/render.rs` has its samples, `metrics/text.rs` writes them).
+//! The metrics of a server: the cells behind the names in the table (`metrics/table.rs`), and the page for collectors
+//! (`metrics/render.rs` collects the samples, `metrics/text.rs` writes them).
 
 mod format;
 mod render;
@@ -26,23 +26,23 @@ use crate::upstream::Upstreams;
 #[derive(Debug, Default)]
 pub struct PoolMetrics {
     name: Box<str>,
-    /// There is no such pool any more.
+    /// The pool was removed by a reload.
     is_gone: AtomicBool,
     /// Requests that wait for a worker.
     pub queue_length: Gauge,
     /// Time that requests waited for a worker.
     pub queue_wait: Histogram,
-    /// Wait of requests that found a pool on demand without a worker.
+    /// Queue wait of requests that found an on-demand pool without a worker.
     pub cold_starts: Histogram,
-    /// Workers that run.
+    /// Running workers.
     pub workers: Gauge,
-    /// Workers that run a request.
+    /// Workers that are running a request.
     pub workers_busy: Gauge,
-    /// Requests that workers have.
+    /// Requests assigned to workers.
     pub in_flight: Gauge,
-    /// Bytes of memory that workers have together.
+    /// Total memory of the workers, in bytes.
     pub memory: Gauge,
-    /// Idle workers that ended because memory was short.
+    /// Idle workers stopped because memory was short.
     pub workers_relieved: Counter,
     /// Workers replaced, by reason.
     pub restarts: Labelled,
@@ -52,21 +52,21 @@ pub struct PoolMetrics {
     pub replays: Counter,
     /// Requests given to another worker, by reason.
     pub resubmitted: Labelled,
-    /// Snapshot mode: sessions of connections opened at boot that were reset after a request.
+    /// Snapshot mode: sessions on boot-time connections that were reset after a request.
     pub sessions_reset: Counter,
-    /// Snapshot mode: workers that could not be put back after a request.
+    /// Snapshot mode: workers that could not be restored after a request.
     pub workers_unfit: Counter,
     /// Time that requests ran in PHP.
     pub php_time: Histogram,
-    /// Processor time of its processes.
+    /// Processor time of the pool's processes.
     pub processor_time: ProcessorTime,
-    /// Snapshot mode: how long it took to put workers back.
+    /// Snapshot mode: time to restore a worker.
     pub restores: Histogram,
-    /// Responses that were compared with classic mode's, by what came of it.
+    /// Responses compared with classic mode's, by result.
     pub compared: Labelled,
-    /// Routes that are run in classic mode instead.
+    /// Routes demoted to classic mode.
     pub demoted_routes: Gauge,
-    /// The connection pools of its workers, by name.
+    /// The connection pools of the workers, by name.
     connection_pools: Mutex<Vec<ConnectionPool>>,
 }
 
@@ -76,7 +76,7 @@ impl PoolMetrics {
         &self.name
     }
 
-    /// Sets what is known of the connection pools of its workers.
+    /// Replaces the statistics of the workers' connection pools.
     pub fn set_connection_pools(&self, pools: Vec<ConnectionPool>) {
         *self.connection_pools.lock() = pools;
     }
@@ -87,25 +87,25 @@ impl PoolMetrics {
 pub struct Metrics {
     /// Processor time of this process.
     pub processor_time: ProcessorTime,
-    /// By site and route.
+    /// Request cells by site and route.
     pub requests: Requests,
-    /// Requests for hosts that no site is for.
+    /// Requests for hosts that no site serves.
     pub unknown_hosts: Counter,
     /// Requests refused before they were parsed, by reason.
     pub rejected: Labelled,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,
-    /// Connections closed for others.
+    /// Connections closed to make room for others.
     pub connections_displaced: Counter,
     /// Connections that have changed to another protocol.
     pub connections_upgraded: Gauge,
-    /// Messages of WebSocket connections that the server holds itself.
+    /// Messages on WebSocket connections that the server itself holds.
     pub websocket_received: Counter,
     pub websocket_sent: Counter,
-    /// Subscribers of Mercure hubs, and updates that were published there.
+    /// Subscribers of Mercure hubs, and updates published to the hubs.
     pub mercure_subscribers: Gauge,
     pub mercure_updates: Counter,
-    /// Handshakes of TLS that succeeded, those that resumed a session among them.
+    /// Successful TLS handshakes, including resumed sessions.
     pub tls_handshakes: Counter,
     pub tls_resumed: Counter,
     pub tls_handshakes_failed: Counter,
@@ -115,31 +115,31 @@ pub struct Metrics {
     pub compression_cache_hits: Counter,
     /// Bodies that were not found in the cache.
     pub compression_cache_misses: Counter,
-    /// Lines of the access log lost.
+    /// Lost lines of the access log.
     pub access_log_dropped: Counter,
-    /// Percent of the last ten seconds in which a process waited for memory.
+    /// Percentage of the last ten seconds in which processes stalled on memory.
     pub memory_pressure: Gauge,
     pub slow_log_dropped: Counter,
-    /// Spans that were sent, that a collector has not taken, and that had no room.
+    /// Spans that were sent, that a collector rejected, and that the queue had no room for.
     pub spans_sent: Counter,
     pub spans_failed: Counter,
     pub spans_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
-    /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
+    /// Passwords verified, verifications running in threads, and requests waiting for a verification.
     pub password_checks: Counter,
     pub password_checks_running: Gauge,
     pub password_checks_waiting: Gauge,
     certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
-    /// Servers that requests are handed on to.
+    /// Upstream servers.
     pub upstreams: Upstreams,
 }
 
 /// State of the certificates that the server obtained or created.
 #[derive(Debug, Default)]
 pub struct CertificateNumbers {
-    /// Names, and when their certificates end.
+    /// Names with the expiry of their certificates.
     pub expiry: Vec<(String, u64)>,
     /// Certificates obtained by ACME.
     pub orders: u64,
@@ -148,41 +148,41 @@ pub struct CertificateNumbers {
 }
 
 impl Metrics {
-    /// Metrics that are all zero.
+    /// Creates metrics that are all zero.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Says what everything that waits is charged to.
+    /// Sets the budgets that waiting data is charged to.
     pub fn set_budgets(&self, budgets: Budgets) {
-        // A second time, in a test, the first ones stay.
+        // Ignored if already set, which only tests do: the first budgets stay.
         let _ = self.budgets.set(budgets);
     }
 
-    /// Budgets for everything that waits, once they are known.
+    /// The budgets for waiting data, once they are set.
     #[must_use]
     pub fn budgets(&self) -> Option<Budgets> {
         self.budgets.get().copied()
     }
 
-    /// Says which error log it is whose losses are to be shown.
+    /// Sets the error log whose lost lines the metrics show.
     pub fn set_error_log(&self, log: LogHandle) {
         let _ = self.error_log.set(log);
     }
 
-    /// Sets what is known of certificates.
+    /// Replaces the statistics of certificates.
     pub fn set_certificates(&self, numbers: CertificateNumbers) {
         *self.certificates.lock() = numbers;
     }
 
-    /// Lines of the error log lost.
+    /// Lost lines of the error log.
     #[must_use]
     pub fn error_log_dropped(&self) -> u64 {
         self.error_log.get().map_or(0, LogHandle::dropped)
     }
 
-    /// The cells of the pool with this name; to be kept by the pool, not looked up for each request.
+    /// The cells of the named pool. Pools keep them, so that requests need no lookup.
     #[must_use]
     pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
         let mut pools = self.pools.write();
@@ -195,7 +195,7 @@ impl Metrics {
         pool
     }
 
-    /// Shows only these pools from now on. What the others have counted stays, should they come back.
+    /// Hides all other pools from now on. Their counts are kept in case they return.
     pub fn keep_pools(&self, is_there: impl Fn(&str) -> bool) {
         for pool in self.pools.read().iter() {
             pool.is_gone.store(!is_there(&pool.name), Relaxed);

@@ -1,6 +1,6 @@
-//! Log lines on their way out: a bounded queue in memory, and a thread that writes it. Logging never waits for a disk
-//! or for the reader of a pipe; lines that do not fit are dropped, counted and reported once there is room again. Lines
-//! keep their order.
+//! A bounded queue of log lines in memory, and the thread that writes them. Logging never waits for a disk or for the
+//! reader of a pipe: lines that do not fit are dropped, counted, and reported once there is room again. Lines keep
+//! their order.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io;
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use crate::sink::{Lost, Sink};
 
-/// Written at a time, so that progress can be seen.
+/// Bytes per write. Small enough that a flush can observe progress.
 const CHUNK_LEN: usize = 64 * 1024;
 
-/// A flush gives up when nothing has been written for so long. Longer than a thread waits for its turn on a busy machine.
+/// A flush gives up after this time without progress. Longer than a thread waits for its turn on a busy machine.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
-/// A flush gives up after this, even if lines trickle out: a stop has to end within its grace time.
+/// A flush gives up after this time even if lines trickle out: a stop has to end within its grace time.
 const FLUSH_AT_MOST: Duration = Duration::from_secs(5);
 
 /// Format and counters of a log's lines.
 pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
-    /// So many lines were lost.
+    /// Counts lost lines.
     fn lost(&self, lines: u64);
-    /// A line for the log itself that says so, if it can hold one.
+    /// Formats a line that reports lost lines in the log itself, if the log can hold one.
     fn notice(&self, lines: u64) -> Option<Vec<u8>>;
-    /// The log cannot be written. Told once, until it can be written again.
+    /// Called when the log cannot be written; once, until a write succeeds again.
     fn failed(&self, error: &io::Error);
-    /// It can be written again; so many lines were lost in the meantime. A line for the log itself that says so, if it can
-    /// hold one.
+    /// Called when the log can be written again, with the number of lines lost since the failure. Returns a line that
+    /// reports the loss in the log itself, if the log can hold one.
     fn back(&self, lines: u64) -> Option<Vec<u8>>;
 }
 
@@ -36,15 +36,15 @@ pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
 pub(crate) struct Manner {
     /// The thread's name.
     pub(crate) name: &'static str,
-    /// Maximum time that a line waits for others before it is written.
+    /// Maximum time a line waits for more lines before it is written.
     pub(crate) gather: Duration,
-    /// With so many bytes waiting, they are written at once.
+    /// Queued bytes at which lines are written at once.
     pub(crate) enough: usize,
-    /// With so many bytes waiting, further lines are dropped.
+    /// Queued bytes above which further lines are dropped.
     pub(crate) most: usize,
 }
 
-/// The queue of one log. Dropping it writes what waits, as far as the sink takes it.
+/// The queue of one log. Dropping it writes the queued lines, as far as the sink accepts them.
 #[derive(Debug)]
 pub(crate) struct Queue {
     shared: Arc<Shared>,
@@ -55,9 +55,10 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Told when lines begin to wait, when many wait, and when the writer has something else to do.
+    /// Notified when the queue becomes nonempty, when it reaches `enough`, and when the writer has to flush, reopen or
+    /// end.
     wake: Condvar,
-    /// Told when something was written, and when the writer ends.
+    /// Notified after each write, and when the writer ends.
     moved: Condvar,
 }
 
@@ -74,7 +75,7 @@ struct Waiting {
     reopened: Option<io::Result<()>>,
     /// Total number of bytes put into `lines`.
     accepted: u64,
-    /// Number of them that have been written, or were lost in the attempt.
+    /// Number of these bytes that were written, or lost in the attempt.
     done: u64,
 }
 
@@ -83,7 +84,7 @@ impl Shared {
         self.waiting.lock()
     }
 
-    /// Waits for `moved` until `over`, or until nothing has been written for too long. The last state.
+    /// Waits on `moved` until `over` holds, or until there was no progress for too long. Returns the final state.
     fn wait_until(&self, over: impl Fn(&Waiting) -> bool) -> MutexGuard<'_, Waiting> {
         let mut waiting = self.lock();
         let (last, mut done, mut since) = (Instant::now() + FLUSH_AT_MOST, waiting.done, Instant::now());
@@ -107,14 +108,15 @@ impl Queue {
     pub(crate) fn start(manner: Manner, sink: Sink, owner: Arc<dyn Owner>) -> io::Result<Self> {
         let shared = Arc::new(Shared { waiting: Mutex::default(), wake: Condvar::new(), moved: Condvar::new() });
         let (theirs, told) = (Arc::clone(&shared), Arc::clone(&owner));
-        // Not joined: where the sink hangs, so does the thread, and the process ends without it.
+        // Not joined: if the sink hangs, the thread hangs too, and the process must end without it.
         std::thread::Builder::new()
             .name(manner.name.to_owned())
             .spawn(move || Writer { shared: &theirs, sink, owner: &*told, manner, failing: false, lost: 0 }.run())?;
         Ok(Self { shared, manner, owner })
     }
 
-    /// Adds a line, with its end. False: there is no room, and the line is lost (and will be reported).
+    /// Adds a line, including its line end. Returns `false` if there is no room; the line is then lost and will be
+    /// reported.
     pub(crate) fn push(&self, line: &[u8]) -> bool {
         let mut waiting = self.shared.lock();
         let before = waiting.lines.len();
@@ -122,7 +124,7 @@ impl Queue {
         if after > self.manner.most {
             waiting.dropped += 1;
             drop(waiting);
-            // Counted here, as the writer may hang for ever.
+            // Counted here, because the writer may hang forever.
             self.owner.lost(1);
             return false;
         }
@@ -136,7 +138,7 @@ impl Queue {
         true
     }
 
-    /// Has written what waits; gives up (false) where the sink takes nothing.
+    /// Writes all queued lines. Gives up and returns `false` if the sink accepts nothing.
     pub(crate) fn flush(&self) -> bool {
         let wanted = {
             let mut waiting = self.shared.lock();
@@ -147,7 +149,7 @@ impl Queue {
         self.shared.wait_until(|waiting| waiting.done >= wanted).done >= wanted
     }
 
-    /// Writes what waits, then opens the sink anew.
+    /// Writes the queued lines, then reopens the sink.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let mut waiting = self.shared.lock();
         waiting.reopen = true;
@@ -170,14 +172,14 @@ impl Drop for Queue {
     }
 }
 
-/// State of the writer's thread.
+/// State of the writer thread.
 struct Writer<'a> {
     shared: &'a Shared,
     sink: Sink,
     owner: &'a dyn Owner,
     manner: Manner,
     failing: bool,
-    /// Lines lost since it fails.
+    /// Lines lost since the sink began to fail.
     lost: u64,
 }
 
@@ -190,13 +192,13 @@ struct Work {
 }
 
 impl Writer<'_> {
-    /// Sleeps until lines wait, lets a batch gather, writes it.
+    /// Sleeps until lines arrive, lets a batch gather, and writes it.
     fn run(mut self) {
         let mut work = Work::default();
         self.sink.begin();
         while self.next(&mut work) {
             self.write(&work.lines);
-            // They would have come behind those that waited.
+            // The dropped lines would have followed those that were queued.
             if work.dropped > 0
                 && let Some(notice) = self.owner.notice(work.dropped)
             {
@@ -212,13 +214,13 @@ impl Writer<'_> {
                 work.lines.shrink_to(CHUNK_LEN);
             }
         }
-        // Closed before the end is reported.
+        // Closes the sink before the end is reported.
         drop(self.sink);
         self.shared.lock().ended = true;
         self.shared.moved.notify_all();
     }
 
-    /// Waits for work. False: there will be none.
+    /// Waits for work. Returns `false` if the queue is closed.
     fn next(&self, work: &mut Work) -> bool {
         let mut waiting = self.shared.lock();
         while waiting.lines.is_empty() && !waiting.reopen {
@@ -244,7 +246,7 @@ impl Writer<'_> {
 
     fn write(&mut self, mut lines: &[u8]) {
         while !lines.is_empty() {
-            // Whole lines, so that a file that others append to as well has no line within another.
+            // Writes whole lines only: if others append to the file as well, no line ends up within another.
             let end = match lines.get(..CHUNK_LEN) {
                 None => lines.len(),
                 Some(piece) => piece.iter().rposition(|byte| *byte == b'\n').map_or_else(

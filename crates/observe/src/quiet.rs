@@ -1,18 +1,19 @@
-//! Lines in the log that would come with every request of a flood: one now and then says how many there were.
+//! Rate limits for log lines that a flood would cause with every request: a line now and then reports how many were
+//! suppressed.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// A kind of line, with the least time between two.
+/// A kind of line, with the minimum interval between two.
 #[derive(Debug)]
 pub struct Quiet {
     pause: Duration,
-    /// When the last was written, and how many were not since.
+    /// When the last line was written, and how many have been suppressed since.
     last: Mutex<(Option<Instant>, u64)>,
 }
 
 impl Quiet {
-    /// At most one line in this time.
+    /// Allows at most one line per interval.
     #[must_use]
     pub const fn new(pause: Duration) -> Self {
         Self { pause, last: Mutex::new((None, 0)) }

@@ -1,11 +1,11 @@
-//! An entry for a log service: its message, severity and fields. In the queue it is a line like any other, so values
-//! lose the bytes that separate lines and fields.
+//! Entries for log services: message, severity and fields. In the queue an entry is a line like any other, so the
+//! separators of lines and fields are removed from values.
 
 use std::time::SystemTime;
 
-/// Between the fields of an entry.
+/// Separates the fields of an entry.
 const FIELD: char = '\u{1f}';
-/// Replaces a line's end within a value.
+/// Replaces line ends within a value.
 const LINE: char = '\u{1e}';
 
 /// Severity of an entry, as in syslog (RFC 5424 6.2.1).
@@ -18,7 +18,7 @@ pub(crate) enum Priority {
 }
 
 impl Priority {
-    /// That of an event's level.
+    /// The severity of a log level.
     pub(crate) fn of(level: &str) -> Self {
         match level {
             "ERROR" => Self::Error,
@@ -29,12 +29,12 @@ impl Priority {
     }
 }
 
-/// Writes an entry as a line of the queue.
+/// Builds an entry as a line of the queue.
 #[derive(Debug)]
 pub(crate) struct Writing(String);
 
 impl Writing {
-    /// Begins one, about a part of the program.
+    /// Begins an entry about a component of the program.
     pub(crate) fn new(time: SystemTime, priority: Priority, about: &str, message: &str) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut line = Self(format!("{}{FIELD}{}", priority as u8, since.as_micros()));
@@ -56,25 +56,25 @@ impl Writing {
         }));
     }
 
-    /// Adds a field; its name gets the form that journald asks for.
+    /// Adds a field; its name is converted to journald's rules.
     pub(crate) fn field(&mut self, name: &str, value: &str) {
         self.0.push(FIELD);
         self.0.push_str("HOWDAH_");
         let part = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        // Longer names are not taken.
+        // journald rejects longer names.
         self.0.extend(name.chars().map(part).take(48));
         self.0.push('=');
         self.append(value);
     }
 
-    /// The line.
+    /// Ends the entry and returns its line.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push('\n');
         self.0.into_bytes()
     }
 }
 
-/// An entry as it lies in the queue.
+/// An entry parsed from a line of the queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) priority: u8,
@@ -86,7 +86,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads a line of the queue, without its end.
+    /// Parses a line of the queue, without its line end.
     pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?;
         let mut parts = line.splitn(5, FIELD);

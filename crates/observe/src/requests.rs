@@ -1,6 +1,6 @@
-//! The cells of requests, one set for each route of each site: how many by what answered and class of status, how long they
-//! took, what was sent. A request is counted in one place, and the numbers of the server are sums of these. There are as many
-//! as the settings have routes: nothing that a client sends makes one.
+//! The request cells, one set per route of each site: counts by source and status class, durations, and bytes sent.
+//! Each request is counted once; the server's totals are sums of these cells. The settings' routes determine the number
+//! of cells: clients cannot create any.
 
 use crate::buckets::{BUCKETS, bucket_of};
 use crate::exemplar::Exemplar;
@@ -41,7 +41,7 @@ impl Front {
 /// The classes of status, by their first digit.
 pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The numbers of one shard, which only some threads write: in separate cache lines.
+/// The numbers of one shard, written by few threads and padded to separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -58,7 +58,7 @@ pub struct RequestMetrics {
     /// The route's name; empty for requests to no route.
     pub(crate) route: Box<str>,
     shards: Box<[Shard]>,
-    /// Of requests whose traces are kept: the newest for each bucket.
+    /// The newest sampled trace of each bucket.
     exemplars: Mutex<[Option<Exemplar>; BUCKETS]>,
 }
 
@@ -68,7 +68,7 @@ impl RequestMetrics {
         Self { site: site.into(), route: route.into(), shards, exemplars: Mutex::default() }
     }
 
-    /// Counts an answered request: what answered, its status, how long it took, the bytes of its body.
+    /// Counts an answered request: its source, status and duration, and the bytes of its body.
     pub fn count(&self, front: Front, status: u16, took: Duration, bytes: u64) {
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         let shard = own(&self.shards);
@@ -77,8 +77,8 @@ impl RequestMetrics {
         shard.durations.count(whole_us(took));
     }
 
-    /// Keeps the trace of a counted request as the example of its duration. Skipped if others do so at the moment:
-    /// theirs is as good.
+    /// Keeps the trace of a counted request as the exemplar of its duration. Skipped while another thread does so: any
+    /// trace is as good.
     pub fn note_trace(&self, trace: u128, span: u64, took: Duration, at: SystemTime) {
         let took_us = whole_us(took);
         let bucket = bucket_of(took_us);
@@ -87,7 +87,7 @@ impl RequestMetrics {
         }
     }
 
-    /// One trace for each bucket that has any.
+    /// One trace for each bucket that has one.
     pub(crate) fn exemplars(&self) -> Vec<Exemplar> {
         self.exemplars.lock().iter().flatten().copied().collect()
     }
@@ -102,14 +102,14 @@ impl RequestMetrics {
         &self.route
     }
 
-    /// Number of responses, by class of status.
+    /// Number of responses by status class.
     #[must_use]
     pub fn by_class(&self) -> Vec<(&'static str, u64)> {
         let all = |class| Front::ALL.into_iter().map(|front| self.answered(front, class)).sum();
         CLASSES.iter().enumerate().map(|(class, name)| (*name, all(class))).collect()
     }
 
-    /// Bytes of bodies that were sent.
+    /// Bytes sent of all bodies.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.sum(|shard| &shard.bytes)
@@ -120,7 +120,7 @@ impl RequestMetrics {
         self.sum(|shard| &shard.counts[front as usize][class])
     }
 
-    /// Their durations.
+    /// Durations of the route's requests.
     #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
         HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.durations))
@@ -136,7 +136,7 @@ impl RequestMetrics {
 pub struct Requests(RwLock<Vec<Arc<RequestMetrics>>>);
 
 impl Requests {
-    /// The cells of a site's route; to be kept, not looked up for each request.
+    /// The cells of a site's route. Routes keep them, so that requests need no lookup.
     #[must_use]
     pub fn of(&self, site: &str, route: &str) -> Arc<RequestMetrics> {
         let mut all = self.0.write();
@@ -148,7 +148,7 @@ impl Requests {
         made
     }
 
-    /// All that there are.
+    /// The cells of all routes.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<RequestMetrics>> {
         self.0.read().clone()

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
-/// For whatever a daemon waits for.
+/// Maximum time that a test's daemon waits.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn settings(service: LogService) -> LogSettings {
@@ -22,7 +22,7 @@ fn listen(path: &Path) -> UnixDatagram {
     socket
 }
 
-/// The next entry, from the datagram or from the file that came with it.
+/// The next entry, from the datagram or from the file sent with it.
 fn entry(socket: &UnixDatagram) -> Vec<u8> {
     let mut bytes = vec![0; 1 << 20];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -119,7 +119,7 @@ fn a_service_that_is_not_there_is_said_at_the_start() {
     }
 }
 
-/// The head of an entry by RFC 5424, without its time and host.
+/// Checks the head of an RFC 5424 entry, without its time and host.
 fn is_entry(text: &str, priority: &str, rest: &str) -> bool {
     let words: Vec<&str> = text.splitn(6, ' ').collect();
     words[0] == priority && words[1].ends_with('Z') && words[3] == "howdah" && words[5] == rest
@@ -165,7 +165,7 @@ fn syslog_by_tcp_has_lengths_and_a_new_connection_when_the_old_one_has_gone() {
             reader.read_exact(&mut text).unwrap();
             let text = String::from_utf8(text).unwrap();
             assert!(is_entry(&text, "<30>1", "howdah - howdah: é"), "{text}");
-            // The other side goes; what comes next goes over another connection.
+            // The peer closes; the next entry goes over a new connection.
             reader.get_ref().shutdown(std::net::Shutdown::Both).unwrap();
         }
     });

@@ -1,23 +1,23 @@
-//! An entry of the slow log, before it has a form.
+//! An entry of the slow log, before formatting.
 
 use std::time::{Duration, SystemTime};
 
-/// A function of a stack.
+/// A stack frame.
 #[derive(Debug, Clone, Copy)]
 pub struct SlowFrame<'a> {
     pub function: &'a str,
-    /// Empty for functions of PHP itself.
+    /// Empty for built-in functions.
     pub file: &'a str,
     pub line: u32,
 }
 
-/// A line of execution, innermost function first.
+/// The stack of a coroutine, innermost function first.
 #[derive(Debug, Clone, Default)]
 pub struct SlowStack<'a> {
     /// The coroutine's number; 0 outside of async mode.
     pub coroutine: u64,
     pub waits_for: Option<&'a str>,
-    /// The query that it sends or waits for, without the values in it.
+    /// The query that the coroutine sends or waits for, without its values.
     pub query: Option<&'a str>,
     pub frames: Vec<SlowFrame<'a>>,
 }
@@ -29,20 +29,20 @@ pub struct SlowEntry<'a> {
     pub pool: &'a str,
     pub pid: u32,
     pub request_id: &'a str,
-    /// The host that it asked for.
+    /// The requested host.
     pub host: Option<&'a [u8]>,
     pub method: &'a [u8],
     pub target: &'a [u8],
     pub script: &'a [u8],
     /// Its running time so far.
     pub elapsed: Duration,
-    /// Processor time that it had had.
+    /// Processor time used so far.
     pub cpu: Option<Duration>,
-    /// Bytes of memory that its worker had in use, shared ones included.
+    /// Memory of its worker in bytes, including shared memory.
     pub memory: Option<u64>,
-    /// Why there are no stacks.
+    /// Why the stacks are missing.
     pub no_stack: Option<&'a str>,
     pub stacks: Vec<SlowStack<'a>>,
-    /// Slow requests before it that were not noted, as there were too many.
+    /// Earlier slow requests that were not logged because there were too many.
     pub left_out: u64,
 }

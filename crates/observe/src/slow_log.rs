@@ -1,5 +1,5 @@
-//! The slow log: an entry for each request that runs longer than it should, with where its PHP was at that moment. Like the
-//! access log it is a queue in memory and a thread that writes it, and is opened anew for log rotation.
+//! The slow log: an entry for each request that exceeds its time threshold, with its PHP stack at that moment. Like the
+//! access log, it is a queue in memory with a writer thread, and is reopened for log rotation.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -21,15 +21,15 @@ pub use crate::slow_entry::{SlowEntry, SlowFrame, SlowStack};
 
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 const FLUSH_AT: usize = 64 * 1024;
-/// With this much waiting, further entries are dropped.
+/// Queued bytes above which further entries are dropped.
 const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
-/// A slow log. Dropping it writes what waits.
+/// A slow log. Dropping it writes the queued entries.
 #[derive(Debug)]
 pub struct SlowLog {
     queue: Queue,
     format: Format,
-    /// The log is a service, which gets fields with the text.
+    /// The log is a log service, which takes fields as well as the text.
     as_record: bool,
 }
 
@@ -37,11 +37,11 @@ pub struct SlowLog {
 #[derive(Debug, Clone, Copy)]
 enum Format {
     Own(LogFormat),
-    /// PHP-FPM's, with at most so many functions.
+    /// PHP-FPM's format, with at most this many functions.
     Fpm(usize),
 }
 
-/// Counts entries that are lost, and says so in the error log.
+/// Counts lost entries, and reports them in the error log.
 #[derive(Debug)]
 struct Losses(Arc<Metrics>);
 
@@ -77,7 +77,7 @@ impl SlowLog {
         Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format, as_record })
     }
 
-    /// Notes a request.
+    /// Logs a request.
     pub fn log(&self, entry: &SlowEntry<'_>) {
         let text = match self.format {
             Format::Own(format) => entry.format(format),
@@ -93,16 +93,16 @@ impl SlowLog {
 
 type Opened = Vec<(LogTarget, Arc<SlowLog>)>;
 
-/// The slow logs of a server: one for each file that its pools name, shared by those that name the same. A reload may add
-/// some.
+/// The slow logs of a server: one for each file that its pools name. Pools that name the same file share a log. A
+/// reload may add logs.
 #[derive(Debug, Default, Clone)]
 pub struct SlowLogs(Arc<Mutex<Opened>>);
 
 impl SlowLogs {
-    /// Opens those of the pools that have one, with a thread for each.
+    /// Opens the logs of the pools that have one, with a thread for each.
     ///
     /// # Errors
-    /// When a file cannot be opened or a thread cannot be started; says which.
+    /// When a file cannot be opened or a thread cannot be started; the error names the file.
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         let logs = Self::default();
         for pool in settings.pools.iter().filter(|pool| pool.slow_log_after.is_some()) {
@@ -111,7 +111,8 @@ impl SlowLogs {
         Ok(logs)
     }
 
-    /// The log of the pool with this name, if it has one and it can be opened; else the error log says why not.
+    /// The log of the named pool. `None` if the pool has none, or if it cannot be opened; the error log then has the
+    /// reason.
     #[must_use]
     pub fn of_pool(&self, settings: &Settings, name: &str, metrics: &Arc<Metrics>) -> Option<Arc<SlowLog>> {
         let pool = settings.pool(name).filter(|pool| pool.slow_log_after.is_some())?;
@@ -139,17 +140,17 @@ impl SlowLogs {
         self.0.lock().iter().map(|(_, log)| log.clone()).collect()
     }
 
-    /// Has written what waits.
+    /// Writes all queued entries.
     pub fn flush(&self) {
         for log in self.all() {
             log.queue.flush();
         }
     }
 
-    /// Opens every file anew. All are tried.
+    /// Reopens every file, also after one has failed.
     ///
     /// # Errors
-    /// The first that failed.
+    /// The first failure.
     pub fn reopen(&self) -> io::Result<()> {
         let failed = self.all().iter().filter_map(|log| log.queue.reopen().err()).collect::<Vec<_>>();
         failed.into_iter().next().map_or(Ok(()), Err)
@@ -157,7 +158,7 @@ impl SlowLogs {
 }
 
 impl SlowEntry<'_> {
-    /// The entry as it is written, with its line ends.
+    /// Formats the entry, including its line ends.
     #[must_use]
     pub fn format(&self, format: LogFormat) -> Vec<u8> {
         match format {
@@ -166,7 +167,7 @@ impl SlowEntry<'_> {
         }
     }
 
-    /// The entry for a service, with searchable fields.
+    /// Formats the entry for a log service, with searchable fields.
     fn record(&self, text: &str) -> Vec<u8> {
         let mut entry = Writing::new(self.time, Priority::Warning, "slow", text.trim_end_matches('\n'));
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -313,7 +314,7 @@ fn json_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     }
 }
 
-/// Quotes would end the field.
+/// Appends text with `"` as `%22`: a quote would end the field.
 fn lossy(out: &mut String, value: &[u8]) {
     escape::text(out, &String::from_utf8_lossy(value).replace('"', "%22"));
 }

@@ -1,5 +1,5 @@
-//! Entries of the slow log in PHP-FPM's form, which tools read: the date, the pool and the process, the script, and its
-//! stack from the innermost function outwards.
+//! Slow log entries in PHP-FPM's format, which tools parse: the date, the pool and the process, the script, and its
+//! stack with the innermost function first.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::clock::{Dashed, Moment};
 use crate::escape;
 use crate::slow_entry::SlowEntry;
 
-/// An entry, with at most so many functions.
+/// Formats an entry, with at most `depth` functions.
 pub(crate) fn entry(entry: &SlowEntry<'_>, depth: usize) -> String {
     let time = Dashed(Moment::from(entry.time));
     let mut out = format!("\n[{time}]  [pool {}] pid {}\nscript_filename = ", entry.pool, entry.pid);
@@ -19,7 +19,7 @@ pub(crate) fn entry(entry: &SlowEntry<'_>, depth: usize) -> String {
     let frames: Vec<_> = entry.stacks.iter().flat_map(|stack| &stack.frames).collect();
     let mut place = (String::new(), 0);
     for (at, frame) in frames.iter().enumerate().take(depth) {
-        // A function is named with the place that it was called from; the script's own code was called from none.
+        // Each function is printed with the place of its call; the script's top-level code has none.
         let caller = match frames.get(at + 1) {
             None if at > 0 => break,
             caller => caller.unwrap_or(frame),
@@ -28,7 +28,7 @@ pub(crate) fn entry(entry: &SlowEntry<'_>, depth: usize) -> String {
             place = (caller.file.to_owned(), caller.line);
         }
         let function = frame.function.rsplit("->").next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
-        // Numbers stand where PHP-FPM has addresses.
+        // PHP-FPM prints addresses here; these are frame numbers.
         let _ = write!(out, "[0x{at:016x}] ");
         escape::text(&mut out, if function.is_empty() { "[INCLUDE_OR_EVAL]" } else { function });
         out.push_str("() ");

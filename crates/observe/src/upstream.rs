@@ -1,26 +1,26 @@
-//! The cells of servers that requests are handed on to.
+//! The metric cells of upstream servers.
 
 use crate::cell::{Counter, Gauge, Labelled};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The cells of one.
+/// The cells of one upstream server.
 #[derive(Debug, Default)]
 pub struct UpstreamMetrics {
     /// The proxy's name in the settings.
     pub proxy: Box<str>,
     /// The server's address.
     pub server: Box<str>,
-    /// No proxy has it any more.
+    /// No configured proxy has this server any more.
     is_gone: AtomicBool,
-    /// Requests under way, upgraded connections included.
+    /// Active requests, including upgraded connections.
     pub active: Gauge,
-    /// 1 while it is given requests.
+    /// 1 while the server is given requests.
     pub up: Gauge,
-    /// Requests sent to it.
+    /// Requests sent to the server.
     pub requests: Counter,
-    /// Connections opened to it.
+    /// Connections opened to the server.
     pub connections: Counter,
     /// Failures, by kind.
     pub failures: Labelled,
@@ -35,12 +35,12 @@ impl UpstreamMetrics {
     }
 }
 
-/// The cells of all of them.
+/// The cells of all upstream servers.
 #[derive(Debug, Default)]
 pub struct Upstreams(RwLock<Vec<Arc<UpstreamMetrics>>>);
 
 impl Upstreams {
-    /// The cells of a proxy's server; to be kept, not looked up for each request.
+    /// The cells of a proxy's server. Proxies keep them, so that requests need no lookup.
     #[must_use]
     pub fn of(&self, proxy: &str, server: &str) -> Arc<UpstreamMetrics> {
         let mut all = self.0.write();
@@ -53,13 +53,13 @@ impl Upstreams {
         upstream
     }
 
-    /// All that there are.
+    /// The cells of all upstream servers.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<UpstreamMetrics>> {
         self.0.read().iter().filter(|upstream| !upstream.is_gone.load(Relaxed)).cloned().collect()
     }
 
-    /// Shows only these from now on. What the others have counted stays, should they come back.
+    /// Hides all other servers from now on. Their counts are kept in case they return.
     pub fn keep(&self, is_there: impl Fn(&UpstreamMetrics) -> bool) {
         for upstream in self.0.read().iter() {
             upstream.is_gone.store(!is_there(upstream), Relaxed);

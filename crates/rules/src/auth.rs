@@ -1,9 +1,9 @@
-//! The action `auth`: HTTP's Basic authentication (RFC 7617) against an htpasswd file or users that the rule names.
+//! The action `auth`: HTTP Basic authentication (RFC 7617) against an htpasswd file or the users in a rule.
 //!
-//! Verifying a password takes tens of milliseconds and is not done on an I/O thread: [`Auth::ask`] says at once what is
-//! known, else gives a [`Verification`] that the site runs elsewhere, a few at a time, and that reads a file which has
-//! changed. What was right is known for some minutes, or until the hash changes. Unknown users cost the same as wrong
-//! passwords.
+//! Verifying a password takes tens of milliseconds, so it does not run on an I/O thread. [`Auth::ask`] answers at once
+//! from the cache, or returns a [`Verification`]. The site runs verifications elsewhere, a few at a time; they also
+//! read changed files. A correct password is cached for some minutes, or until its hash changes. Unknown users cost the
+//! same time as wrong passwords.
 
 use crate::password::Hash;
 use crate::users::{Table, Users};
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 
 /// Time for which a correct password is remembered.
 const CACHE_TIME: Duration = Duration::from_secs(300);
-/// Passwords that are known at once; the oldest goes.
+/// Maximum number of cached passwords; the oldest is removed.
 const MAX_CACHED: usize = 1024;
-/// Bytes of a name and password together.
+/// Maximum length of name and password together, in bytes.
 const MAX_CREDENTIALS_LEN: usize = 1024;
 
 /// Authentication.
 #[derive(Debug)]
 pub struct Auth {
-    /// The challenge for clients: `WWW-Authenticate`.
+    /// The value of `WWW-Authenticate`.
     challenge: HeaderValue,
     users: Users,
-    /// Only these of them; empty for all.
+    /// The users who are admitted; empty for all.
     only: Vec<Box<str>>,
     seeds: [RandomState; 2],
     known: Mutex<Vec<Known>>,
@@ -36,23 +36,23 @@ pub struct Auth {
 #[derive(Debug)]
 struct Known {
     user: Arc<str>,
-    /// Of name, password and stored hash, with a secret seed.
+    /// Digest of name, password and stored hash, with a secret seed.
     digest: u128,
     until: Instant,
 }
 
-/// State of a request's authentication.
+/// Result of `Auth::ask`.
 #[derive(Debug)]
 pub enum Asked {
-    /// 401.
+    /// Answer 401.
     Refused,
-    /// It is this user.
+    /// Authenticated as this user.
     User(Arc<str>),
-    /// It has to be found out.
+    /// The password has to be verified first.
     Verify(Verification),
 }
 
-/// A password that has to be verified.
+/// A password to verify.
 #[derive(Debug)]
 pub struct Verification {
     auth: Arc<Auth>,
@@ -62,10 +62,10 @@ pub struct Verification {
 }
 
 impl Auth {
-    /// Users out of a file or a rule.
+    /// Creates authentication for users of a file or a rule.
     ///
     /// # Errors
-    /// A realm that cannot be sent.
+    /// A realm that is invalid in a header.
     pub fn new(realm: &str, users: Users, only: Vec<Box<str>>) -> Result<Self, String> {
         let quoted = realm.replace('\\', "\\\\").replace('"', "\\\"");
         let challenge = HeaderValue::from_str(&format!("Basic realm=\"{quoted}\", charset=\"UTF-8\""))
@@ -80,7 +80,7 @@ impl Auth {
         &self.challenge
     }
 
-    /// Authenticates the client by `Authorization`.
+    /// Checks the value of `Authorization` against the cache.
     pub fn ask(self: &Arc<Self>, authorization: Option<&HeaderValue>, now: Instant) -> Asked {
         let Some((user, password)) = authorization.and_then(|value| credentials(value.as_bytes())) else {
             return Asked::Refused;
@@ -95,8 +95,8 @@ impl Auth {
         Asked::Verify(Verification { auth: self.clone(), user, password, asked: now })
     }
 
-    /// The hash of a user's password, and whether the user exists. Otherwise it is another's, or the time would tell who
-    /// does.
+    /// The hash of a user's password, and `true`. For an unknown user: another user's hash and `false`, so that the
+    /// time does not reveal which users exist.
     fn hash<'t>(&self, table: &'t Table, user: &str) -> Option<(&'t Hash, bool)> {
         let stored = if self.admits(user) { table.hash(user) } else { None };
         stored.map(|hash| (hash, true)).or_else(|| table.costliest().map(|hash| (hash, false)))
@@ -127,7 +127,7 @@ impl Auth {
 }
 
 impl Verification {
-    /// The user, if the password is right. Takes its time.
+    /// Verifies the password, and returns the user if it is correct. Takes tens of milliseconds.
     #[must_use]
     pub fn run(self) -> Option<Arc<str>> {
         let table = self.auth.users.read_again(self.asked);
@@ -144,7 +144,7 @@ impl Verification {
     }
 }
 
-/// Name and password in a value of `Authorization`.
+/// Decodes name and password from a value of `Authorization`.
 fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
     let (scheme, rest) = value.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") || rest.len() > MAX_CREDENTIALS_LEN {

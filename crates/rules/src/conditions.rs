@@ -1,4 +1,4 @@
-//! Evaluates the conditions of a rule for a request, in the order of their cost.
+//! Evaluates the conditions of a rule for a request, cheapest first.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::TooManySteps;
@@ -8,10 +8,10 @@ use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Result of a condition; `None` without such a condition.
+/// Result of a condition; `None` if the rule does not have it.
 type Holds = Result<Option<bool>, TooManySteps>;
 
-/// Looks whether the path is one of these kinds.
+/// Checks whether the path's target is one of these kinds.
 type Exists<'a> = &'a dyn Fn(&[Kind]) -> bool;
 
 /// A kind of condition.
@@ -27,12 +27,12 @@ pub(crate) enum Key {
     Exists,
 }
 
-/// All of them, cheap ones first.
+/// All kinds of conditions, cheapest first.
 pub(crate) const KEYS: [Key; 8] =
     [Key::Https, Key::Method, Key::Host, Key::Path, Key::Client, Key::Header, Key::Query, Key::Exists];
 
 impl Key {
-    /// As a rule writes it.
+    /// The condition's key in a rule.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Https => "https",
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// Which conditions there are, so that no time goes into those that there are not.
+/// The conditions that a rule has, so that evaluation skips the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Present(u8);
 
@@ -63,7 +63,7 @@ impl Present {
 }
 
 impl Conditions {
-    /// Which conditions there are.
+    /// The conditions that exist.
     pub(crate) fn present(&self) -> Present {
         let there = KEYS.map(|key| match key {
             Key::Https => self.https.is_some(),
@@ -78,7 +78,7 @@ impl Conditions {
         Present(there.iter().rev().fold(0, |bits, &there| bits << 1 | u8::from(there)))
     }
 
-    /// The key of the first condition that does not hold. `path_fits`: the path is known to fit.
+    /// The key of the first condition that does not hold. `path_fits` is `true` if the path is known to match.
     pub(crate) fn misses(
         &self,
         present: Present,
@@ -143,7 +143,7 @@ impl Conditions {
 }
 
 impl Kind {
-    /// As a rule writes it.
+    /// The kind's name in a rule.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -200,7 +200,7 @@ fn header_fits(headers: &HeaderMap, name: &HeaderName, pattern: &TextPattern) ->
     Ok(false)
 }
 
-/// The first value of a name in a query, decoded.
+/// The first value of a query parameter, decoded.
 fn part(query: &[u8], name: &str) -> Option<Vec<u8>> {
     query.split(|&b| b == b'&').find_map(|pair| {
         let at = pair.iter().position(|&b| b == b'=');
@@ -209,7 +209,7 @@ fn part(query: &[u8], name: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Undoes percent-encoding and `+`; what is no encoding stays.
+/// Decodes percent-encoding and `+`; invalid sequences are kept.
 fn decode_form(text: &[u8]) -> Vec<u8> {
     let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
     let mut plain = Vec::with_capacity(text.len());

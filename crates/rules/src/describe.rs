@@ -1,15 +1,15 @@
-//! Rules in words, for `howdah check` and `howdah explain`.
+//! Descriptions of rules for `howdah check` and `howdah explain`.
 
 use crate::rule::{Action, Rule, Share, Try};
 
 impl Rule {
-    /// Its actions in words, a text for each.
+    /// Describes each action.
     #[must_use]
     pub fn describe_actions(&self) -> Vec<String> {
         self.actions.iter().map(Action::describe).filter(|text| !text.is_empty()).collect()
     }
 
-    /// True if an action uses a capture of the path's pattern.
+    /// `true` if an action uses a capture of the path's pattern.
     pub(crate) fn wants_captures(&self) -> bool {
         self.actions.iter().any(|action| match action {
             Action::Rewrite(template, _) | Action::Redirect(template, _, _) => template.wants_captures(),

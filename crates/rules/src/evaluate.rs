@@ -1,4 +1,4 @@
-//! Following rules for one request: in their order, each rewrite seen by the rules behind it (`run`).
+//! Evaluates rules for one request, in order; rules after a rewrite see its result (`run`).
 
 use crate::conditions::Present;
 use crate::index::{Candidates, Index, MAX_RULES};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// Which conditions each has, and which negated ones.
+    /// For each rule, the conditions and negated conditions that it has.
     present: Vec<(Present, Present)>,
     index: Index,
-    /// Those that protect, for the names of what is served.
+    /// The rules that protect files, for the names of what is served.
     protecting: Protecting,
-    /// The routes that rules are, by number less 1.
+    /// The routes of the rules, indexed by their number minus 1.
     routes: Vec<Arc<Route>>,
 }
 
@@ -32,7 +32,7 @@ impl Rules {
     /// Compiles rules.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// All errors in the rules.
     pub fn new(mut rules: Vec<Rule>) -> Result<Self, Vec<Problem>> {
         let mut problems: Vec<Problem> = rules.iter_mut().flat_map(resolve).collect();
         if rules.len() > MAX_RULES {
@@ -48,7 +48,7 @@ impl Rules {
         Ok(Self { rules, present, index, protecting, routes })
     }
 
-    /// The routes that rules are, each at its number less 1.
+    /// The routes of the rules, each at its number minus 1.
     #[must_use]
     pub fn routes(&self) -> &[Arc<Route>] {
         &self.routes
@@ -66,7 +66,7 @@ impl Rules {
         &self.rules
     }
 
-    /// `true` if there are none.
+    /// `true` if there are no rules.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -96,8 +96,8 @@ impl Rules {
         !self.protecting.is_empty()
     }
 
-    /// Applies the protecting rules to the names of a request's destination (`names`); `None` without effect. `first`
-    /// is their result for its path. The outcome has only `access`, `php`, `stop` and `judged`.
+    /// Applies the protecting rules to the names of a request's destination (`names`); `None` if they have no effect.
+    /// `first` is the rules' result for the path. The outcome has only `access`, `php`, `stop` and `judged`.
     pub fn judge(
         &self,
         request: &Request<'_>,
@@ -109,7 +109,7 @@ impl Rules {
         self.protecting.judge(request, names, first, files, trace)
     }
 
-    /// Rules that protect what lies below a path and not the path itself: their names, lines and that path.
+    /// Rules that protect everything below a path but not the path itself, with that path.
     pub fn open_above(&self) -> impl Iterator<Item = (&Rule, String)> {
         self.rules.iter().filter_map(|rule| Some((rule, open_above(rule)?)))
     }
@@ -156,7 +156,7 @@ impl Rules {
         }
     }
 
-    /// The next rule to look at: with a trace each one, to be able to say why it does not match.
+    /// The next rule to evaluate; with a trace every rule, to report why it does not match.
     fn next<T: Trace>(&self, candidates: &Candidates, from: usize) -> Option<usize> {
         if T::ON { (from < self.rules.len()).then_some(from) } else { candidates.next(from) }
     }
@@ -174,7 +174,7 @@ fn number_routes(rules: &mut [Rule]) -> Vec<Arc<Route>> {
     routes
 }
 
-/// Settles what the templates of a rule name.
+/// Resolves the references in a rule's templates.
 fn resolve(rule: &mut Rule) -> Vec<Problem> {
     let groups = rule.conditions.path.iter().map(PathPattern::groups).max().unwrap_or(1);
     let paths = &rule.conditions.path;

@@ -1,10 +1,10 @@
-//! Rules as they are written, and their results for requests.
+//! Tests with rules, requests, and the expected results.
 
 use crate::testing::{SomeFiles, outcome, problems, rules, with_request};
 use crate::trace::NoTrace;
 use std::fmt::Write as _;
 
-/// Rules, and requests with their results.
+/// Checks the results of requests against the rules.
 fn cases(text: &str, list: &[(&str, &str)]) {
     let rules = rules(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     for (line, expected) in list {

@@ -1,5 +1,5 @@
-//! A target for fuzzing: rules and a request out of the same bytes. The author of rules is trusted, but the paths of
-//! requests are not; both are mutated, so that patterns meet paths that nearly fit. `howdah_protocol::fuzz` drives it.
+//! Fuzz target that generates rules and a request from the same bytes. The author of rules is trusted, but the paths of
+//! requests are not; mutating both makes patterns meet paths that nearly match. `howdah_protocol::fuzz` drives it.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::Regex;
@@ -10,10 +10,10 @@ use crate::trace::{Lines, NoTrace};
 use crate::{Rules, Stop};
 use http::{HeaderMap, Method, StatusCode};
 
-/// Lines of bytes: the first is the path, the second the query, the third the host. Each further one is a rule: a letter for
-/// its pattern's kind, one for what it does, the pattern, and behind a blank what it leads to.
+/// Input lines: the path, the query, the host, then one line per rule. A rule's line has a letter for the kind of its
+/// pattern, a letter for its action, the pattern, and after a blank the action's target.
 ///
-/// Whatever they say, rules end, the index leaves out none that would match, and what comes of it can be sent.
+/// Asserts that evaluation terminates, that the index excludes no matching rule, and that every outcome can be sent.
 pub fn rules(data: &[u8]) {
     let mut lines = data.splitn(40, |&b| b == b'\n');
     let mut next = || lines.next().unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn rules(data: &[u8]) {
         client: Some([192, 0, 2, 1].into()),
     };
     let outcome = rules.evaluate(&request, &NoFiles, &mut NoTrace);
-    // With a trace each rule is looked at, without one those that the index names.
+    // With a trace every rule is evaluated; without one, only the index's candidates.
     let traced = rules.evaluate(&request, &NoFiles, &mut Lines::default());
     assert_eq!(format!("{outcome:?}"), format!("{traced:?}"));
     let Some(outcome) = outcome else { return };
@@ -45,7 +45,7 @@ pub fn rules(data: &[u8]) {
     }
 }
 
-/// The rule of a line.
+/// Parses the rule of a line.
 fn rule(at: usize, line: &[u8]) -> Option<Rule> {
     let text = std::str::from_utf8(line).ok()?;
     let mut letters = text.chars();
@@ -58,7 +58,7 @@ fn rule(at: usize, line: &[u8]) -> Option<Rule> {
         'q' => conditions.query.push(("q".into(), TextPattern::new(pattern).ok()?)),
         _ => conditions.path.push(PathPattern::Regex(Regex::new(pattern).ok()?)),
     }
-    // Input that the reader refuses is not generated either.
+    // Skips input that the reader of rules would refuse.
     let fits = |text: &str| !text.starts_with('/') && text.bytes().all(|b| b > b' ' && b < 0x7f);
     let below = |text: &str| Template::new(&format!("/{text}")).ok().filter(|_| fits(text));
     let action = match does {

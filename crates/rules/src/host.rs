@@ -1,17 +1,17 @@
-//! Hosts in the one form in which they are compared: by sites, by the conditions of rules, and in `$host`.
+//! Normalizes hosts for comparison: by sites, by the conditions of rules, and in `$host`.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 
-/// Bytes of the longest host there can be (RFC 1035 2.3.4).
+/// Maximum length of a host in bytes (RFC 1035 2.3.4).
 pub const MAX_LEN: usize = 255;
 
-/// Room for a host in the form in which hosts are compared.
+/// Buffer for a normalized host.
 pub type HostRoom = [u8; MAX_LEN];
 
-/// A host in the form in which hosts are compared: without port and without the dot at its end, letters small, an IPv6
-/// address as RFC 5952 writes it, in brackets. `None` for an invalid host. Names are taken as they are: clients send
-/// `xn--…` for other than ASCII letters (RFC 5891).
+/// Normalizes a host: removes the port and the final dot, lower-cases it, and writes an IPv6 address in the form of RFC
+/// 5952, in brackets. `None` for an invalid host. Internationalized names are not converted: clients send `xn--…` (RFC
+/// 5891).
 #[must_use]
 pub fn normal_host<'a>(host: &[u8], room: &'a mut HostRoom) -> Option<&'a [u8]> {
     if host.first() == Some(&b'[') {

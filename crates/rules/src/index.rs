@@ -1,32 +1,33 @@
-//! Which rules a path can come to. Exact paths are found by hash, prefixes by the hash of each part of the path that ends
-//! at a slash, hosts of rules without a path by hash, stars and linear regular expressions by one automaton for all; what is left is looked at each time.
+//! Index of the rules that can match a path. Exact paths are found by hash; prefixes by the hash of each part of the
+//! path that ends at a slash; hosts of rules without a path by hash; stars and linear regular expressions by one
+//! automaton. All other rules are candidates for every path.
 //!
-//! The answer is a set of bits in the order of the rules, on the stack: a request that comes to no rule allocates nothing.
+//! The result is a bit set in the order of the rules, on the stack: a request that matches no rule allocates nothing.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::rule::Rule;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use rustc_hash::FxHashMap;
 
-/// Rules of one site.
+/// Maximum number of rules of one site.
 pub(crate) const MAX_RULES: usize = 4096;
 const WORDS: usize = MAX_RULES / 64;
-/// Memory of the automaton.
+/// Maximum memory of the automaton in bytes.
 const MAX_MEMORY: usize = 32 << 20;
 
-/// The rules of a site by path.
+/// The rules of a site, indexed by path.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Words of bits that are in use.
+    /// Number of used words in each bit set.
     words: usize,
-    /// Rules that are looked at for each path.
+    /// Rules that are candidates for every path.
     always: Box<[u64]>,
-    /// Rules of which being a candidate says that the path fits.
+    /// Rules whose path is known to match if they are candidates.
     settled: Box<[u64]>,
     exact: FxHashMap<Box<[u8]>, Vec<u16>>,
     prefixes: FxHashMap<Box<[u8]>, Vec<u16>>,
     longest_prefix: usize,
-    /// Rules without a path, by host in small letters.
+    /// Rules without a path, by host in lower case.
     hosts: FxHashMap<Box<[u8]>, Vec<u16>>,
     automaton: Option<Automaton>,
 }
@@ -38,14 +39,14 @@ struct Automaton {
     rules: Vec<u16>,
 }
 
-/// Rules that are to be looked at.
+/// The rules that may match a request.
 pub(crate) struct Candidates {
     bits: [u64; WORDS],
     words: usize,
 }
 
 impl Index {
-    /// The index of rules, of which there are not more than `MAX_RULES`.
+    /// Indexes rules, of which there are at most `MAX_RULES`.
     pub(crate) fn new(rules: &[Rule]) -> Self {
         let words = rules.len().div_ceil(64).min(WORDS);
         let mut index =
@@ -99,7 +100,7 @@ impl Index {
             self.automaton = Some(Automaton { set, rules });
             return;
         }
-        // Too large together: each is tried separately.
+        // The automaton would be too large: each pattern is tried separately.
         for at in rules.into_iter().map(usize::from) {
             self.always[at / 64] |= 1 << (at % 64);
             self.settled[at / 64] &= !(1 << (at % 64));
@@ -111,7 +112,7 @@ impl Index {
         self.settled.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
 
-    /// The rules that a path at a host can come to.
+    /// The rules that may match a path and host.
     pub(crate) fn candidates(&self, path: &[u8], host: &[u8]) -> Candidates {
         let mut found = Candidates { bits: [0; WORDS], words: self.words };
         found.bits[..self.words].copy_from_slice(&self.always);
@@ -119,7 +120,7 @@ impl Index {
             found.add(self.exact.get(path));
         }
         if !self.hosts.is_empty() {
-            // No name is longer (RFC 1035).
+            // No host name is longer (RFC 1035).
             let mut small = [0; 255];
             if let Some(small) = small.get_mut(..host.len()) {
                 small.copy_from_slice(host);
@@ -154,7 +155,7 @@ impl Candidates {
         self.bits[usize::from(at) / 64] |= 1 << (at % 64);
     }
 
-    /// The first candidate from this number on.
+    /// The first candidate at or after this number.
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
         let mut mask = u64::MAX << (from % 64);
@@ -169,7 +170,7 @@ impl Candidates {
     }
 }
 
-/// The hosts of a rule, in small letters, if it names some and each has neither star nor regular expression.
+/// The hosts of a rule in lower case, if it has hosts and all are plain names.
 fn plain_hosts(rule: &Rule) -> Option<Vec<Box<[u8]>>> {
     let hosts = rule.conditions.host.iter().map(|host| match host {
         TextPattern::Glob(glob) => {
@@ -185,7 +186,7 @@ fn is_plain(path: &PathPattern) -> bool {
     matches!(path, PathPattern::Exact(_) | PathPattern::Prefix(_))
 }
 
-/// A pattern as the automaton takes it: a linear one on bytes.
+/// The automaton's source for a pattern: a linear regular expression on bytes.
 fn automaton_text(path: &PathPattern) -> Option<String> {
     match path {
         PathPattern::Glob(glob) => {

@@ -1,26 +1,26 @@
-//! The keys of a rule: the one list of which the reader's errors and the reference are made.
+//! The keys of a rule: the only list, used by the reader's errors and by the reference.
 
 /// A key of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// As it is written.
+    /// The key's name in a rule.
     pub name: &'static str,
-    /// Its part.
+    /// Part of the rule that the key belongs to.
     pub part: Part,
     /// Its meaning.
     pub doc: &'static str,
-    /// A value, as it would be written.
+    /// An example value, in the syntax of a rule.
     pub example: &'static str,
 }
 
 /// Part of a rule that a key belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Must hold for the rule to count.
+    /// A condition, which must hold for the rule to apply.
     Condition,
-    /// Is done then.
+    /// An action of the rule.
     Action,
-    /// About the rule itself.
+    /// A property of the rule itself.
     Rule,
 }
 
@@ -80,7 +80,7 @@ keys! {
     Action "proxy" "Hands requests on to other servers: the name of a `[proxy.NAME]`, or an address." r#""http://127.0.0.1:3000""#;
 }
 
-/// Names from other servers, and the keys that do the same here.
+/// Names in other servers, and the corresponding keys here.
 const COUNTERPARTS: &[(&str, &str)] = &[
     ("location", "path"),
     ("match", "path"),
@@ -99,15 +99,15 @@ const COUNTERPARTS: &[(&str, &str)] = &[
     ("limit_req", "limit"),
 ];
 
-/// Returns the key that does here what this name does in another server, else the known name that is nearest.
+/// Returns the key that corresponds to another server's name, else the most similar known name.
 pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let counterpart = COUNTERPARTS.iter().find(|(other, _)| *other == name).map(|(_, own)| *own);
     counterpart.or_else(|| nearest(name, known))
 }
 
-/// The known name that is nearest to a misspelt one, if one is near.
+/// The known name most similar to a misspelled one, if there is a similar one.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Names of files come from people; longer ones are no slips.
+    // File names are user input; a longer name is not a typo.
     let name = name.get(..64).unwrap_or(name);
     let scored = known.map(|known| (strsim::damerau_levenshtein(name, known), known));
     scored.min().filter(|(distance, known)| *distance <= known.len().max(name.len()) / 3).map(|(_, known)| known)

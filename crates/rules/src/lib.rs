@@ -1,7 +1,7 @@
-//! The rules of a site: what is matched in a request, and what is done with it.
+//! The rules of a site: conditions on requests, and actions for requests that meet them.
 //!
-//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`read()`]), many
-//! are compiled into [`Rules`], and [`Rules::evaluate`] says for each request what the site must do: an [`Outcome`].
+//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`read()`]). Rules
+//! are compiled into [`Rules`], and [`Rules::evaluate`] returns what the site must do for a request: an [`Outcome`].
 #![forbid(unsafe_code)]
 
 pub mod auth;

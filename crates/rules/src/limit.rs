@@ -1,8 +1,8 @@
-//! The action `limit`: how many requests a client may make in a time, and how many at once.
+//! The action `limit`: the rate of a client's requests, and the number of its concurrent requests.
 //!
-//! The rate is the generic cell rate algorithm: a client may use up to `burst` requests in advance, which come back at
-//! the rate. What is kept of clients has a fixed size: in each set of a hash table with a secret seed, a new client takes
-//! the place of the one that is nearest to having its burst back and has no request running.
+//! The rate is enforced by the generic cell rate algorithm: a client may use up to `burst` requests in advance, which
+//! are regained at the rate. The table of clients has a fixed size. It is a hash table with a secret seed; in a full
+//! set, a new client replaces the idle one whose burst is closest to being restored.
 
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, RandomState};
@@ -10,23 +10,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Parts of the table with a lock each.
+/// Number of shards of the table, each with a lock.
 const SHARDS: usize = 8;
-/// Sets of a part.
+/// Number of sets in a shard.
 const SETS: usize = 1024;
-/// Clients of a set.
+/// Number of clients in a set.
 const WAYS: usize = 8;
 
-/// A rate and a number of requests for each client: an IPv4 address or an IPv6 network of 64 bits.
+/// Limits the rate and concurrency of each client: an IPv4 address or an IPv6 /64 network.
 #[derive(Debug)]
 pub struct Limit {
-    /// The rule, by its name.
+    /// The rule's name.
     rule: Box<str>,
-    /// The time that one request takes of the rate; zero for no rate.
+    /// The time per request at the permitted rate; zero for no rate limit.
     interval: Duration,
-    /// Number of requests that may come in advance.
+    /// Number of requests allowed in advance.
     burst: u32,
-    /// Maximum number of concurrent requests; 0 for any.
+    /// Maximum number of concurrent requests; 0 for no limit.
     at_once: u32,
     start: Instant,
     seed: RandomState,
@@ -35,36 +35,36 @@ pub struct Limit {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// The client; 0 for none.
+    /// The client's number; 0 for an empty slot.
     client: u128,
-    /// When all its burst is there again, in nanoseconds from the start.
+    /// When the full burst is restored, in nanoseconds since the limit's start.
     full_at: u64,
-    /// Requests that run.
+    /// Number of running requests.
     running: u32,
 }
 
-/// A request that was let through; it counts as running while this lives.
+/// An admitted request. It counts as running until this is dropped.
 #[derive(Debug)]
 pub struct Admitted {
     limit: Option<(Arc<Limit>, u128)>,
 }
 
-/// A rate of a rule.
+/// The rate of a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate<'a> {
     pub rule: &'a str,
-    /// The time that one request takes.
+    /// The time per request at the permitted rate.
     pub interval: Duration,
-    /// Number of requests that may come in advance.
+    /// Number of requests allowed in advance.
     pub burst: u32,
 }
 
-/// A client has to wait so long.
+/// Time that the client has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(pub Duration);
 
 impl Limit {
-    /// So many requests in this time (0 for any number), so many in advance, and so many at once (0 for any number).
+    /// Creates a limit: requests per period (0 for no rate limit), burst, and concurrent requests (0 for no limit).
     #[must_use]
     pub fn new(requests: u32, per: Duration, burst: u32, at_once: u32) -> Self {
         Self {
@@ -78,13 +78,13 @@ impl Limit {
         }
     }
 
-    /// The limit of this rule.
+    /// Sets the name of the limit's rule.
     #[must_use]
     pub fn of_rule(self, rule: &str) -> Self {
         Self { rule: rule.into(), ..self }
     }
 
-    /// The rate, for servers that share it; `None` without one.
+    /// The rate, for servers that share it; `None` if there is no rate limit.
     #[must_use]
     pub fn rate(&self) -> Option<Rate<'_>> {
         let Self { rule, interval, burst, .. } = self;
@@ -94,15 +94,15 @@ impl Limit {
     /// Admits a client's request.
     ///
     /// # Errors
-    /// The time that the client has to wait.
+    /// The time until the client may try again.
     pub fn admit(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
         self.take(client, now, self.interval)
     }
 
-    /// Admits a request whose rate was checked elsewhere, as far as the number of concurrent ones allows it.
+    /// Admits a request whose rate was checked elsewhere, subject to the limit of concurrent requests.
     ///
     /// # Errors
-    /// The time that the client has to wait.
+    /// The time until the client may try again.
     pub fn admit_at_once(self: &Arc<Self>, client: Option<IpAddr>, now: Instant) -> Result<Admitted, Wait> {
         match self.at_once {
             0 => Ok(Admitted { limit: None }),
@@ -111,7 +111,7 @@ impl Limit {
     }
 
     fn take(self: &Arc<Self>, client: Option<IpAddr>, now: Instant, interval: Duration) -> Result<Admitted, Wait> {
-        // Clients of a Unix socket are all one.
+        // All clients of a Unix socket count as one.
         let client = client.map_or(1, client_number);
         let has_rate = !interval.is_zero();
         let now = nanoseconds(now.saturating_duration_since(self.start));
@@ -119,7 +119,7 @@ impl Limit {
         let ahead = interval.saturating_mul(u64::from(self.burst));
         let mut shard = self.shard(client).lock();
         let Some(slot) = find(&mut shard, self.set(client), client, now) else {
-            // Every client of this set has requests running.
+            // Every client in this set has running requests.
             return Err(Wait(Duration::from_secs(1)));
         };
         if self.at_once > 0 && slot.running >= self.at_once {
@@ -148,7 +148,7 @@ impl Limit {
     }
 }
 
-/// The client's slot, or the one it takes.
+/// Finds the client's slot, or assigns one; `None` if all slots of the set have running requests.
 fn find(shard: &mut Vec<Slot>, set: usize, client: u128, now: u64) -> Option<&mut Slot> {
     if shard.is_empty() {
         shard.resize(SETS * WAYS, Slot::default());
@@ -175,7 +175,7 @@ impl Drop for Admitted {
     }
 }
 
-/// A client as a number that is not 0: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
+/// A client as a nonzero number: an IPv4 address, or an IPv6 /64 network, which usually belongs to one client.
 #[must_use]
 pub fn client_number(address: IpAddr) -> u128 {
     match address.to_canonical() {

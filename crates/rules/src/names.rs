@@ -1,13 +1,14 @@
-//! The second judgement: what is served may have another name than the path that was asked for (`/login.php/x` runs
-//! `/login.php`, `/` an index, every page a front controller, a rewrite leads elsewhere). Rules that protect are followed
-//! once more with such names, so that no other way to a file leads around a rule for it.
+//! Second evaluation of the rules that protect files. The served file may have another name than the requested path:
+//! `/login.php/x` runs `/login.php`, `/` an index, every page a front controller, and a rewrite leads elsewhere.
+//! Protecting rules are therefore evaluated again for these names, so that no other path to a file bypasses its rule.
 //!
-//! - What protects is `allow`, `deny`, `limit`, `auth`, `php`, `status`, `maintenance`, and a redirect of a rule with
-//!   `https = false`. Everything else is done once, with the path.
-//! - A rule that was followed for the path is not followed again: what later rules have taken back of it stays so, and no
-//!   limit counts twice.
-//! - A rule that holds for every path (`/*`, or all but some) is about addresses. It says nothing of the script or the
-//!   index that stands for an address, or no exception could be made from it; only of what a rewrite or link leads to.
+//! - Protecting actions are `allow`, `deny`, `limit`, `auth`, `php`, `status`, `maintenance`, and a redirect in a rule
+//!   with `https = false`. All other actions run once, for the path.
+//! - A rule that was applied for the path is not applied again: what later rules have lifted stays lifted, and no limit
+//!   counts twice.
+//! - A rule that matches every path (`/*`, or all but some) concerns URLs. It does not apply to the script or index
+//!   that serves a URL, because no exception from it would be possible then. It applies only to the target of a rewrite
+//!   or link.
 
 use crate::conditions::Present;
 use crate::index::Index;
@@ -18,28 +19,28 @@ use crate::run::Run;
 use crate::trace::{Trace, Verdict};
 use std::sync::Arc;
 
-/// Paths that no pattern is written for: what holds for these holds for every path.
+/// Paths that no pattern is written for: a condition that matches these matches every path.
 const ANY_PATHS: [&[u8]; 2] = [b"/\x01", b"/\x01/\x01"];
 
 /// A name of what will be served.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
-    /// Decoded and normalised, as a path would be that names it.
+    /// Decoded and normalized, like a requested path.
     pub path: &'a [u8],
     /// The destination differs from the requested path, so rules for every path count too.
     pub elsewhere: bool,
-    /// It names what is served, and not only how it was requested: `php` is about the former.
+    /// The name is that of the served file, not only of the requested path; `php` applies only to served files.
     pub served: bool,
 }
 
-/// The rules that protect what has a name, and those that make exceptions.
+/// The protecting rules, and the rules that make exceptions from them.
 #[derive(Debug, Default)]
 pub(crate) struct Protecting {
     rules: Vec<Rule>,
     present: Vec<(Present, Present)>,
-    /// Which of them hold for every path.
+    /// For each rule, `true` if it matches every path.
     general: Vec<bool>,
-    /// The number of each among all rules.
+    /// The number of each rule among all rules of the site.
     numbers: Vec<u16>,
     index: Index,
 }
@@ -68,13 +69,13 @@ impl Protecting {
         self.rules.is_empty()
     }
 
-    /// `true` if the rule with this number is one of them.
+    /// `true` if the rule with this number is a protecting one or an exception.
     pub(crate) fn has(&self, number: usize) -> bool {
         u16::try_from(number).is_ok_and(|number| self.numbers.binary_search(&number).is_ok())
     }
 
-    /// Applies them to the names of a request's destination; `None` without effect. `first` is their result for its
-    /// path. The outcome has only `access`, `php`, `stop` and `judged`.
+    /// Applies the rules to the names of a request's destination; `None` if they have no effect. `first` is the rules'
+    /// result for the path. The outcome has only `access`, `php`, `stop` and `judged`.
     pub(crate) fn judge<T: Trace>(
         &self,
         request: &Request<'_>,
@@ -147,7 +148,7 @@ fn protects(rule: &Rule, action: &Action) -> bool {
     match action {
         Action::Allow(_) | Action::Deny(_) | Action::Status(..) | Action::Maintenance(_) => true,
         Action::Limit(_) | Action::Auth(_) | Action::Php(_) => true,
-        // It cannot lead back to itself.
+        // With `https = false` the redirect cannot loop.
         Action::Redirect(..) => rule.conditions.https == Some(false),
         _ => false,
     }
@@ -158,7 +159,7 @@ fn takes_back(action: &Action) -> bool {
     matches!(action, Action::Auth(None) | Action::Php(true))
 }
 
-/// `true` if a rule's conditions on the path hold for every path, except for those that it excludes.
+/// `true` if a rule's path conditions match every path, apart from excluded ones.
 fn is_general(rule: &Rule) -> bool {
     let fits =
         |conditions: &Conditions, any: &[u8]| conditions.path.iter().any(|path| path.matches(any).unwrap_or(false));
@@ -167,7 +168,7 @@ fn is_general(rule: &Rule) -> bool {
 }
 
 impl<F: Files> Run<'_, F> {
-    /// Does what a rule does that protects; in a redirect `$path` is the path that was asked for.
+    /// Applies the protecting actions of a rule; in a redirect, `$path` is the requested path.
     fn protect(&mut self, rule: &Rule, request: &Request<'_>) {
         for action in &rule.actions {
             if let Action::Redirect(template, mode, status) = action {
@@ -191,7 +192,7 @@ impl<F: Files> Run<'_, F> {
 }
 
 impl Outcome {
-    /// Adds what was said of another name: all of it holds.
+    /// Merges the result for another name: the restrictions of both apply.
     fn join(&mut self, other: Self) {
         let same = |a: &Access, b: &Access| match (a, b) {
             (Access::Limit(a), Access::Limit(b)) => Arc::ptr_eq(a, b),
@@ -212,7 +213,8 @@ impl Outcome {
     }
 }
 
-/// A rule that protects what lies below a path and leaves the path itself open: a front controller makes a page of it.
+/// The path that a rule leaves open while it protects everything below it: a front controller may serve that path as a
+/// page.
 pub(crate) fn open_above(rule: &Rule) -> Option<String> {
     use crate::pattern::PathPattern;
     let guards = |action: &Action| match action {

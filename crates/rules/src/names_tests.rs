@@ -1,4 +1,4 @@
-//! Rules that apply to the names of what is served, in addition to those that match the path.
+//! Tests of rules that apply to the names of served files, in addition to those that match the path.
 
 use super::*;
 use crate::testing::{SomeFiles, rules, with_request};
@@ -80,11 +80,11 @@ fn what_was_taken_back_for_the_path_stays_so() {
     assert_eq!(judged(&rules, "GET h/x", &["/staff/y"]), "auth");
     assert_eq!(judged(&rules, "GET h/x", &["/index.php"]), "-");
     assert_eq!(judged(&rules, "GET h/x", &["/other.php"]), "no php");
-    // An exception for one name is none for another.
+    // An exception for one name does not apply to the other.
     assert_eq!(judged(&rules, "GET h/x", &["/staff/y", "/staff/open/y"]), "auth");
 }
 
-/// Otherwise a password for all but a few addresses of a front controller would be impossible.
+/// Otherwise a front controller could not require a password for all but a few paths.
 #[test]
 fn rules_for_every_path_count_only_for_what_something_has_led_to() {
     for text in

@@ -1,8 +1,8 @@
-//! A site's orders for a request after its rules: the result of [`Rules::evaluate`](crate::Rules::evaluate), and of
+//! Instructions to a site for one request: the result of [`Rules::evaluate`](crate::Rules::evaluate), and of
 //! `.htaccess` files.
 //!
-//! **The order in which a site acts on it**: `access` in its order, then `stop` if there is one, else the file, script
-//! or front controller at `path`. `response` is applied to the resulting response, refusals included.
+//! **The order in which a site acts on it**: the checks in `access`, in order; then `stop`, if set; else the file,
+//! script or front controller at `path`. `response` is applied to every response, including refusals.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -11,7 +11,7 @@ use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place, Route, 
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
-/// A site's orders. Fields that no rule touched are empty, and then the site's settings count.
+/// Instructions to a site. A field that no rule has set is empty, and the site's settings apply.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The path that replaces the request's: decoded and normalized.
@@ -20,29 +20,29 @@ pub struct Outcome {
     pub query: Option<Option<Vec<u8>>>,
     /// Checks before anything is served, in this order.
     pub access: Vec<Access>,
-    /// Where files lie.
+    /// The directory that files are served from.
     pub place: Option<Arc<Place>>,
-    /// The names that are tried in a directory.
+    /// The index files to try in a directory.
     pub index: Option<Arc<[String]>>,
-    /// The script that runs if no file matches (its path); the inner `None` for 404.
+    /// The script (as a path) that runs if no file matches; the inner `None` answers 404.
     pub front_controller: Option<Option<Arc<str>>>,
-    /// Paths to try in order instead of the path, filled in: the last one is taken in any case.
+    /// Paths to try in order instead of `path`, with references expanded; the last one is always used.
     pub try_files: Option<Vec<Attempt>>,
-    /// Scripts are run; else they are refused with 403 and never sent.
+    /// `true` runs scripts; `false` refuses them with 403. Their source is never sent.
     pub php: Option<bool>,
-    /// Changes of the request's headers, as PHP sees it; none removes one.
+    /// Changes of request headers for PHP; `None` removes the header.
     pub request_headers: Vec<(HeaderName, Option<HeaderValue>)>,
     /// Variables for PHP.
     pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
     /// Changes of the response's headers, in this order.
     pub response: Vec<Arc<ResponseChange>>,
-    /// Which origins' scripts may read the response.
+    /// Origins whose scripts may read the response.
     pub cors: Option<Arc<Cors>>,
-    /// Media types by the endings of names; a later one counts more.
+    /// Media types by file extension; later entries take precedence.
     pub mime: Vec<Arc<Mime>>,
-    /// Pages for errors; a later one counts more.
+    /// Pages for errors; later entries take precedence.
     pub error_pages: Vec<Arc<ErrorPages>>,
-    /// A directory without an index is listed.
+    /// Lists directories that have no index.
     pub listing: Option<bool>,
     /// The pool that runs scripts.
     pub pool: Option<Arc<str>>,
@@ -50,23 +50,23 @@ pub struct Outcome {
     pub websocket: Option<Arc<str>>,
     /// The route that metrics and traces name.
     pub route: Option<Arc<Route>>,
-    /// The position of its share of the workers among those of all sites.
+    /// Position of the route's share of the workers among those of all sites.
     pub share: Option<u16>,
-    /// Settings of PHP for this request; a later one counts more.
+    /// PHP settings for this request; later entries take precedence.
     pub ini: Vec<Arc<Ini>>,
     /// Time limits of the request.
     pub times: Times,
-    /// The largest body of the request.
+    /// Maximum length of the request's body in bytes.
     pub max_body: Option<u64>,
     /// The request is in the access log.
     pub access_log: Option<bool>,
     /// The end of the request, instead of a file or script.
     pub stop: Option<Stop>,
-    /// The rules that were followed, of those that protect something by its path.
+    /// Numbers of the protecting rules that were already applied.
     pub judged: Numbers,
 }
 
-/// Numbers of rules. Nothing is allocated for the first ones.
+/// A set of rule numbers. The first ones need no allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers {
     first: u64,
@@ -83,13 +83,13 @@ impl Numbers {
         }
     }
 
-    /// `true` if a rule is among them.
+    /// `true` if the set contains the rule.
     #[must_use]
     pub fn has(&self, number: u16) -> bool {
         if number < 64 { self.first & 1 << number != 0 } else { self.others.contains(&number) }
     }
 
-    /// Adds others.
+    /// Adds all numbers of another set.
     pub fn extend(&mut self, others: &Self) {
         self.first |= others.first;
         others.others.iter().for_each(|&number| self.add(number));
@@ -99,16 +99,16 @@ impl Numbers {
 /// A check before anything is served.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// A rate and a number of requests for each client.
+    /// Limits the rate and concurrency of each client.
     Limit(Arc<Limit>),
-    /// A user's name and password.
+    /// Requires a user's name and password.
     Auth(Arc<Auth>),
 }
 
 /// One step of `try_files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempt {
-    /// A path (decoded and normalised), and a query where it brings one along.
+    /// A path (decoded and normalized), and the query if the step sets one.
     Path(Vec<u8>, Option<Vec<u8>>),
     /// A status.
     Status(StatusCode),
@@ -117,19 +117,19 @@ pub enum Attempt {
 /// The end of a request.
 #[derive(Debug, Clone)]
 pub enum Stop {
-    /// A status, with an error page or a body of the rule's own.
+    /// A status, with an error page or the rule's body.
     Status(StatusCode, Option<Arc<Body>>),
-    /// The client goes elsewhere.
+    /// Redirects the client.
     Redirect(StatusCode, HeaderValue),
-    /// 503, with a page.
+    /// 503 with a maintenance page.
     Maintenance(Arc<Maintenance>),
-    /// Another server responds.
+    /// An upstream server responds.
     Proxy(Arc<str>),
-    /// 500: a rule could not be followed. The site logs it with the rule's name.
+    /// 500: a rule could not be evaluated. The site logs the failure with the rule's name.
     Failed(Failure),
 }
 
-/// Why a rule could not be followed.
+/// Why a rule could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The rule's name.
@@ -139,13 +139,13 @@ pub struct Failure {
 }
 
 impl Outcome {
-    /// The page for an error.
+    /// The page for an error status.
     #[must_use]
     pub fn error_page(&self, status: u16) -> Option<&str> {
         self.error_pages.iter().rev().find_map(|pages| pages.page(status))
     }
 
-    /// The media type that rules give a name.
+    /// The media type that rules assign to a name.
     #[must_use]
     pub fn media_type(&self, name: &[u8]) -> Option<&HeaderValue> {
         self.mime.iter().rev().find_map(|mime| mime.of(name))

@@ -1,5 +1,5 @@
-//! Hashes of passwords as `htpasswd` writes them: bcrypt (`-B`), `$apr1$` (MD5, its default) and `{SHA}` (`-s`); and
-//! argon2. The last two of `htpasswd` are weak, but what people's files hold.
+//! Password hashes in the formats of `htpasswd`: bcrypt (`-B`), `$apr1$` (MD5, its default) and `{SHA}` (`-s`); and
+//! argon2. `$apr1$` and `{SHA}` are weak, but existing files contain them.
 
 use argon2::{Argon2, PasswordVerifier};
 use base64::Engine as _;
@@ -7,9 +7,9 @@ use md5::{Digest as _, Md5};
 use sha1::Sha1;
 use std::hint::black_box;
 
-/// The costliest bcrypt that is verified: some seconds.
+/// Maximum accepted cost of bcrypt: some seconds per verification.
 const MAX_BCRYPT_COST: u32 = 15;
-/// The most memory of an argon2 hash, in KB, and passes over it.
+/// Maximum accepted memory of an argon2 hash in KB, and maximum passes.
 const MAX_ARGON2: (u32, u32) = (128 * 1024, 16);
 
 /// The hash of a password.
@@ -17,16 +17,16 @@ const MAX_ARGON2: (u32, u32) = (128 * 1024, 16);
 pub(crate) enum Hash {
     Bcrypt(Box<str>, u32),
     Argon2(Box<str>),
-    /// Salt, and what comes out.
+    /// Salt and digest.
     Apr1(Box<str>, Box<str>),
     Sha1(Vec<u8>),
 }
 
 impl Hash {
-    /// Reads a hash.
+    /// Parses a hash.
     ///
     /// # Errors
-    /// If it is of no kind that is known.
+    /// If the format is unknown.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if ["$2y$", "$2a$", "$2b$"].iter().any(|prefix| text.starts_with(prefix)) {
             let cost = text.get(4..6).and_then(|cost| cost.parse().ok()).filter(|_| text.len() == 60);
@@ -59,7 +59,7 @@ impl Hash {
         Err("has a hash that is not understood: use `htpasswd -B` (bcrypt)".to_owned())
     }
 
-    /// `true` if this is the hash of the password. Takes as long for a wrong one.
+    /// `true` if this is the password's hash. A wrong password takes as long as the correct one.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {
         match self {
             Self::Bcrypt(hash, _) => bcrypt::verify(password, hash).unwrap_or(false),
@@ -81,7 +81,7 @@ impl Hash {
     }
 }
 
-/// Compares without telling by its time where they differ.
+/// Compares in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
     a.len() == b.len() && difference == 0

@@ -1,9 +1,9 @@
-//! Paths of addresses as rules and sites see them: normalised. Takes time in proportion to the path's length.
+//! Normalizes URL paths for rules and sites, in linear time.
 
-/// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
+/// Resolves `.` and `..`, and merges slashes. The result starts with one slash; a trailing slash is kept.
 ///
 /// # Errors
-/// The mistake, in words that follow "the request has".
+/// The error, in words that follow "the request has".
 pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     if path.first() != Some(&b'/') {
         return Err("a path that does not start with a slash");
@@ -31,10 +31,10 @@ pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(plain)
 }
 
-/// Undoes percent-encoding, once.
+/// Decodes percent-encoding once.
 ///
 /// # Errors
-/// The mistake in the path.
+/// The error in the path.
 pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
     let mut plain = Vec::with_capacity(raw.len());
@@ -59,7 +59,7 @@ pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(plain)
 }
 
-/// `true` if a path is already normalized and has nothing percent-encoded, so that it can be used as it is.
+/// `true` if a path is normalized and has no percent-encoding, so that it can be used unchanged.
 #[must_use]
 pub fn is_plain(raw: &[u8]) -> bool {
     let Some(rest) = raw.strip_prefix(b"/") else { return false };
@@ -68,7 +68,7 @@ pub fn is_plain(raw: &[u8]) -> bool {
     }
     let mut segments = rest.split(|&b| b == b'/').peekable();
     while let Some(segment) = segments.next() {
-        // Only the last one may be empty: the path ends in a slash then.
+        // Only the last segment may be empty: the path then ends in a slash.
         if matches!(segment, b"." | b"..") || (segment.is_empty() && segments.peek().is_some()) {
             return false;
         }

@@ -1,28 +1,28 @@
-//! Patterns of paths and of other texts. In a plain pattern `*` stands for any text, slashes included, and everything
-//! else for itself.
+//! Patterns of paths and of other texts. In a plain pattern, `*` matches any text, including slashes; everything else
+//! is literal.
 
 use crate::host::{HostRoom, normal_host};
 use crate::regex::{Captures, Regex, TooManySteps};
 use std::net::Ipv6Addr;
 
-/// A pattern of decoded, normalised paths.
+/// A pattern of decoded, normalized paths.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathPattern {
-    /// This path.
+    /// Exactly this path.
     Exact(Box<str>),
-    /// Everything that begins with this, which ends in a slash.
+    /// Every path with this prefix, which ends in a slash.
     Prefix(Box<str>),
-    /// With stars elsewhere.
+    /// A pattern with stars in other positions.
     Glob(Glob),
     /// A regular expression.
     Regex(Regex),
 }
 
 impl PathPattern {
-    /// A pattern as `path` has it.
+    /// Parses a pattern in the syntax of `path`.
     ///
     /// # Errors
-    /// If it could match no path.
+    /// If the pattern cannot match any path.
     pub fn new(text: &str) -> Result<Self, String> {
         if !text.starts_with(['/', '*']) {
             return Err(format!("{text:?} can match no path: begin it with / or *"));
@@ -49,7 +49,7 @@ impl PathPattern {
         }
     }
 
-    /// The captures of stars or groups, if the path matches. Group 0 is the path.
+    /// The captures of stars or groups, if the path matches. Group 0 is the whole path.
     ///
     /// # Errors
     /// If a regular expression took too many steps.
@@ -65,7 +65,7 @@ impl PathPattern {
         }
     }
 
-    /// The number of groups, group 0 included.
+    /// Number of groups, including group 0.
     #[must_use]
     pub fn groups(&self) -> usize {
         match self {
@@ -76,7 +76,7 @@ impl PathPattern {
         }
     }
 
-    /// The part of the address that `alias` replaces by a directory: the pattern without the star at its end.
+    /// The part of the path that `alias` replaces by a directory: the pattern without its final star.
     #[must_use]
     pub fn mount(&self) -> Option<&str> {
         match self {
@@ -86,7 +86,7 @@ impl PathPattern {
         }
     }
 
-    /// The pattern as it is written.
+    /// The pattern's source text.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -98,19 +98,19 @@ impl PathPattern {
     }
 }
 
-/// A text with stars.
+/// A text with stars as wildcards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    /// The parts between the stars: at least one.
+    /// The literal parts between the stars: at least one.
     parts: Box<[Box<str>]>,
 }
 
 impl Glob {
-    /// A pattern.
+    /// Parses a pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut parts: Vec<&str> = text.split('*').collect();
-        // Two stars in a row stand for what one does.
+        // Consecutive stars match the same as one.
         let last = parts.len() - 1;
         let mut at = 0;
         parts.retain(|part| {
@@ -120,7 +120,7 @@ impl Glob {
         Self { parts: parts.into_iter().map(Box::from).collect() }
     }
 
-    /// As it is written.
+    /// The pattern's source text.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("*")
@@ -132,7 +132,7 @@ impl Glob {
         self.each(text, |a, b| a == b, |_| ())
     }
 
-    /// `true` if a text matches in any case.
+    /// `true` if a text matches, ignoring case.
     #[must_use]
     pub fn matches_any_case(&self, text: &[u8]) -> bool {
         self.each(text, |a, b| a.eq_ignore_ascii_case(b), |_| ())
@@ -143,7 +143,7 @@ impl Glob {
         self.each(text, |a, b| a == b, |star| stars.push(star)).then(|| Captures::of(stars.into_iter()))
     }
 
-    /// Each star stands for as little as it can, but the last. Takes time in proportion to text times pattern at worst.
+    /// Every star but the last matches as little as possible. Takes at worst time proportional to text times pattern.
     fn each<'t>(&self, text: &'t [u8], same: impl Fn(&[u8], &[u8]) -> bool, mut star: impl FnMut(&'t [u8])) -> bool {
         let Some((first, rest)) = self.parts.split_first() else { return text.is_empty() };
         let begins = text.get(..first.len()).is_some_and(|start| same(start, first.as_bytes()));
@@ -165,25 +165,25 @@ impl Glob {
     }
 }
 
-/// A pattern of a host, a header or a part of the query: plain text with stars, in whatever case, or `~` and a regular
+/// A pattern of a host, a header or a query parameter: plain text with stars, ignoring case, or `~` and a regular
 /// expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextPattern {
-    /// Plain.
+    /// Plain text with stars.
     Glob(Glob),
     /// A regular expression.
     Regex(Regex),
-    /// Anything, as long as there is something.
+    /// Any value, if there is one.
     Present,
-    /// Nothing of this name.
+    /// No value.
     Absent,
 }
 
 impl TextPattern {
-    /// A pattern as a rule has it.
+    /// Parses a pattern in the syntax of rules.
     ///
     /// # Errors
-    /// The mistake in its regular expression.
+    /// The error in its regular expression.
     pub fn new(text: &str) -> Result<Self, String> {
         match text.strip_prefix('~') {
             Some(pattern) => Regex::new(pattern.trim_start()).map(Self::Regex),
@@ -191,13 +191,13 @@ impl TextPattern {
         }
     }
 
-    /// A pattern of hosts, which are compared in their normalized form (`host::normal_host`).
+    /// Parses a pattern of hosts, which is compared with normalized hosts (`host::normal_host`).
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The error in the pattern.
     pub fn host(text: &str) -> Result<Self, String> {
         if let Some(pattern) = text.strip_prefix('~') {
-            // Hosts come in small letters.
+            // Normalized hosts are in lower case.
             let any_case = if pattern.bytes().any(|b| b.is_ascii_uppercase()) { "(?i)" } else { "" };
             return Regex::new(&format!("{any_case}{}", pattern.trim_start())).map(Self::Regex);
         }
@@ -229,7 +229,7 @@ impl TextPattern {
         }
     }
 
-    /// As it is written.
+    /// The pattern's source text.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

@@ -1,5 +1,6 @@
-//! The rules of well-known applications: one file each in `presets/`, in the language of `[[rule]]`, for an application
-//! whose root is the site's. Below another path, all of a preset's paths begin there.
+//! The rules of well-known applications: one file each in `presets/`, in the syntax of `[[rule]]`, for an application
+//! at the site's root. If the application is mounted below another path, that path is prepended to all of the preset's
+//! paths.
 
 use crate::tree::{self, Node};
 
@@ -25,7 +26,7 @@ presets! {
     "symfony", "wordpress",
 }
 
-/// The rules of an application, as they are read. They are in no file, so they have no line.
+/// Parses the rules of an application. Their line is 0, as they are not from a user's file.
 pub(crate) fn nodes(name: &str) -> Option<Vec<Node>> {
     let document = tree::parse(text(name)?).ok()?;
     let rules = document.entries().iter().find(|entry| entry.key == "rule")?;

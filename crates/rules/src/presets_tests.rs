@@ -1,9 +1,9 @@
-//! Requests that each application's rules refuse and allow.
+//! Tests with requests that each application's rules refuse and allow.
 
 use super::*;
 use crate::testing::{outcome, rules};
 
-/// A preset as a whole site, and below a path.
+/// The rules of a preset for a whole site, and below a path.
 fn both(name: &str) -> [(crate::Rules, String); 2] {
     let site = rules(&format!("[[rule]]\napp = '{name}'")).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
     let below = format!("[[rule]]\npath = ['/app', '/app/*']\nalias = '/usr'\napp = '{name}'");
@@ -165,7 +165,8 @@ fn uploads_are_not_run() {
     }
 }
 
-/// Front controllers make thumbnails, private files and unbuilt assets that are asked for where uploads and built files lie.
+/// Front controllers generate thumbnails, private files and unbuilt assets at paths within upload and build
+/// directories.
 #[test]
 fn what_is_not_there_among_uploads_and_assets_is_a_page() {
     for (name, path) in [

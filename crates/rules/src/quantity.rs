@@ -1,4 +1,4 @@
-//! Values with a unit, as rules write them.
+//! Values with a unit, in the syntax of rules.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn size(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// `10/s`, `300/m`, `1000/h`: how many, and in which time.
+/// `10/s`, `300/m`, `1000/h`: a number of requests, and the period.
 pub(crate) fn rate(text: &str) -> Option<(u32, Duration)> {
     let (number, unit) = text.split_once('/')?;
     let seconds = match unit.trim() {

@@ -1,4 +1,4 @@
-//! Reads rules from a tree of values. Everything that is wrong is reported, with its line.
+//! Reads rules from a tree of values. Reports all errors, each with its line.
 
 use crate::keys::{KEYS, meant, nearest};
 use crate::pattern::{PathPattern, TextPattern};
@@ -11,23 +11,24 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Conditions, as `not` has them too.
+/// The keys of conditions, which `not` accepts as well.
 const CONDITIONS: [&str; 8] = ["host", "path", "method", "header", "query", "client", "https", "exists"];
 
 /// State of reading rules.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    /// The directory that relative paths of files start from.
+    /// Base directory of relative file paths.
     pub(crate) base: &'a Path,
-    /// Prefix of all paths of addresses; empty for those of the site.
+    /// Prefix of all URL paths; empty for the site's own rules.
     pub(crate) mount: String,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Reads rules. Relative paths of files start from `base`. Rules without a name are called by their place: `rule[0]`.
+/// Reads rules. Relative file paths are resolved from `base`. Rules without a name are called by their position:
+/// `rule[0]`.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// All errors in the rules.
 pub fn read(nodes: &[Node], base: &Path) -> Result<Vec<Rule>, Vec<Problem>> {
     let mut reader = Reader { base, mount: String::new(), problems: Vec::new() };
     let mut rules = Vec::new();
@@ -38,7 +39,7 @@ pub fn read(nodes: &[Node], base: &Path) -> Result<Vec<Rule>, Vec<Problem>> {
 }
 
 impl Reader<'_> {
-    /// Reads a rule, and those of the application that it may name.
+    /// Reads a rule, and the rules of the application that it names, if any.
     pub(crate) fn rule(&mut self, node: &Node, place: &str, rules: &mut Vec<Rule>) {
         let Tree::Table(entries) = &node.tree else {
             self.problem(node, "rule", "a rule is a table");
@@ -86,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rules of an application, below the path of the rule that names it.
+    /// The rules of an application, mounted at the path of the rule that names it.
     fn application(&mut self, node: &Node, name: &str, conditions: &Conditions, rules: &mut Vec<Rule>) {
         let mut mounts = conditions.path.iter().map(PathPattern::mount);
         let mount = match mounts.next() {
@@ -167,13 +168,13 @@ impl Reader<'_> {
         conditions
     }
 
-    /// Everything below the mount.
+    /// Patterns for the mount and everything below it.
     fn whole_mount(&self) -> Vec<PathPattern> {
         let patterns = [self.mount.clone(), format!("{}/*", self.mount)];
         patterns.iter().filter_map(|text| PathPattern::new(text).ok()).collect()
     }
 
-    /// Names and patterns; `true` for any value, `false` for none.
+    /// Reads names and patterns; `true` means any value, `false` no value.
     fn pairs<'n>(&mut self, key: &str, node: &'n Node) -> Vec<(String, TextPattern, &'n Node)> {
         if node.entries().is_empty() {
             self.problem(node, key, "expected a table of names and patterns");
@@ -195,7 +196,7 @@ impl Reader<'_> {
         pairs
     }
 
-    /// One or several texts, each made into something.
+    /// Reads one or several texts, and converts each with `make`.
     pub(crate) fn each<T>(&mut self, key: &str, node: &Node, make: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         if matches!(&node.tree, Tree::List(items) if items.is_empty()) {
             self.problem(node, key, "is an empty list");
@@ -227,7 +228,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A path of a file, made absolute.
+    /// Reads a file path and makes it absolute.
     pub(crate) fn file(&mut self, key: &str, node: &Node) -> Option<PathBuf> {
         let text = self.text(key, node)?;
         if text.is_empty() {
@@ -237,7 +238,7 @@ impl Reader<'_> {
         Some(self.base.join(text))
     }
 
-    /// A path of an address, below the mount.
+    /// Reads a URL path and puts it below the mount.
     pub(crate) fn address(&mut self, key: &str, node: &Node) -> Option<String> {
         let text = self.text(key, node)?;
         if text.starts_with('/') {
@@ -260,7 +261,7 @@ impl Reader<'_> {
     }
 }
 
-/// A path or pattern of an application, below its mount.
+/// Puts a path or pattern of an application below its mount.
 pub(crate) fn below(mount: &str, text: &str) -> String {
     match text.strip_prefix('*') {
         Some(_) if !mount.is_empty() => format!("{mount}/{text}"),

@@ -1,5 +1,5 @@
-//! Reads the actions of a rule, in their order: places of files, changes of the response, access control, and last the
-//! actions that send the request elsewhere.
+//! Reads the actions of a rule in their order of execution: file locations, response changes, access control, and
+//! finally the actions that end the evaluation.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -44,7 +44,7 @@ impl Reader<'_> {
         self.ends(keys, actions);
     }
 
-    /// The route that a rule is which says where requests go, or how many of them run at once.
+    /// Adds a route, if the rule selects a pool or proxy, or sets a share of the workers.
     pub(crate) fn route(&mut self, entries: &[Entry], place: &str, path: Option<String>, actions: &mut Vec<Action>) {
         let keys = Keys(entries);
         let has = |key: &str| keys.get(key).is_some();
@@ -74,7 +74,7 @@ impl Reader<'_> {
         actions.push(Action::Route(Arc::new(Route { name, path, number: 0, share })));
     }
 
-    /// Where files lie, and which is taken.
+    /// Reads where files are located, and which file is used.
     fn files(&mut self, keys: Keys<'_>, conditions: &Conditions, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("root")
             && let Some(directory) = self.directory("root", node)
@@ -154,7 +154,7 @@ impl Reader<'_> {
         self.one_flag(keys, "access_log", actions, Action::AccessLog);
     }
 
-    /// Settings for PHP.
+    /// Reads PHP settings.
     fn php(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         self.one_flag(keys, "php", actions, Action::Php);
         if let Some(node) = keys.get("pool") {
@@ -197,7 +197,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Access control.
+    /// Reads access control.
     fn access(&mut self, keys: Keys<'_>, rule: &str, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("allow") {
             actions.push(Action::Allow(self.each("allow", node, network)));
@@ -215,7 +215,7 @@ impl Reader<'_> {
             Some(node) => actions.extend(self.auth(node).map(|auth| Action::Auth(Some(Arc::new(auth))))),
             None => {}
         }
-        // Not before who may come in is settled.
+        // A denial must come after all access control actions.
         let denied = actions.iter().position(|action| matches!(action, Action::Status(..)));
         if let Some(at) = denied {
             let status = actions.remove(at);
@@ -274,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Actions that send the request elsewhere.
+    /// Reads the actions that end the evaluation.
     fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         let status = keys.get("status").and_then(|node| self.status(node));
         if let Some(node) = keys.get("maintenance") {
@@ -322,7 +322,7 @@ impl Reader<'_> {
         status
     }
 
-    /// The target of a rewrite or redirect. One that names the query itself does not get it once more.
+    /// Reads the target of a rewrite or redirect. If it contains `$query`, the query is not appended again.
     fn target(&mut self, key: &str, node: &Node) -> Option<(Template, QueryMode)> {
         let text = self.text(key, node)?;
         let (text, drops) = text.strip_suffix('?').map_or((&*text, false), |text| (text, true));
@@ -363,7 +363,7 @@ impl Reader<'_> {
         Some(maintenance)
     }
 
-    /// Permissions of other origins.
+    /// Reads the CORS permissions.
     pub(crate) fn cors(&mut self, node: &Node) -> Option<Cors> {
         const KNOWN: [&str; 6] = ["origins", "methods", "headers", "expose", "credentials", "max_age"];
         self.unknown_keys(node.entries(), &KNOWN);
@@ -433,7 +433,7 @@ impl Reader<'_> {
         number
     }
 
-    /// The names and values of a table, each pair made into something.
+    /// Reads a table, and converts each name and value with `make`.
     pub(crate) fn table<T>(
         &mut self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Reads changes of a response.
+//! Reads the response changes of a rule.
 
 use crate::pattern::Glob;
 use crate::read::Reader;
@@ -38,7 +38,7 @@ impl Reader<'_> {
     }
 }
 
-/// `Name`, `+Name` or `?Name`, and the value.
+/// Parses a change: `Name`, `+Name` or `?Name`, and the value.
 fn change(name: &str, value: &str) -> Result<HeaderChange, String> {
     if let Some(name) = name.strip_prefix('+') {
         return header_line(name, value).map(|(name, value)| HeaderChange::Add(name, value));
@@ -54,7 +54,7 @@ fn cache_control(text: &str) -> Result<HeaderChange, String> {
     header_line("cache-control", text).map(|(_, value)| HeaderChange::Default(header::CACHE_CONTROL, value))
 }
 
-/// Headers that are about the connection or the message's length are the server's own business.
+/// Headers of the connection and of message framing, which the server sets itself.
 const KEPT: [HeaderName; 6] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,

@@ -1,17 +1,17 @@
-//! Regular expressions over what strangers send. A pattern runs in linear time where it can; one with look-around or
-//! back-references runs by backtracking, with a limit on its steps.
+//! Regular expressions on untrusted input. Patterns run in linear time where possible; those with look-around or
+//! back-references run by backtracking, with a limit on steps.
 //!
-//! A dot stands for any byte, line breaks and broken UTF-8 included: else `%0A` or `%FF` in a path would lead past a rule
-//! that denies it. `$` stands for the end alone.
+//! A dot matches any byte, including line breaks and invalid UTF-8: otherwise `%0A` or `%FF` in a path would bypass a
+//! rule that denies it. `$` matches only at the end of the text.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Steps that a pattern with look-around may take for one text: some milliseconds at most.
+/// Maximum number of backtracking steps for one text: a few milliseconds.
 const MAX_STEPS: usize = 20_000;
-/// Memory of one compiled pattern.
+/// Maximum memory of one compiled pattern in bytes.
 const MAX_MEMORY: usize = 1 << 20;
-/// Bytes of a pattern.
+/// Maximum length of a pattern in bytes.
 const MAX_PATTERN_LEN: usize = 4096;
 
 /// A compiled regular expression.
@@ -24,15 +24,15 @@ pub struct Regex {
 
 #[derive(Clone)]
 enum Engine {
-    /// Linear, on bytes.
+    /// Linear time, on bytes.
     Bytes(regex::bytes::Regex),
-    /// Linear, on characters: for patterns with classes of characters beyond ASCII.
+    /// Linear time, on characters: for patterns with character classes beyond ASCII.
     Characters(regex::Regex),
-    /// By backtracking.
+    /// Backtracking.
     Backtracking(Box<fancy_regex::Regex>),
 }
 
-/// A pattern took too many steps on a text.
+/// A pattern exceeded the limit of steps on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManySteps;
 
@@ -43,7 +43,7 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// The text of a group; empty if the group took no part.
+    /// The text of a group; empty if the group did not participate.
     #[must_use]
     pub fn number(&self, at: usize) -> &[u8] {
         self.groups.get(at).map_or(&[], |(_, text)| text)
@@ -56,7 +56,7 @@ impl Captures {
         found.map(|(_, text)| text.as_slice())
     }
 
-    /// Groups without names.
+    /// Captures without group names.
     pub(crate) fn of<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Self {
         Self { groups: texts.map(|text| (None, text.to_vec())).collect() }
     }
@@ -70,15 +70,15 @@ impl Regex {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The error in the pattern.
     pub fn new(pattern: &str) -> Result<Self, String> {
         Self::with(pattern, false)
     }
 
-    /// Compiles a pattern; `ignore_case` as if it began with `(?i)`.
+    /// Compiles a pattern; `ignore_case` has the effect of a leading `(?i)`.
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The error in the pattern.
     pub fn with(pattern: &str, ignore_case: bool) -> Result<Self, String> {
         if pattern.len() > MAX_PATTERN_LEN {
             return Err(format!("is longer than {MAX_PATTERN_LEN} bytes"));
@@ -114,7 +114,7 @@ impl Regex {
             Ok(regex) => Ok(Self { text, ignore_case, engine: Engine::Backtracking(Box::new(regex)) }),
             Err(_) => {
                 let error = linear.to_string();
-                // The pattern is drawn with a mark below it; what is wrong comes last.
+                // The error message shows the pattern with a marker below; the reason is on the last line.
                 let last = error.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 Err(format!("is no regular expression: {}", last.trim_start_matches("error: ")))
             }
@@ -133,13 +133,13 @@ impl Regex {
         !matches!(self.engine, Engine::Backtracking(_))
     }
 
-    /// The pattern as an automaton over bytes takes it, if it can be one.
+    /// The pattern's source for an automaton over bytes, if it can be part of one.
     pub(crate) fn linear_text(&self) -> Option<String> {
         let flags = if self.ignore_case { "(?i)" } else { "" };
         matches!(self.engine, Engine::Bytes(_)).then(|| format!("{flags}{}", self.text))
     }
 
-    /// The number of groups, the whole match included.
+    /// Number of groups, including the whole match.
     #[must_use]
     pub fn groups(&self) -> usize {
         match &self.engine {
@@ -159,10 +159,10 @@ impl Regex {
         }
     }
 
-    /// `true` if it matches somewhere in the text.
+    /// `true` if the pattern matches somewhere in the text.
     ///
     /// # Errors
-    /// If that took too many steps.
+    /// If the match exceeded the limit of steps.
     pub fn is_match(&self, text: &[u8]) -> Result<bool, TooManySteps> {
         match &self.engine {
             Engine::Bytes(regex) => Ok(regex.is_match(text)),
@@ -171,10 +171,10 @@ impl Regex {
         }
     }
 
-    /// The captures of its groups in the text, if it matches.
+    /// The captures in the text, if the pattern matches.
     ///
     /// # Errors
-    /// If that took too many steps.
+    /// If the match exceeded the limit of steps.
     pub fn captures(&self, text: &[u8]) -> Result<Option<Captures>, TooManySteps> {
         let mut found = Captures::default();
         match &self.engine {
@@ -202,10 +202,10 @@ impl Regex {
         Ok(Some(found))
     }
 
-    /// The text with what matches replaced: by a text in which `$1` stands for a group. All matches, or the first one.
+    /// Replaces all matches, or the first one, by a text in which `$1` stands for a group.
     ///
     /// # Errors
-    /// If that took too many steps.
+    /// If the match exceeded the limit of steps.
     pub fn replace(&self, text: &[u8], with: &str, every: bool) -> Result<Vec<u8>, TooManySteps> {
         let most = if every { 0 } else { 1 };
         Ok(match &self.engine {
@@ -218,7 +218,7 @@ impl Regex {
     }
 }
 
-/// The text as characters. Broken bytes become U+FFFD, which a dot and a negated class stand for.
+/// Decodes the text as characters. Invalid bytes become U+FFFD, which a dot and a negated class match.
 fn characters(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }

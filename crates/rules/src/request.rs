@@ -13,28 +13,28 @@ pub struct Request<'a> {
     pub method: &'a Method,
     /// Its connection to the client is encrypted.
     pub https: bool,
-    /// The host that was asked for, without its port.
+    /// The requested host, without its port.
     pub host: &'a [u8],
-    /// Its path: decoded and normalised, or an outcome could be evaded by spelling a path in another way.
+    /// Its path: decoded and normalized. Otherwise a different spelling of a path could evade a rule.
     pub path: &'a [u8],
-    /// Its query, as it was sent.
+    /// Its query as sent.
     pub query: Option<&'a [u8]>,
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// The client's address; none on a Unix socket.
+    /// The client's address; `None` on a Unix socket.
     pub client: Option<IpAddr>,
 }
 
-/// Looks at files for the condition `exists`.
+/// File system access for the condition `exists`.
 pub trait Files {
-    /// The kind of a path's target, with the places set by earlier rules.
+    /// The kind of a path's target; `place` is the directory set by earlier rules.
     fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind;
 
     /// `true` if a file exists, for `maintenance`.
     fn is_there(&self, file: &Path) -> bool;
 }
 
-/// No files: for rules that ask for none.
+/// A file system without files, for rules that do not need one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFiles;
 

@@ -3,7 +3,7 @@
 use crate::pattern::Glob;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// A change, and which responses it is for.
+/// A change, and the responses it applies to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseChange {
     /// Media types without parameters (`text/css`, `image/*`); empty for all responses.
@@ -17,18 +17,18 @@ pub struct ResponseChange {
 /// A change of headers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeaderChange {
-    /// The header has this value and no other.
+    /// Sets the header, replacing all its values.
     Set(HeaderName, HeaderValue),
-    /// A further line.
+    /// Adds a line.
     Add(HeaderName, HeaderValue),
-    /// The header has this value unless it is there.
+    /// Sets the header if it is missing.
     Default(HeaderName, HeaderValue),
-    /// The header goes.
+    /// Removes the header.
     Remove(HeaderName),
 }
 
 impl ResponseChange {
-    /// Does it, if the response is one that it is for.
+    /// Applies the change, if it applies to this response.
     pub fn apply(&self, status: u16, headers: &mut HeaderMap) {
         if (self.success && status >= 400) || !(self.types.is_empty() || self.fits(headers)) {
             return;

@@ -1,5 +1,5 @@
-//! The language: a rule as data. `read` makes it from a file; a translator of another format (`.htaccess`) may also
-//! make it by hand.
+//! The data model of a rule. `read` creates rules from a file; a translator of another format (`.htaccess`) may create
+//! them directly.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A rule: what all must hold, and what is done then.
+/// A rule: conditions that must all hold, and the actions that follow.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Name in logs: its own, or its place (`rule[3]`).
+    /// Name in logs: the configured name, or the position (`rule[3]`).
     pub name: Arc<str>,
-    /// The line it begins on; 0 where there is no file.
+    /// The line on which the rule begins; 0 if it is not from a file.
     pub line: usize,
     /// All of these must hold.
     pub conditions: Conditions,
@@ -25,22 +25,22 @@ pub struct Rule {
     pub not: Conditions,
     /// The actions, in this order.
     pub actions: Vec<Action>,
-    /// Stop after this rule.
+    /// Stop the evaluation after this rule.
     pub last: bool,
 }
 
-/// Conditions of a rule. One with several values holds if one of them fits; an empty one is no condition.
+/// Conditions of a rule. A condition with several values holds if one of them matches; an empty one always holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conditions {
-    /// The host that was asked for, without its port.
+    /// The requested host, without its port.
     pub host: Vec<TextPattern>,
     /// The decoded path.
     pub path: Vec<PathPattern>,
-    /// Methods; `GET` stands for `HEAD` too.
+    /// Methods; `GET` includes `HEAD`.
     pub method: Vec<Method>,
-    /// Headers, each of which must fit.
+    /// Headers, all of which must match.
     pub header: Vec<(HeaderName, TextPattern)>,
-    /// Parts of the query, each of which must fit.
+    /// Query parameters, all of which must match.
     pub query: Vec<(Box<str>, TextPattern)>,
     /// The client's address.
     pub client: Vec<IpNet>,
@@ -51,7 +51,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of its conditions that are about the host and the path.
+    /// The conditions on host and path only.
     pub(crate) fn host_and_path(&self) -> Self {
         Self { host: self.host.clone(), path: self.path.clone(), ..Self::default() }
     }
@@ -64,48 +64,49 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
-    /// Neither.
+    /// Neither a file nor a directory.
     No,
 }
 
-/// Something that a rule does.
+/// An action of a rule.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Files are looked for elsewhere from here on.
+    /// Serves files from another directory from here on.
     Place(Arc<Place>),
-    /// The names that are tried in a directory.
+    /// The index files to try in a directory.
     Index(Arc<[String]>),
-    /// The script that runs if no file matches; `None` for 404.
+    /// The script that runs if no file matches; `None` answers 404.
     FrontController(Option<Arc<str>>),
     /// Paths to try in order.
     TryFiles(Arc<[Try]>),
-    /// Scripts are run; else they are refused: source is never sent.
+    /// Runs scripts, or refuses them: their source is never sent.
     Php(bool),
-    /// Only these clients; others get 403.
+    /// Admits only these clients; others get 403.
     Allow(Vec<IpNet>),
-    /// Not these clients: they get 403.
+    /// Refuses these clients with 403.
     Deny(Vec<IpNet>),
-    /// A rate and a number of requests for each client.
+    /// Limits the rate and concurrency of each client.
     Limit(Arc<Limit>),
-    /// A user's name and password; none for what earlier rules ask for no more.
+    /// Requires a user's name and password; `None` cancels the requirement of earlier rules.
     Auth(Option<Arc<Auth>>),
-    /// Changes of the request's headers, as PHP sees it; none removes one.
+    /// Changes a request header for PHP; `None` removes it.
     RequestHeader(HeaderName, Option<HeaderValue>),
-    /// A variable for PHP.
+    /// Sets a variable for PHP.
     Variable(Arc<str>, Arc<str>),
     /// Changes of the response's headers.
     Response(Arc<ResponseChange>),
-    /// Which origins' scripts may read responses.
+    /// Origins whose scripts may read responses.
     Cors(Arc<Cors>),
-    /// Media types by the endings of names.
+    /// Media types by file extension.
     Mime(Arc<Mime>),
     /// Pages for errors.
     ErrorPages(Arc<ErrorPages>),
-    /// Directories without an index are listed.
+    /// Lists directories that have no index.
     Listing(bool),
-    /// Directories, from the root, into which symbolic links are followed: not a request's, but all the site's.
+    /// Directories, relative to the root, into which symbolic links are followed. Applies to the whole site, not to a
+    /// request.
     Links(Vec<PathBuf>),
-    /// The name that metrics and traces have for these requests, and their share of the workers.
+    /// The requests' name in metrics and traces, and their share of the workers.
     Route(Arc<Route>),
     /// The pool that runs scripts.
     Pool(Arc<str>),
@@ -113,103 +114,103 @@ pub enum Action {
     WebSocket(Arc<str>),
     /// Time limits of requests.
     Times(Times),
-    /// The largest body of a request.
+    /// Maximum length of a request's body in bytes.
     MaxBody(u64),
-    /// The request is in the access log.
+    /// Logs the request in the access log, or does not.
     AccessLog(bool),
-    /// Another path and query. Further rules see these.
+    /// Replaces path and query for the following rules.
     Rewrite(Template, QueryMode),
-    /// Ends: sends the client elsewhere.
+    /// Final action: redirects the client.
     Redirect(Template, QueryMode, StatusCode),
-    /// Ends: a status, with an error page or a body.
+    /// Final action: answers with a status, and an error page or a body.
     Status(StatusCode, Option<Arc<Body>>),
-    /// Ends: 503 while the flag file is there, or always if there is none.
+    /// Final action: answers 503 while the flag file exists, or always if there is none.
     Maintenance(Arc<Maintenance>),
-    /// Ends: another server responds.
+    /// Final action: passes the request to an upstream server.
     Proxy(Arc<str>),
 }
 
-/// Requests that a rule sends to a pool or another server, as metrics, traces and queues tell them apart.
+/// Requests that a rule sends to a pool or an upstream server, as a unit in metrics, traces and queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Its name in metrics: the rule's name, else its first path, else its place.
+    /// Name in metrics: the rule's name, else its first path, else its position.
     pub name: Arc<str>,
     /// The rule's first path, for traces.
     pub path: Option<Arc<str>>,
-    /// Its number among the routes of these rules, from 1.
+    /// Number among the routes of these rules, from 1.
     pub number: usize,
-    /// Its share of the workers, where it differs from that of other requests.
+    /// Share of the workers, if it differs from that of other requests.
     pub share: Option<Share>,
 }
 
 /// A route's share of a pool's workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Its position among the shares of all sites, set where all of them are known.
+    /// Position among the shares of all sites; set once all of them are known.
     pub number: u16,
-    /// Maximum number of its requests that run at once; 0 for no limit.
+    /// Maximum number of the route's concurrent requests; 0 for no limit.
     pub workers: usize,
-    /// Its weight while requests wait, where a client's other requests have 1.
+    /// Weight while requests are queued; a client's other requests have 1.
     pub weight: u32,
 }
 
-/// Time limit of requests; `None` if the rule has none, zero for no limit.
+/// Time limits of requests; `None` if the rule sets none, zero for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// In PHP.
+    /// Maximum time in PHP.
     pub deadline: Option<Duration>,
-    /// For a worker.
+    /// Maximum time in the queue for a worker.
     pub queue: Option<Duration>,
 }
 
-/// Where files lie.
+/// The directory that a path's files are served from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The directory (or, for an exact path, the file).
     pub directory: PathBuf,
-    /// The part of the path that the directory stands for, without a slash at its end: empty for a root.
+    /// The path prefix that the directory replaces, without a trailing slash; empty for a root.
     pub mount: Box<str>,
 }
 
 /// One step of `try_files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Try {
-    /// A path: taken if it is a file, or a directory where it ends in a slash. The last one is taken in any case.
+    /// A path: used if it is a file, or, with a trailing slash, a directory. The last path is always used.
     Path(Template),
-    /// This status.
+    /// Answers with this status.
     Status(StatusCode),
 }
 
 /// Treatment of the request's query when a rewrite or redirect names a new path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueryMode {
-    /// It follows the target's own.
+    /// Appended to the target's own query.
     #[default]
     Append,
-    /// Only the target's own.
+    /// Dropped: only the target's own query remains.
     Drop,
 }
 
-/// Which origins' scripts may read responses (the Fetch standard's CORS protocol).
+/// Origins whose scripts may read responses (the Fetch standard's CORS protocol).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cors {
-    /// Origins, `*` for all; stars may stand within them.
+    /// Origins, which may contain stars; `*` for all.
     pub origins: Vec<crate::pattern::Glob>,
     /// Every origin is allowed.
     pub any: bool,
-    /// Methods.
+    /// Allowed methods.
     pub methods: HeaderValue,
-    /// Headers that requests may have; none for those that they ask for.
+    /// Allowed request headers; `None` allows the ones that the preflight requests.
     pub headers: Option<HeaderValue>,
     /// Headers that scripts may read.
     pub expose: Option<HeaderValue>,
     /// Cookies are allowed.
     pub credentials: bool,
-    /// Lifetime of a preflight.
+    /// Lifetime of a preflight's result.
     pub max_age: Option<HeaderValue>,
 }
 
-/// Media types by the endings of names.
+/// Media types by file extension.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mime(pub Vec<(Box<str>, HeaderValue)>);
 
@@ -227,11 +228,11 @@ impl Mime {
     }
 }
 
-/// Error pages: paths that are requested instead.
+/// Error pages: paths that are requested internally instead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPages(pub Vec<(Statuses, Arc<str>)>);
 
-/// One status, or all that begin with a digit.
+/// One status, or a class of statuses by their first digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statuses {
     /// This one.
@@ -241,7 +242,7 @@ pub enum Statuses {
 }
 
 impl ErrorPages {
-    /// The page for a status; one that names the status itself comes first.
+    /// The page for a status; an exact status takes precedence over a class.
     #[must_use]
     pub fn page(&self, status: u16) -> Option<&str> {
         let of = |wanted: Statuses| self.0.iter().find(|(statuses, _)| *statuses == wanted).map(|(_, page)| &**page);
@@ -249,16 +250,16 @@ impl ErrorPages {
     }
 }
 
-/// Settings of PHP.
+/// PHP settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ini {
-    /// Those that scripts can change.
+    /// Settings that scripts can change.
     pub values: Vec<(Box<str>, Box<str>)>,
-    /// Those that they cannot.
+    /// Settings that scripts cannot change.
     pub admin: Vec<(Box<str>, Box<str>)>,
 }
 
-/// The body of a response that a rule writes itself.
+/// The body of a response that a rule defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// Its media type.
@@ -267,13 +268,13 @@ pub struct Body {
     pub text: bytes::Bytes,
 }
 
-/// A site that is away for a while.
+/// Maintenance mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Maintenance {
-    /// The path of its page.
+    /// The path of the maintenance page.
     pub page: Option<Arc<str>>,
-    /// Only while this file is there.
+    /// Active only while this file exists.
     pub flag: Option<PathBuf>,
-    /// When clients may come again.
+    /// Value of `Retry-After`.
     pub retry_after: Duration,
 }

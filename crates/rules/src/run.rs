@@ -1,4 +1,4 @@
-//! One request on its way through rules: what it has become so far, and what one rule makes of it.
+//! The evaluation of rules for one request: its state so far, and the effect of one rule.
 
 use crate::conditions::{Key, Present, contains};
 use crate::outcome::{Access, Attempt, Failure, Numbers, Outcome, Stop};
@@ -10,24 +10,24 @@ use crate::template::{Template, encode_query};
 use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
 
-/// Bytes of a path and a query that rules make.
+/// Maximum length of a path and query that rules produce, in bytes.
 const MAX_TARGET_LEN: usize = 32 * 1024;
 
-/// One request on its way through the rules.
+/// State of one request's evaluation.
 pub(crate) struct Run<'a, F> {
     pub(crate) original: &'a Request<'a>,
     files: &'a F,
     pub(crate) path: Cow<'a, [u8]>,
     pub(crate) query: Option<Cow<'a, [u8]>>,
     pub(crate) rewritten: bool,
-    /// Where files lie, unless a rule says so.
+    /// The default directory of files.
     place: Option<&'a Place>,
     pub(crate) outcome: Option<Box<Outcome>>,
-    /// The rules that were followed, of those that protect.
+    /// The protecting rules that were applied.
     pub(crate) judged: Numbers,
 }
 
-/// A rule's effect on the further evaluation.
+/// Effect of a rule on the further evaluation.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) stop: bool,
@@ -62,7 +62,7 @@ impl<'a, F: Files> Run<'a, F> {
         }
     }
 
-    /// The request as it is now.
+    /// The request with all changes so far.
     fn request(&self) -> Request<'_> {
         Request { path: &self.path, query: self.query.as_deref(), ..*self.original }
     }
@@ -146,7 +146,7 @@ impl<'a, F: Files> Run<'a, F> {
         done
     }
 
-    /// Does what needs neither captures nor another path.
+    /// Applies an action that needs no captures and does not change the path.
     pub(crate) fn set(&mut self, action: &Action) {
         let client = self.original.client;
         let forbidden = || Some(Stop::Status(StatusCode::FORBIDDEN, None));
@@ -195,7 +195,7 @@ impl<'a, F: Files> Run<'a, F> {
         attempts.collect()
     }
 
-    /// The value of `Location`; variables are those of a request.
+    /// The value of `Location`; variables are taken from `request`.
     pub(crate) fn location(
         &self,
         template: &Template,
@@ -224,7 +224,7 @@ impl<'a, F: Files> Run<'a, F> {
 }
 
 impl Outcome {
-    /// Notes a setting.
+    /// Records a setting in the outcome.
     fn set(&mut self, action: &Action) {
         match action {
             Action::Place(place) => self.place = Some(place.clone()),
@@ -256,7 +256,7 @@ impl Outcome {
             }
             Action::MaxBody(bytes) => self.max_body = Some(*bytes),
             Action::AccessLog(on) => self.access_log = Some(*on),
-            // `Run` changes the evaluation; links are the site's.
+            // `Run` handles those that change the evaluation; links apply to the whole site.
             Action::Links(_) => {}
             Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
             Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
@@ -264,7 +264,7 @@ impl Outcome {
     }
 }
 
-/// The query of a new path. An empty one drops the request's.
+/// Combines the query of a new path with the request's. An empty one drops the request's query.
 fn join(own: Option<Vec<u8>>, request: Option<&[u8]>, mode: QueryMode) -> Option<Vec<u8>> {
     let request = request.filter(|query| !query.is_empty());
     match (own, request) {

@@ -1,7 +1,7 @@
-//! The texts of `rewrite`, `redirect` and `try_files`, in which `$1` is a group or star of the rule's path pattern,
-//! `$name` or `${name}` for a named group or one of the variables of [`Variable`], and `$$` for a dollar sign.
+//! Templates for `rewrite`, `redirect` and `try_files`. `$1` is a group or star of the rule's path pattern, `$name` or
+//! `${name}` a named group or a [`Variable`], and `$$` a dollar sign.
 //!
-//! Values from a request are encoded for their position: they can begin no query, no header line and no other host.
+//! Values from a request are encoded for their position: they cannot begin a query, a header line or another host.
 
 use crate::regex::Captures;
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 /// A variable of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
-    /// `$path`: the path as it is now, decoded.
+    /// `$path`: the current path, decoded.
     Path,
-    /// `$query`: the query as it is now, without the question mark.
+    /// `$query`: the current query, without the question mark.
     Query,
-    /// `$host`: the host that was asked for, without its port.
+    /// `$host`: the requested host, without its port.
     Host,
     /// `$scheme`: `http` or `https`.
     Scheme,
@@ -24,7 +24,7 @@ pub enum Variable {
 }
 
 impl Variable {
-    /// All of them, by name.
+    /// All variables with their names.
     pub const ALL: [(&'static str, Self); 6] = [
         ("path", Self::Path),
         ("query", Self::Query),
@@ -43,37 +43,37 @@ enum Part {
     Variable(Variable),
 }
 
-/// A text with places for what a request brings along.
+/// A text with references to values of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,
     parts: Vec<Part>,
 }
 
-/// Where a text goes, which decides how what is put into it is encoded.
+/// Position of a value in a URL, which determines its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// A decoded path.
     Path,
-    /// The host of an address, or the path of one right behind it.
+    /// The host of a URL, or the path directly after it.
     Authority,
-    /// The path of an address.
+    /// The path of a URL.
     AddressPath,
     /// A query, or a fragment.
     Query,
 }
 
-/// Gives the text of a variable.
+/// Provides the values of variables.
 pub trait Variables {
-    /// The text of a variable.
+    /// The value of a variable.
     fn variable(&self, variable: Variable) -> Vec<u8>;
 }
 
 impl Template {
-    /// Parses a text.
+    /// Parses a template.
     ///
     /// # Errors
-    /// If a dollar sign stands before nothing that is known.
+    /// If a dollar sign is not part of a valid reference.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -104,13 +104,13 @@ impl Template {
         Ok(Self { text: text.into(), parts })
     }
 
-    /// The text as it is written.
+    /// The template's source text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Settles what names mean.
+    /// Resolves names to groups or variables.
     ///
     /// # Errors
     /// Names that are neither a group nor a variable, and groups that do not exist.
@@ -140,13 +140,13 @@ impl Template {
         Ok(())
     }
 
-    /// `true` if it uses captures of the path.
+    /// `true` if the template uses captures of the path.
     #[must_use]
     pub fn wants_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Number(_) | Part::Name(_)))
     }
 
-    /// Path, and query if there is a question mark: both as a rewrite leaves them.
+    /// The path, and the query if there is a question mark, as the result of a rewrite.
     #[must_use]
     pub fn expand_path(&self, captures: &Captures, variables: &impl Variables) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut place = Place::Path;
@@ -175,7 +175,7 @@ impl Template {
         (path, query)
     }
 
-    /// The address that a redirect names, encoded.
+    /// The URL of a redirect, encoded.
     #[must_use]
     pub fn expand_address(&self, captures: &Captures, variables: &impl Variables) -> String {
         let mut address = String::new();
@@ -186,7 +186,7 @@ impl Template {
             }
             let value = value(part, captures, variables);
             let place = place_at(&address);
-            // A path that was captured whole goes behind a host; nothing else may lengthen the host's name.
+            // A captured whole path may follow a host; nothing else may extend the host's name.
             if place == Place::Authority
                 && !matches!(part, Part::Variable(Variable::Host | Variable::Scheme))
                 && !value.starts_with(b"/")
@@ -199,7 +199,7 @@ impl Template {
                 address.push_str(&encode(&value, place));
             }
         }
-        // `//x` would name another host.
+        // `//x` would be read as a host.
         if address.starts_with("//") && !self.text.starts_with("//") {
             let path = address.trim_start_matches('/');
             return format!("/{path}");
@@ -208,7 +208,7 @@ impl Template {
     }
 }
 
-/// The name or number behind a dollar sign, and what follows it.
+/// Splits the name or number after a dollar sign from the rest.
 fn name(text: &str) -> Option<(&str, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
         let (name, rest) = inner.split_once('}')?;
@@ -233,7 +233,7 @@ fn value(part: &Part, captures: &Captures, variables: &impl Variables) -> Vec<u8
     }
 }
 
-/// Where in an address its end is.
+/// The position in the URL that its end has reached.
 fn place_at(address: &str) -> Place {
     if address.contains(['?', '#']) {
         return Place::Query;
@@ -260,7 +260,7 @@ fn encode(value: &[u8], place: Place) -> String {
     text
 }
 
-/// A query as it may stand in an address: as it was spelled, but for what cannot stand there.
+/// Encodes a query for a URL: keeps its spelling, except for characters that are not allowed.
 #[must_use]
 pub fn encode_query(query: &[u8]) -> String {
     let mut text = String::with_capacity(query.len() + 8);

@@ -1,4 +1,4 @@
-//! Rules and requests in a line of text, for tests.
+//! Rules and requests in one line of text, for tests.
 
 use crate::outcome::{Access, Attempt, Outcome, Stop};
 use crate::request::{Files, Request};
@@ -9,7 +9,7 @@ use crate::{Problem, Rules, Tree, read};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::path::Path;
 
-/// The rules of a text, as in `howdah.toml`.
+/// Parses rules in the syntax of `howdah.toml`.
 pub(crate) fn rules(text: &str) -> Result<Rules, Vec<Problem>> {
     let table = tree::parse(text).unwrap();
     let nodes = table.entries().iter().find(|entry| entry.key == "rule").map(|entry| &entry.node);
@@ -17,13 +17,13 @@ pub(crate) fn rules(text: &str) -> Result<Rules, Vec<Problem>> {
     Rules::new(read(nodes, Path::new("/"))?)
 }
 
-/// Mistakes in rules, in one line.
+/// The errors in rules, on one line.
 pub(crate) fn problems(text: &str) -> String {
     let problems = rules(text).err().unwrap_or_default();
     problems.iter().map(|problem| format!("{}: {}", problem.key, problem.message)).collect::<Vec<_>>().join(" | ")
 }
 
-/// Files that are there by the ends of their names.
+/// A file system in which the end of a name decides whether a file exists.
 pub(crate) struct SomeFiles;
 
 impl Files for SomeFiles {
@@ -40,7 +40,8 @@ impl Files for SomeFiles {
     }
 }
 
-/// A request such as `GET https://host/path?query`, with headers `name: value` and a client behind `from`.
+/// Parses a request such as `GET https://host/path?query`, with headers `name: value` and the client's address after
+/// `from`.
 pub(crate) fn with_request<T>(line: &str, then: impl FnOnce(&Request<'_>) -> T) -> T {
     let mut words = line.split(' ');
     let method = Method::from_bytes(words.next().unwrap().as_bytes()).unwrap();
@@ -67,7 +68,7 @@ pub(crate) fn with_request<T>(line: &str, then: impl FnOnce(&Request<'_>) -> T) 
 pub(crate) fn outcome(rules: &Rules, line: &str) -> String {
     with_request(line, |request| {
         let outcome = rules.evaluate(request, &SomeFiles, &mut NoTrace);
-        // With a trace no rule is left out by the index; the outcome is the same.
+        // With a trace the index excludes no rule; the outcome must be the same.
         let mut lines = Lines::default();
         let traced = rules.evaluate(request, &SomeFiles, &mut lines);
         assert_eq!(outcome.as_deref().map(describe), traced.as_deref().map(describe), "{line}: {lines:?}");

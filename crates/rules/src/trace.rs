@@ -1,27 +1,27 @@
-//! Notes of the evaluation for `howdah explain`. The result is the same with and without: a disabled trace costs
-//! nothing and evaluates no rule that the index has excluded.
+//! Traces of the evaluation for `howdah explain`. Tracing does not change the result. A disabled trace costs nothing,
+//! and rules that the index excludes are not evaluated.
 
-/// Takes notes of which rules matched, and why others did not.
+/// Records which rules matched, and why others did not.
 pub trait Trace {
-    /// Notes are taken.
+    /// `true` if this trace records anything.
     const ON: bool;
 
-    /// A rule was looked at.
+    /// Called for each rule that was evaluated or skipped.
     fn rule(&mut self, at: usize, name: &str, verdict: Verdict<'_>);
 }
 
 /// Result of the evaluation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// Its conditions hold; this is what it does.
+    /// All conditions hold; has the descriptions of the actions.
     Matched(&'a [String]),
-    /// A condition does not hold: its key and what it asks for.
+    /// A condition does not hold; has its key and the required value.
     Missed(&'static str, String),
-    /// Not looked at: a rule before it has ended the request or was the last.
+    /// Not evaluated: an earlier rule ended the request, or had `last`.
     Skipped,
 }
 
-/// Takes no notes.
+/// Records nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTrace;
 
@@ -31,7 +31,7 @@ impl Trace for NoTrace {
     fn rule(&mut self, _at: usize, _name: &str, _verdict: Verdict<'_>) {}
 }
 
-/// Takes notes as lines of text.
+/// Records lines of text.
 #[derive(Debug, Clone, Default)]
 pub struct Lines(pub Vec<String>);
 

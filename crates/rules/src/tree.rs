@@ -1,16 +1,16 @@
-//! `howdah.toml` and the rules of applications as a tree in which every key and value knows its line; and [`Problem`], which
-//! leads back to the line.
+//! `howdah.toml` and the rules of applications as a tree in which every key and value has its line number; and
+//! [`Problem`], an error with its line.
 
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-/// A value and the line it begins on (from 1).
+/// A value and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// The value.
     pub tree: Tree,
-    /// Its line, from 1; 0 where there is no file.
+    /// The line on which the value begins, from 1; 0 if it is not from a file.
     pub line: usize,
 }
 
@@ -25,7 +25,7 @@ pub enum Tree {
     Float(f64),
     /// True or false.
     Bool(bool),
-    /// A date or time, which no setting is.
+    /// A date or time, which no setting accepts.
     Date,
     /// A list.
     List(Vec<Node>),
@@ -38,20 +38,20 @@ pub enum Tree {
 pub struct Entry {
     /// Its name.
     pub key: String,
-    /// The line the key stands on.
+    /// The key's line.
     pub line: usize,
     /// Its value.
     pub node: Node,
 }
 
 impl Node {
-    /// A text that comes from no file.
+    /// A text that is not from a file.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
         Self { tree: Tree::Text(text.to_owned()), line: 0 }
     }
 
-    /// The value of a literal written as in `howdah.toml`.
+    /// Parses a literal in the syntax of `howdah.toml`.
     #[must_use]
     pub fn from_literal(literal: &str) -> Option<Self> {
         let document = parse(&format!("x = {literal}")).ok()?;
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Description of the value.
+    /// Description of the value for error messages.
     #[must_use]
     pub fn describe(&self) -> String {
         match &self.tree {
@@ -75,29 +75,29 @@ impl Node {
         }
     }
 
-    /// The entries of a table; none for anything else.
+    /// The entries of a table; empty for other values.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         if let Tree::Table(entries) = &self.tree { entries } else { &[] }
     }
 
-    /// The text of a text.
+    /// The text, if the value is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         if let Tree::Text(text) = &self.tree { Some(text) } else { None }
     }
 
-    /// The items of a list; for anything else the value itself, since one item may be written without brackets.
+    /// The items of a list; for other values the value itself, since a single item may be written without brackets.
     #[must_use]
     pub fn items(&self) -> &[Self] {
         if let Tree::List(items) = &self.tree { items } else { std::slice::from_ref(self) }
     }
 }
 
-/// Parses a document; on failure gives line and message of each line with a syntax error.
+/// Parses a document.
 ///
 /// # Errors
-/// These lines and messages.
+/// The line number and message of each line with a syntax error.
 pub fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
@@ -121,10 +121,10 @@ pub fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     Err(found)
 }
 
-/// The parser's message for a key that is there already.
+/// The TOML parser's message for a repeated key.
 const DUPLICATE: &str = "duplicate key";
 
-/// Says which key a line sets once more, and where it was set.
+/// Formats the error for a repeated key, with the line that set it first.
 fn duplicate(text: &str, key: &str, line: usize) -> String {
     let sets = |(_, written): &(usize, &str)| {
         let rest = written.trim_start().trim_start_matches('[').strip_prefix(key);
@@ -140,7 +140,7 @@ fn duplicate(text: &str, key: &str, line: usize) -> String {
     format!("{DUPLICATE} {key}, which line {} sets already{advice}", at + 1)
 }
 
-/// Where each line of a text begins.
+/// The start offset of each line of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -184,18 +184,18 @@ impl Lines {
         }
     }
 }
-/// Text in quotes, as TOML writes it.
+/// Quotes a text as in TOML.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// One thing that is wrong with a rule.
+/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The line, from 1; 0 where there is no file.
+    /// The line, from 1; 0 if the rule is not from a file.
     pub line: usize,
-    /// The key it is about; empty for the rule as a whole.
+    /// The affected key; empty for the whole rule.
     pub key: String,
     /// The mistake, and the remedy.
     pub message: String,

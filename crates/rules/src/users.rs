@@ -1,5 +1,5 @@
-//! Users and the hashes of their passwords: in a rule, or in an htpasswd file, which is read again when it has changed.
-//! The threads that verify passwords read it: I/O threads call `Users::fresh`, which never does.
+//! Users and their password hashes: in a rule, or in an htpasswd file, which is read again when it has changed. Only
+//! the threads that verify passwords read the file; I/O threads call `Users::fresh`, which never does.
 
 use crate::password::Hash;
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Time for which a file is reused without a check.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Bytes of a file.
+/// Maximum length of a file in bytes.
 const MAX_FILE_LEN: u64 = 8 << 20;
 
 /// Users and the hashes of their passwords.
@@ -21,7 +21,7 @@ const MAX_FILE_LEN: u64 = 8 << 20;
 pub struct Users {
     file: Option<PathBuf>,
     state: Mutex<State>,
-    /// Held while the file is read, so that one thread reads for all that wait for it.
+    /// Held while the file is read, so that one thread reads it for all waiting ones.
     reading: Mutex<()>,
 }
 
@@ -36,12 +36,12 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     hashes: HashMap<Box<str>, Hash>,
-    /// The hash that is the costliest to verify.
+    /// The most expensive hash to verify.
     costliest: Option<Hash>,
 }
 
 impl Table {
-    /// Adds a user. As under Apache the first line of a user counts.
+    /// Adds a user. As in Apache, the first line of a user counts.
     fn add(&mut self, name: &str, hash: Hash) {
         if self.costliest.as_ref().is_none_or(|known| known.cost() < hash.cost()) {
             self.costliest = Some(hash.clone());
@@ -53,20 +53,20 @@ impl Table {
         self.hashes.get(user)
     }
 
-    /// The hash to verify the password of an unknown user with, so that it takes as long.
+    /// The hash to verify for unknown users, so that they take as long.
     pub(crate) const fn costliest(&self) -> Option<&Hash> {
         self.costliest.as_ref()
     }
 }
 
-/// Identifies a state of a file: its time, length and inode.
+/// Identifies the state of a file: modification time, length and inode.
 type Stamp = (SystemTime, u64, u64);
 
 impl Users {
-    /// Users that a rule names, each with a hash.
+    /// Creates users from a rule's names and hashes.
     ///
     /// # Errors
-    /// Hashes that are not understood.
+    /// Hashes in an unknown format.
     pub fn named(list: &[(String, String)]) -> Result<Self, String> {
         let mut table = Table::default();
         for (name, hash) in list {
@@ -76,7 +76,7 @@ impl Users {
         Ok(Self::new(None, State { table: Arc::new(table), ..State::default() }))
     }
 
-    /// Users of an htpasswd file.
+    /// Creates users from an htpasswd file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -90,7 +90,7 @@ impl Users {
         Self { file, state: Mutex::new(state), reading: Mutex::new(()) }
     }
 
-    /// The users, unless the file has changed: then [`Users::read_again`] has to be called.
+    /// The cached users; `None` if the file has changed, and [`Users::read_again`] has to be called.
     pub(crate) fn fresh(&self, now: Instant) -> Option<Arc<Table>> {
         let mut state = self.state.lock();
         if let Some(path) = &self.file
@@ -105,7 +105,7 @@ impl Users {
         Some(state.table.clone())
     }
 
-    /// The users, read again if the file has changed. No one comes in while it cannot be read. Takes its time.
+    /// The users, read again if the file has changed. No user is admitted while the file cannot be read. Blocks.
     pub(crate) fn read_again(&self, now: Instant) -> Arc<Table> {
         let _reading = self.reading.lock();
         if let Some(table) = self.fresh(now) {
@@ -133,7 +133,7 @@ fn stamp(meta: &std::fs::Metadata) -> Option<Stamp> {
 
 fn read(path: &Path) -> Result<(Table, Stamp), String> {
     let fail = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
-    // A pipe is not opened: that would wait for a writer.
+    // Opening a FIFO would wait for a writer.
     let is_file = std::fs::metadata(path).map_err(|error| fail(&error))?.is_file();
     let no_file = || fail(&"it is no regular file of up to 8 MB");
     let file = if is_file { File::open(path).map_err(|error| fail(&error))? } else { return Err(no_file()) };
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<(Table, Stamp), String> {
     Ok((parse(&String::from_utf8_lossy(&text), path), stamp))
 }
 
-/// The users of a file. An invalid line admits no one, and is named in the log.
+/// Parses the users of a file. An invalid line admits no user, and is logged.
 fn parse(text: &str, path: &Path) -> Table {
     let mut users = Table::default();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
@@ -155,7 +155,7 @@ fn parse(text: &str, path: &Path) -> Table {
             tracing::warn!(target: "howdah::rules", "{}:{}: expected USER:HASH", path.display(), at + 1);
             continue;
         };
-        // Behind the hash other servers allow a comment.
+        // Other servers allow a comment after the hash.
         let hash = hash.split(':').next().unwrap_or_default().trim_end();
         match Hash::new(hash) {
             Ok(hash) => users.add(name, hash),

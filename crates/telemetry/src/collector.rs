@@ -1,4 +1,4 @@
-//! The exporter of OpenTelemetry's own crates, as the settings want it: OTLP over HTTP with protobuf, sent by our client.
+//! Configures OpenTelemetry's exporter: OTLP over HTTP with protobuf, sent by our HTTP client.
 
 use crate::http_client::HttpClient;
 use howdah_config::TelemetrySettings;
@@ -7,7 +7,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SpanExporter as _;
 
-/// Makes the exporter. To be called within the runtime that is to run it.
+/// Creates the exporter. Call it within the runtime that will run it.
 pub(crate) fn exporter(settings: &TelemetrySettings) -> Result<SpanExporter, String> {
     let builder = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
     let builder = builder.with_endpoint(settings.address()).with_timeout(settings.timeout);
@@ -17,7 +17,7 @@ pub(crate) fn exporter(settings: &TelemetrySettings) -> Result<SpanExporter, Str
     Ok(exporter)
 }
 
-/// The service that the spans are of.
+/// The service that the spans belong to.
 fn resource(settings: &TelemetrySettings) -> Resource {
     let known = [
         KeyValue::new("process.pid", i64::from(std::process::id())),
@@ -30,7 +30,7 @@ fn resource(settings: &TelemetrySettings) -> Resource {
     Resource::builder_empty().with_attributes(known.into_iter().chain(own).chain([name])).build()
 }
 
-/// This server among others with its name.
+/// A unique id that distinguishes this server from others of the same service.
 fn instance() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())

@@ -9,35 +9,35 @@ use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, Sampler, Sampling
 use std::str::FromStr;
 use std::time::Instant;
 
-/// The longest `tracestate` that is handed on: the recommendation asks for no less than 512 characters.
+/// Maximum length of a forwarded `tracestate`: the recommendation asks for at least 512 characters.
 const MAX_STATE_LEN: usize = 1024;
 
-/// Decides about requests that begin.
+/// Makes the sampling decision for new requests.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     trust: ParentTrust,
     sampler: Sampler,
-    /// The caller's decision stands.
+    /// The caller's sampling decision is followed.
     follows_parent: bool,
 }
 
-/// The place of one request in its trace.
+/// The position of one request in its trace.
 #[derive(Debug, Clone)]
 pub struct Trace {
     pub(crate) context: SpanContext,
-    /// The caller's span.
+    /// The caller's span, if the caller is trusted.
     pub(crate) parent: Option<SpanId>,
-    /// A span of a caller that is not trusted.
+    /// The span of an untrusted caller.
     pub(crate) link: Option<SpanContext>,
-    /// The span of what runs for the request: PHP, or another server.
+    /// The span of what handles the request: PHP, or an upstream server.
     pub(crate) inner: SpanId,
-    /// When that was handed the request.
+    /// When the request was passed to PHP or upstream.
     pub handed_on: Option<Instant>,
-    /// When the request's body was complete, where it has one.
+    /// When the request's body was complete, if it has one.
     pub body_complete: Option<Instant>,
-    /// When there was a response.
+    /// When the response began.
     pub responded: Option<Instant>,
-    /// The response has not arrived as a whole.
+    /// The response is incomplete.
     pub cut_off: bool,
 }
 
@@ -91,39 +91,40 @@ impl Contexts {
 }
 
 impl Trace {
-    /// The trace's id, as it is in logs.
+    /// The trace's id, in its form for logs.
     #[must_use]
     pub fn id(&self) -> TraceId {
         self.context.trace_id()
     }
 
-    /// `true` if its spans are sent.
+    /// `true` if the trace's spans are sent.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.context.is_sampled()
     }
 
-    /// The trace and the request's own span as numbers, if they are sent.
+    /// The numeric ids of the trace and of the request's span, if spans are sent.
     #[must_use]
     pub fn sampled_ids(&self) -> Option<(u128, u64)> {
         let (trace, span) = (self.context.trace_id().to_bytes(), self.context.span_id().to_bytes());
         self.is_sampled().then(|| (u128::from_be_bytes(trace), u64::from_be_bytes(span)))
     }
 
-    /// `traceparent` for what runs for the request.
+    /// `traceparent` for PHP or the upstream server.
     #[must_use]
     pub fn parent_field(&self) -> String {
         format!("00-{}-{}-{:02x}", self.context.trace_id(), self.inner, self.context.trace_flags())
     }
 
-    /// `tracestate` for it, where the caller has sent one.
+    /// `tracestate` for PHP or the upstream server, if the caller sent one.
     #[must_use]
     pub fn state_field(&self) -> Option<String> {
         Some(self.context.trace_state().header()).filter(|state| !state.is_empty())
     }
 }
 
-/// The caller's span. None where a field is missing, there twice or broken: the recommendation has a new trace begin then.
+/// The caller's span. `None` if a field is missing, repeated or malformed: the recommendation then requires a new
+/// trace.
 fn caller(headers: &HeaderMap) -> Option<SpanContext> {
     let mut fields = headers.get_all("traceparent").iter();
     let field = fields.next().filter(|_| fields.next().is_none())?;
@@ -131,7 +132,7 @@ fn caller(headers: &HeaderMap) -> Option<SpanContext> {
     Some(SpanContext::new(trace, span, flags, true, state(headers)))
 }
 
-/// `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal digits. A later version may have more behind a further hyphen.
+/// `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal digits. A later version may append more after a further hyphen.
 fn parent(field: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
     let text = std::str::from_utf8(field.trim_ascii()).ok()?;
     let mut parts = text.split('-');
@@ -150,7 +151,7 @@ fn parent(field: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
     valid.then(|| (trace, span, TraceFlags::default().with_sampled(sampled)))
 }
 
-/// Vendors' data. Broken or too long, it is dropped; the trace goes on.
+/// Vendors' data. Dropped if malformed or too long; the trace continues.
 fn state(headers: &HeaderMap) -> TraceState {
     let lines: Vec<&str> =
         headers.get_all("tracestate").iter().filter_map(|line| HeaderValue::to_str(line).ok()).collect();
@@ -218,7 +219,7 @@ mod tests {
             let trace = begin(&TelemetrySettings { parent, ..TelemetrySettings::default() }, &field, trusted);
             assert_eq!(trace.id().to_string() == TRACE, continued, "{parent} {trusted}");
             assert_eq!(trace.link.is_some(), !continued);
-            // A stranger's decision is none.
+            // An untrusted caller's sampling decision is ignored.
             assert_eq!(trace.is_sampled(), !continued);
         }
     }

@@ -1,5 +1,5 @@
-//! Spans on their way out: a bounded queue in memory, and a thread with its own runtime that sends them in batches. A
-//! collector that hangs or refuses only costs spans, which are counted and reported now and then.
+//! A bounded queue of spans in memory, and a thread with its own runtime that sends them in batches. A collector that
+//! hangs or refuses costs only spans, which are counted and reported now and then.
 
 use crate::collector;
 use howdah_config::TelemetrySettings;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Lines in the log about lost spans are no closer than this.
+/// Minimum interval between log lines about lost spans.
 const WARNING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The requests' side.
+/// The sending side of the queue, for requests.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     spans: mpsc::UnboundedSender<Vec<SpanData>>,
@@ -25,7 +25,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Hands over the spans of one request, unless there is no room.
+    /// Queues the spans of one request, unless the queue is full.
     pub(crate) fn push(&self, spans: Vec<SpanData>) {
         let count = spans.len();
         let room = |waiting: usize| waiting.checked_add(count).filter(|all| *all <= self.most);
@@ -35,7 +35,7 @@ impl Outbox {
     }
 }
 
-/// The hold on the thread.
+/// Handle of the export thread.
 #[derive(Debug)]
 pub(crate) struct Sending {
     closing: watch::Sender<Option<Instant>>,
@@ -43,16 +43,16 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Has the thread send what waits, and end, within the limit.
+    /// Makes the thread send the queued spans and end within the limit.
     pub(crate) async fn end(self, limit: Duration) {
         let until = Instant::now() + limit;
         self.closing.send_replace(Some(until));
-        // It looks at the time itself; should it hang nevertheless, the process ends without it.
+        // The thread checks the time itself; if it hangs anyway, the process ends without it.
         let _ = timeout_at(until + Duration::from_secs(1), self.ended).await;
     }
 }
 
-/// Starts the thread.
+/// Starts the export thread.
 pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Result<(Outbox, Sending), String> {
     let cannot = |error: std::io::Error| format!("cannot start the thread that sends spans: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
@@ -79,7 +79,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Resu
     };
     let run = move || {
         runtime.block_on(worker.run());
-        // Tasks of tonic must not delay this.
+        // Background tasks of tonic must not delay the end.
         runtime.shutdown_background();
         let _ = end.send(());
     };
@@ -104,10 +104,10 @@ struct Worker {
 /// Losses that were not reported yet.
 struct Losses {
     failed: u64,
-    /// Of those without room, how many were said.
+    /// Number of reported spans that had no room.
     dropped: u64,
     said: Option<Instant>,
-    /// Why the last export has failed.
+    /// Error of the last failed export.
     why: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Worker {
             self.send(std::mem::take(&mut batch)).await;
             self.report(false);
         }
-        // Spans that have arrived meanwhile, as far as there is time.
+        // Sends spans that have arrived in the meantime, as far as time permits.
         loop {
             while batch.len() < self.batch && self.take_one(&mut batch) {}
             if batch.is_empty() {
@@ -129,7 +129,7 @@ impl Worker {
         self.report(true);
     }
 
-    /// Waits for spans, and for a while for more of them. False: it is time to end.
+    /// Waits for spans, then briefly for more of them. Returns `false` when the thread must end.
     async fn gather(&mut self, batch: &mut Vec<SpanData>) -> bool {
         let first = tokio::select! {
             spans = self.spans.recv() => spans,
@@ -149,7 +149,7 @@ impl Worker {
                     None => break,
                 },
                 () = sleep_until(until) => break,
-                // Gathered spans are sent all the same.
+                // The gathered spans are still sent.
                 _ = self.closing.changed() => return false,
             }
         }
@@ -163,7 +163,7 @@ impl Worker {
         true
     }
 
-    /// Sends a batch, within the time for it and before the end.
+    /// Sends a batch, within the batch timeout and before the deadline.
     async fn send(&mut self, batch: Vec<SpanData>) {
         let (count, mut closing) = (batch.len() as u64, self.closing.clone());
         let timeout = Instant::now() + self.timeout;
@@ -190,7 +190,7 @@ impl Worker {
             Err(why) => {
                 self.metrics.spans_failed.add(count);
                 self.losses.failed += count;
-                // The first of a series is reported at once.
+                // The first failure of a series is reported at once.
                 if self.losses.why.replace(why).is_none() {
                     self.report(true);
                 }
@@ -198,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// Says what was lost, now and then.
+    /// Reports losses, rate limited.
     fn report(&mut self, now: bool) {
         let losses = &mut self.losses;
         let dropped = self.metrics.spans_dropped.get() - losses.dropped;

@@ -1,5 +1,5 @@
-//! HTTP to a collector. One connection for each export: there is at most one of them at a time. The exporter limits the time,
-//! this file the response's length.
+//! HTTP to a collector. Each export opens its own connection, as there is at most one export at a time. The exporter
+//! limits the time, this client the response's length.
 
 use bytes::Bytes;
 use howdah_config::TelemetrySettings;
@@ -9,7 +9,7 @@ use http_body_util::Full;
 use opentelemetry_http::HttpError;
 use tokio_rustls::TlsConnector;
 
-/// The longest response: what was wrong with some spans.
+/// Maximum length of a response, which describes rejected spans.
 const MAX_BODY_LEN: usize = 64 * 1024;
 
 /// An HTTP client for exports.
@@ -43,7 +43,7 @@ impl HttpClient {
     }
 
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // The library would have the environment's fields win over those of the settings.
+        // The library would let the environment's fields override those of the settings.
         for (name, value) in &self.fields {
             request.headers_mut().insert(name, value.clone());
         }

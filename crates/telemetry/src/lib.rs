@@ -1,6 +1,8 @@
-//! Traces of requests, by OpenTelemetry. Reading order: `context` (whose trace a request belongs to, and whether it is sampled),
-//! `span` (what is known of a request that has ended, as spans), `export` (spans wait for the thread that sends them), `collector`
-//! and `http_client` (how they are sent). No request waits for any of it: what has no room is dropped and counted.
+//! Traces of requests, by OpenTelemetry.
+//!
+//! Reading order: `context` (the trace of a request, and the sampling decision), `span` (the spans of an ended
+//! request), `export` (a queue of spans, and the thread that sends them), `collector` and `http_client` (sending).
+//! Requests never wait for a collector: spans without room in the queue are dropped and counted.
 #![forbid(unsafe_code)]
 
 mod collector;
@@ -21,35 +23,36 @@ pub use context::Trace;
 pub use opentelemetry::trace::TraceId;
 pub use span::{Ended, Inner};
 
-/// Makes the traces of a server's requests. Shared by threads.
+/// Creates the traces of a server's requests. Shared by threads.
 #[derive(Debug)]
 pub struct Telemetry {
     contexts: Contexts,
     outbox: Outbox,
 }
 
-/// The thread that sends spans; its owner ends it.
+/// Handle of the thread that sends spans; its owner stops the thread.
 #[derive(Debug)]
 pub struct Sender(Sending);
 
 impl Telemetry {
-    /// Starts the thread that sends spans. It connects when there are some: a missing collector delays no one.
+    /// Starts the thread that sends spans. It connects when there are spans to send, so a missing collector delays
+    /// nothing.
     ///
     /// # Errors
-    /// The mistake in the settings or the environment.
+    /// The error in the settings or the environment.
     pub fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Result<(Arc<Self>, Sender), String> {
         let (outbox, sending) = export::start(settings, metrics)?;
         let telemetry = Self { contexts: Contexts::new(settings), outbox };
         Ok((Arc::new(telemetry), Sender(sending)))
     }
 
-    /// A request begins: the trace it belongs to, by its fields. `trusted`: they come from a trusted proxy.
+    /// Begins a request's trace from its header fields. `trusted` is `true` if they come from a trusted proxy.
     #[must_use]
     pub fn begin(&self, headers: &HeaderMap, trusted: bool) -> Box<Trace> {
         Box::new(self.contexts.begin(headers, trusted))
     }
 
-    /// A request has ended. Its spans are sent if it was sampled.
+    /// Ends a request's trace. Its spans are sent if it was sampled.
     pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
         if trace.is_sampled() {
             self.outbox.push(span::spans(trace, ended));
@@ -58,7 +61,7 @@ impl Telemetry {
 }
 
 impl Sender {
-    /// Sends what waits, for so long at most, and ends.
+    /// Sends the queued spans within the time limit, and stops the thread.
     pub async fn end(self, limit: Duration) {
         self.0.end(limit).await;
     }

@@ -1,4 +1,5 @@
-//! A request that has ended as spans: one for itself, by the semantic conventions for HTTP, and one below it for each phase.
+//! Converts an ended request to spans: one for the request, by the semantic conventions for HTTP, and a child span for
+//! each phase.
 
 use crate::context::Trace;
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceState};
@@ -8,13 +9,13 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest text of an attribute, in bytes: many spans may wait.
+/// Maximum length of an attribute's text in bytes, because many spans may wait in memory.
 const MAX_TEXT_LEN: usize = 2048;
 
-/// The methods that are known by name (RFC 9110 and RFC 5789).
+/// The well-known methods (RFC 9110 and RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
-/// The status in the log of a request whose client left before the response.
+/// Status that the log shows for a request whose client left before the response.
 const CLIENT_GONE: u16 = 499;
 
 /// Facts about an ended request.
@@ -23,10 +24,10 @@ pub struct Ended<'a> {
     pub method: &'a str,
     pub path: &'a [u8],
     pub https: bool,
-    /// The version of HTTP: `1.1`, `2`.
+    /// The HTTP version: `1.1`, `2`.
     pub version: &'static str,
     pub status: u16,
-    /// The host that was asked for, without its port.
+    /// The requested host, without its port.
     pub host: Option<&'a str>,
     pub port: Option<u16>,
     /// The client's address, and that of the peer.
@@ -39,29 +40,29 @@ pub struct Ended<'a> {
     pub site: Option<&'a str>,
     /// The responder: `php`, `static`, `proxy`, `error`.
     pub front: &'static str,
-    /// When its head was complete, by both clocks.
+    /// When the request's head was complete, by both clocks.
     pub time: SystemTime,
     pub started: Instant,
     pub took: Duration,
     /// Bytes of the response's body.
     pub bytes: u64,
-    /// Where it ran.
+    /// Where the request ran, if not in the server itself.
     pub inner: Option<Inner<'a>>,
 }
 
-/// Where a request ran, and what it took there.
+/// Where a request ran, and its timings there.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner<'a> {
     pub pool: &'a str,
     pub worker: u32,
-    /// From the request's head until a worker took it.
+    /// Time from the end of the request's head until a worker took the request.
     pub queue: Duration,
     pub php: Duration,
     pub replays: u32,
 }
 
 impl Ended<'_> {
-    /// A moment of the request as a time of day.
+    /// Converts a moment of the request to a time of day.
     fn at(&self, moment: Instant) -> SystemTime {
         self.time + moment.saturating_duration_since(self.started).min(self.took)
     }
@@ -71,7 +72,7 @@ impl Ended<'_> {
     }
 }
 
-/// The spans of a request, its own first.
+/// The spans of a request, the request's own first.
 pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
     let mut spans = Vec::with_capacity(5);
     spans.push(own(trace, ended));

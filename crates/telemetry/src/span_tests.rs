@@ -52,7 +52,7 @@ fn phases_lie_within_the_request_and_behind_each_other() {
         pool: "default",
         worker: 3,
         queue: Duration::from_millis(30),
-        // Longer than the whole: another process's clock.
+        // Longer than the total: measured by another process's clock.
         php: Duration::from_millis(900),
         replays: 0,
     };

@@ -1,14 +1,14 @@
-//! Which users can read a file, by the permissions of the file and of every directory on the way to it.
+//! Checks which users can read a file, by the permissions of the file and of every directory on its path.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of links that are followed, as in Linux.
+/// Maximum number of symbolic links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// A user with its groups, or all others.
+/// A user with its groups, or a user without any ownership.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     /// `None` for a user that owns nothing and is in no group.
@@ -21,13 +21,13 @@ impl Reader<'_> {
     /// A user that has only the permissions that every user has.
     pub const OTHERS: Self = Self { uid: None, groups: &[] };
 
-    /// Returns true if the user can read the file. Access control lists are not considered.
+    /// Returns `true` if the user can read the file. Access control lists are not considered.
     #[must_use]
     pub fn can_read(&self, path: &Path) -> bool {
         self.may(path, 0o4)
     }
 
-    /// Returns true if the user has one of the permissions in `bits` for the file, and can get to it.
+    /// Returns `true` if the user has one of the permissions in `bits` for the file, and can reach the file.
     #[must_use]
     pub fn may(&self, path: &Path, bits: u32) -> bool {
         self.uid == Some(0)
@@ -49,8 +49,8 @@ impl Reader<'_> {
     }
 }
 
-/// The directories that are entered on the way to a file: those of its path, of each link that the path ends in, and of the
-/// file that the last of these names.
+/// The directories that are searched on the way to a file: those of its path, of each symbolic link at the path's end,
+/// and of the final target.
 fn directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     let mut add = |path: &Path| all.extend(path.ancestors().skip(1).map(Path::to_owned));

@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key, loaded and checked together: if it exists, it can be served.
+//! A certificate with its chain and its key, loaded and checked together: a `Certificate` can always be served.
 
 use crate::provider::provider;
 use rustls::InconsistentKeys;
@@ -15,22 +15,22 @@ use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Longest file that is read: a chain has a few kilobytes.
+/// Maximum length of a file; a chain has a few kilobytes.
 const MAX_FILE_LEN: u64 = 1 << 20;
 
-/// A certificate that ends within this time deserves a word.
+/// Remaining lifetime, in seconds, below which a warning is logged.
 const EXPIRY_WARNING: u64 = 7 * 24 * 3600;
 
 /// A checked certificate with its key.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    /// The chain and the key, as rustls takes them.
+    /// The chain and the key, in rustls' form.
     pub key: Arc<CertifiedKey>,
-    /// The names it is for, in lower case; a wildcard is `*.example.org`. Addresses are no names.
+    /// The DNS names it covers, in lower case; a wildcard is `*.example.org`. IP addresses are not included.
     pub names: Vec<Box<str>>,
-    /// The first second in which it is valid, since the epoch.
+    /// Start of validity, in seconds since the epoch.
     pub not_before: u64,
-    /// The last one.
+    /// End of validity (inclusive), in seconds since the epoch.
     pub not_after: u64,
 }
 
@@ -45,7 +45,7 @@ pub enum CertificateError {
         /// The system's error.
         error: io::Error,
     },
-    /// A file is no PEM file, or has nothing of use in it.
+    /// A file is not in PEM format, or does not contain what is needed.
     #[error("{} has no {what}{why}", of.display())]
     Missing {
         /// The file.
@@ -60,7 +60,7 @@ pub enum CertificateError {
     Malformed {
         /// The file.
         of: PathBuf,
-        /// The mistake.
+        /// The problem.
         why: String,
     },
     /// The key cannot be used.
@@ -68,10 +68,10 @@ pub enum CertificateError {
     Key {
         /// The file.
         of: PathBuf,
-        /// The mistake.
+        /// The problem.
         why: String,
     },
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     #[error("the key in {} is not the one of the first certificate in {}; the server's own certificate comes first, then its issuers", key.display(), certificate.display())]
     Mismatch {
         /// The file of the chain.
@@ -91,13 +91,13 @@ fn hint(error: &io::Error) -> &'static str {
 /// Problem of a certificate that can still be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concern {
-    /// It ended so long ago.
+    /// Expired this long ago.
     Expired(Duration),
-    /// It is valid only in such a time.
+    /// Becomes valid after this time.
     NotYetValid(Duration),
-    /// It ends in such a time.
+    /// Expires within this time.
     EndsSoon(Duration),
-    /// It is for no name (`subjectAltName`), so clients refuse it.
+    /// Has no `subjectAltName`, so clients refuse it.
     NoNames,
 }
 
@@ -119,10 +119,10 @@ impl fmt::Display for Concern {
 }
 
 impl Certificate {
-    /// Reads a chain and its key, both in PEM. They may be in one file.
+    /// Loads a chain and its key, both in PEM. They may be in one file.
     ///
     /// # Errors
-    /// The mistake, with its file.
+    /// The problem, with the file's path.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
         let chain = read(certificate)?;
         if certificate == key {
@@ -131,10 +131,10 @@ impl Certificate {
         Self::from_pem(&chain, &read(key)?, certificate, key)
     }
 
-    /// Reads them from memory; the paths are for errors.
+    /// Parses PEM data in memory; the paths are for error messages.
     ///
     /// # Errors
-    /// The mistake, with its file.
+    /// The problem, with the file's path.
     pub fn from_pem(chain: &[u8], key: &[u8], chain_path: &Path, key_path: &Path) -> Result<Self, CertificateError> {
         let missing = |of: &Path, what, why: String| CertificateError::Missing { of: of.into(), what, why };
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -148,10 +148,10 @@ impl Certificate {
         Self::new(certificates, &private, chain_path, key_path)
     }
 
-    /// Checks decoded ones: of a certificate that was created or obtained here.
+    /// Checks decoded data: a certificate that the server has created or obtained.
     ///
     /// # Errors
-    /// The mistake, with its file.
+    /// The problem, with the file's path.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: &PrivateKeyDer<'static>,
@@ -179,7 +179,7 @@ impl Certificate {
         Ok(Self { key: Arc::new(key), names, not_before, not_after })
     }
 
-    /// Its problems.
+    /// Warnings about the certificate.
     #[must_use]
     pub fn concerns(&self, now: SystemTime) -> Vec<Concern> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -212,7 +212,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     Ok(bytes)
 }
 
-/// Description of the actual content of a PEM file.
+/// Describes what a PEM file contains instead of the expected content.
 fn instead(pem: &[u8], wanted: &str) -> String {
     let text = String::from_utf8_lossy(pem);
     if wanted == "PRIVATE KEY" && text.contains("ENCRYPTED") {
@@ -225,7 +225,7 @@ fn instead(pem: &[u8], wanted: &str) -> String {
     }
 }
 
-/// The names in `subjectAltName`. Without any, the common name counts for the choice among certificates.
+/// The names in `subjectAltName`, or the common name if there are none. Used to select a certificate.
 fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Box<str>>, String> {
     let alternative = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
     let mut names: Vec<Box<str>> = Vec::new();
@@ -233,7 +233,7 @@ fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Box<str>>, String> {
         match name {
             GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase().into()),
             GeneralName::IPAddress(bytes) => {
-                // No client sends an address as its server name; listed so that `check` can say it.
+                // No client sends an address as its server name. Listed so that `check` can report it.
                 let address = match bytes.len() {
                     4 => <[u8; 4]>::try_from(*bytes).ok().map(|bytes| Ipv4Addr::from(bytes).to_string()),
                     16 => <[u8; 16]>::try_from(*bytes).ok().map(|bytes| Ipv6Addr::from(bytes).to_string()),

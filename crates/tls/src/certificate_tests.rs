@@ -1,4 +1,4 @@
-//! Pairs that fit, and pairs that do not.
+//! Tests with matching and mismatched pairs.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -1,5 +1,5 @@
-//! The client's side: TLS to servers that the settings name, and single HTTP requests. Each request has its own connection: one
-//! that is not kept open cannot have been closed in between.
+//! The client side: TLS to servers that the settings name, and single HTTP requests. Each request has its own
+//! connection, because a kept-alive connection may have been closed in the meantime.
 
 use crate::provider::provider;
 use bytes::Bytes;
@@ -17,14 +17,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Reason why a request has no response.
+/// Why a request has no response.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// TLS that trusts the system's authorities and those of a file, which `setting` names. Reads both, so it is made where that may
-/// take its time.
+/// TLS that trusts the system's authorities and those of a file, which `setting` names. Reads both from disk, so call
+/// it where blocking is allowed.
 ///
 /// # Errors
-/// The file cannot be used, or no authority is trusted.
+/// The file cannot be used, or there is no trusted authority.
 pub fn config(ca_file: Option<&Path>, setting: &str) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -46,11 +46,11 @@ pub fn config(ca_file: Option<&Path>, setting: &str) -> Result<Arc<ClientConfig>
     Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Sends a request to the server of its URI and returns the response, whose body has at most `longest` bytes. The caller limits
-/// the time. `tls` is for `https`; without it no such URI may come here.
+/// Sends a request to the server of its URI and returns the response, whose body has at most `longest` bytes. The
+/// caller limits the time. `tls` is required for `https` URIs.
 ///
 /// # Errors
-/// The system's, or those of the protocols.
+/// I/O errors, and errors of the protocols.
 pub async fn send<B>(request: Request<B>, tls: Option<&TlsConnector>, longest: usize) -> Result<Response<Bytes>, Failed>
 where
     B: Body + Send + 'static,
@@ -92,7 +92,7 @@ where
         let body = Limited::new(body, longest).collect().await?.to_bytes();
         Ok(Response::from_parts(parts, body))
     };
-    // The connection moves only while it is polled. Its own end is no news once the response is there.
+    // The connection makes progress only while it is polled. Its end does not matter once the response has arrived.
     let (mut responding, mut connection) = (std::pin::pin!(responding), std::pin::pin!(connection));
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! The authorities whose clients are known.
+//! Verification of client certificates.
 
 use crate::provider::provider;
 use rustls::RootCertStore;
@@ -12,16 +12,16 @@ use std::sync::Arc;
 /// Requirements for client certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ClientAuth {
-    /// They are not asked.
+    /// No certificate is requested.
     #[default]
     Off,
-    /// They may; one that is not signed by these authorities ends the handshake.
+    /// A certificate is optional. One that these authorities did not sign ends the handshake.
     Optional(PathBuf),
-    /// They must.
+    /// A certificate from these authorities is required.
     Required(PathBuf),
 }
 
-/// Checks clients' certificates as the settings say.
+/// Creates the verifier for the settings.
 pub(crate) fn verifier(auth: &ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let (path, optional) = match auth {
         ClientAuth::Off => return Ok(WebPkiClientVerifier::no_client_auth()),

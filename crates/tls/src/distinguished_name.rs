@@ -1,5 +1,5 @@
-//! Names of certificates' subjects and issuers as text: RFC 4514, the last part first, which is what nginx and Apache give
-//! their scripts.
+//! Subjects and issuers as text: RFC 4514, the last part first, which is the form that nginx and Apache pass to
+//! scripts.
 
 use std::fmt::Write;
 use x509_parser::objects::{oid_registry, oid2abbrev};
@@ -33,7 +33,7 @@ fn kind(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// A value that is no text is shown as `#` with its bytes in hexadecimal (RFC 4514 2.4).
+/// Values that are not text are printed as `#` with their bytes in hexadecimal (RFC 4514 2.4).
 fn value(attribute: &AttributeTypeAndValue<'_>) -> String {
     match attribute.as_str() {
         Ok(text) => text.to_owned(),
@@ -44,7 +44,7 @@ fn value(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// Nothing in a value may look like the beginning of another one, nor end a line.
+/// Escapes a value, so that no part of it looks like another attribute or ends a line.
 fn escape(value: &str, to: &mut String) {
     let last = value.chars().count().saturating_sub(1);
     for (at, c) in value.chars().enumerate() {

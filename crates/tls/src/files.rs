@@ -1,7 +1,8 @@
-//! The certificates of the settings' files, exchanged while the server runs: looked at every few seconds, which needs no
-//! watch that could overflow and works on every file system.
+//! Certificates from the settings' files, reloaded while the server runs. The files are polled every few seconds: there
+//! is no watch that could overflow, and polling works on every file system.
 //!
-//! Tools write the two files of a pair one after the other, or move a link. Until both fit, the old pair stays.
+//! Tools write the two files of a pair one after the other, or move a link. Until the new files match, the old pair is
+//! served.
 
 use crate::access::Reader;
 use crate::certificate::{Certificate, CertificateError};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Interval at which files are checked: two calls of stat(2) for each pair.
+/// Interval at which files are polled: two stat(2) calls per pair.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The file of a chain and the file of its key.
@@ -21,11 +22,11 @@ pub struct Pair {
     pub certificate: PathBuf,
     /// May be the same file.
     pub key: PathBuf,
-    /// The number of the site that has it for itself.
+    /// The number of the site that the pair is reserved for.
     pub site: Option<usize>,
 }
 
-/// The pairs of the settings with what was read from them.
+/// The pairs of the settings, with their loaded certificates.
 #[derive(Debug, Clone)]
 pub struct Files {
     loaded: Vec<Loaded>,
@@ -36,15 +37,15 @@ struct Loaded {
     pair: Pair,
     certificate: Certificate,
     seen: Seen,
-    /// Why the certificate is still the one that was loaded earlier.
+    /// The error that prevented a reload; the earlier certificate is still served.
     unreadable: Option<Arc<str>>,
 }
 
-/// By what a file's exchange shows: device, inode, size, and when content and inode last changed.
+/// Detects that a file was replaced: device, inode, size, and the times of the last change of content and inode.
 type Seen = [Option<(u64, u64, u64, i128, i128)>; 2];
 
 impl Files {
-    /// Loads all pairs; all mistakes are reported at once.
+    /// Loads all pairs, and reports all errors together.
     ///
     /// # Errors
     /// One for each pair that cannot be served.
@@ -52,7 +53,7 @@ impl Files {
         Self::load_over(pairs, None)
     }
 
-    /// Loads all pairs; one that was loaded `before`, and can no longer be read, is kept.
+    /// Loads all pairs. A pair that was loaded `before` and can no longer be read is kept.
     ///
     /// # Errors
     /// As for `load`.
@@ -78,7 +79,7 @@ impl Files {
         if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
     }
 
-    /// The earlier certificate from the same files, if these cannot be read now.
+    /// The earlier certificate from the same files, if they cannot be read now.
     fn stands_in(&self, pair: &Pair) -> Option<&Loaded> {
         let is_closed = |path: &Path| {
             std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -87,7 +88,7 @@ impl Files {
         (is_closed(&pair.certificate) || is_closed(&pair.key)).then(|| self.loaded.iter().find(same))?
     }
 
-    /// Those of several lists, as one.
+    /// Merges several lists.
     #[must_use]
     pub fn joined(all: Vec<Self>) -> Self {
         Self { loaded: all.into_iter().flat_map(|files| files.loaded).collect() }
@@ -98,7 +99,7 @@ impl Files {
         self.loaded.iter().map(|loaded| (&loaded.pair, &loaded.certificate))
     }
 
-    /// Problems of pairs that are still served.
+    /// Warnings about pairs that are still served.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let unreadable = self.loaded.iter().filter_map(|loaded| {
@@ -112,18 +113,18 @@ impl Files {
         unreadable.chain(others).collect()
     }
 
-    /// Hands the certificates to the store.
+    /// Passes the certificates to the store.
     pub fn put_into(&self, store: &Store) {
         store.replace_all_files(self.loaded.iter().map(|loaded| (loaded.pair.site, &loaded.certificate)));
     }
 
-    /// Looks once whether files were exchanged, and loads those again.
+    /// Polls the files once, and reloads those that were replaced.
     pub fn look(&mut self, store: &Store) {
         let mut changed = false;
         for loaded in &mut self.loaded {
             let now = seen(&loaded.pair);
             if now != loaded.seen {
-                // Also where it fails: the same files are not tried again.
+                // Set on failure as well, so that the same files are not tried again.
                 loaded.seen = now;
                 changed |= loaded.exchange();
             }
@@ -133,7 +134,7 @@ impl Files {
         }
     }
 
-    /// Root may have loaded files that the server's user cannot even see now. That is no change.
+    /// Ignores files that root loaded but the server's user cannot see: that is not a change.
     fn forget_hidden(&mut self) {
         for loaded in &mut self.loaded {
             let now = seen(&loaded.pair);
@@ -143,7 +144,7 @@ impl Files {
         }
     }
 
-    /// Checks every few seconds, for ever; on a separate thread, because a file system may hang.
+    /// Polls the files forever; on a separate thread, because a file system may hang.
     pub async fn watch(mut self, store: Arc<Store>) {
         if self.loaded.is_empty() {
             return;
@@ -168,7 +169,7 @@ impl Files {
 }
 
 impl Loaded {
-    /// True if there is a new certificate.
+    /// Reloads the pair; returns `true` if there is a new certificate.
     fn exchange(&mut self) -> bool {
         let certificate = self.pair.certificate.display();
         match Certificate::from_files(&self.pair.certificate, &self.pair.key) {

@@ -1,4 +1,4 @@
-//! Files that change under a running server.
+//! Tests with certificate files that change while the server runs.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -1,5 +1,5 @@
-//! Which site has a host, as far as certificates ask: the same order as for requests, a name before a `*`, the longest of several,
-//! and then the site of all other hosts.
+//! Maps hosts to sites for the choice of certificates, in the same order as for requests: an exact name, then the
+//! longest matching wildcard, then the site of all other hosts.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Hosts {
     exact: HashMap<Box<str>, usize>,
-    /// The site of a domain after `*.`.
+    /// Sites by the domain after `*.`.
     below: HashMap<Box<str>, usize>,
     default: Option<usize>,
 }
 
 impl Hosts {
-    /// This name is the site's.
+    /// Assigns a name to a site.
     pub fn exact(&mut self, name: &str, site: usize) {
         self.exact.insert(name.into(), site);
     }
 
-    /// Every name below this one is.
+    /// Assigns all subdomains of a name to a site.
     pub fn below(&mut self, name: &str, site: usize) {
         self.below.insert(name.into(), site);
     }

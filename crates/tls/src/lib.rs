@@ -1,12 +1,12 @@
 //! The server's side of TLS: certificates, their selection for a client, and the facts about a connection.
 //!
-//! Reading order: `certificate` (a chain and its key, loaded and checked together), `store` (name → certificate, read
-//! without locks), `resolver` (selection for a ClientHello), `server_config` (rustls' settings, in one place), `files`
-//! (certificates exchanged while the server runs), `acme` (certificates that the server gets itself), `local_ca` (those
-//! that it makes itself), `session` (variables for PHP), `client` (TLS to other servers).
+//! Reading order: `certificate` (a chain and its key, loaded and checked together), `store` (certificates by name, read
+//! without locks), `resolver` (selection for a ClientHello), `server_config` (rustls' settings), `files` (certificate
+//! files, reloaded while the server runs), `acme` (certificates from an ACME authority), `local_ca` (certificates that
+//! the server signs itself), `session` (variables for PHP), `client` (TLS to other servers).
 //!
-//! Private keys and the secrets of session tickets are in this process's memory and nowhere else: PHP runs in processes
-//! that were started as programs and share none of it.
+//! Private keys and the secrets of session tickets exist only in this process's memory. PHP runs in processes that were
+//! started by exec and share none of it.
 #![forbid(unsafe_code)]
 
 mod access;

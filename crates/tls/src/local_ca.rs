@@ -1,7 +1,8 @@
-//! The server's own authority, for names that no public one can verify: `localhost`, `shop.test`, `10.0.0.5`. It is
-//! made on first use and kept in the state directory; machines that install it (`howdah trust`) trust its certificates.
+//! The server's local CA, for names that no public authority can verify: `localhost`, `shop.test`, `10.0.0.5`. It is
+//! created on first use and kept in the state directory. Machines that install it (`howdah trust`) trust its
+//! certificates.
 //!
-//! It can sign nothing but private names: even a stolen key cannot be used to impersonate a public site.
+//! It can sign only private names, so even a stolen key cannot impersonate a public site.
 
 use crate::acme::{NameReport, Report};
 use crate::certificate::Certificate;
@@ -24,19 +25,19 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 const CERTIFICATE: &str = "ca.pem";
 const KEY: &str = "ca.key";
-/// Where it lies in the state directory.
+/// Its directory within the state directory.
 const DIRECTORY: &str = "local-ca";
 const LOCK: &str = "lock";
-/// Lifetime of the authority. It should not have to be installed again soon.
+/// Lifetime of the local CA: long, because each new one has to be installed again.
 const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 86400);
-/// Remaining lifetime at which another one is created.
+/// Remaining lifetime at which a new local CA is created.
 const CA_LEFT: Duration = Duration::from_secs(90 * 86400);
-/// Lifetime of its certificates. Some clients refuse more than 398 days; a few weeks are enough, since a new one costs
-/// nothing.
+/// Lifetime of the certificates it signs. Some clients refuse more than 398 days; a few weeks suffice, since a new
+/// certificate costs nothing.
 const LEAF_LIFE: Duration = Duration::from_secs(30 * 86400);
-/// Clocks differ.
+/// Certificates are backdated by this time, for clients whose clocks are slow.
 const BACKDATED: Duration = Duration::from_secs(3600);
-/// Name of the authority where it is installed.
+/// Common name of the local CA, which trust stores show.
 const COMMON_NAME: &str = "Howdah local CA";
 
 /// The local authority.
@@ -48,7 +49,7 @@ pub struct LocalCa {
     path: PathBuf,
 }
 
-/// Why there is no local authority, or no certificate from it.
+/// Why the local CA or its certificate is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalCaError {
     /// The directory cannot be used.
@@ -56,7 +57,7 @@ pub enum LocalCaError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The stored authority is invalid.
@@ -64,10 +65,10 @@ pub enum LocalCaError {
     Broken {
         /// The directory.
         path: PathBuf,
-        /// The mistake.
+        /// The problem.
         why: String,
     },
-    /// Something could not be made.
+    /// A key or certificate could not be created.
     #[error("the local CA cannot sign: {0}")]
     Signing(String),
 }
@@ -83,10 +84,10 @@ impl From<rcgen::Error> for LocalCaError {
 }
 
 impl LocalCa {
-    /// The authority that lies in the state directory; it is made if there is none, or if it ends soon.
+    /// Opens the local CA in the state directory. Creates one if there is none or the existing one expires soon.
     ///
     /// # Errors
-    /// It can neither be read nor be made.
+    /// The local CA can be neither read nor created.
     pub fn open(state: &StateDir) -> Result<Self, LocalCaError> {
         let unusable = unusable(state.path(DIRECTORY));
         let dir = state.below(DIRECTORY).map_err(&unusable)?;
@@ -128,7 +129,7 @@ impl LocalCa {
         params.name_constraints = Some(private_names_only());
         let certificate = params.self_signed(&key)?;
         let pem = certificate.pem();
-        // The key first: a certificate without its key would be installed for nothing.
+        // Writes the key first: a certificate without its key would be installed in vain.
         let write = |file, text: &str| dir.write(file, text.as_bytes()).map_err(unusable(dir.path("")));
         write(KEY, &key.serialize_pem())?;
         write(CERTIFICATE, &pem)?;
@@ -138,22 +139,22 @@ impl LocalCa {
         Ok(Self { issuer: Issuer::new(params, key), certificate, pem, path })
     }
 
-    /// Its certificate, in PEM.
+    /// The CA certificate in PEM.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Where that is.
+    /// The path of that file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A new certificate for these names and addresses.
+    /// Signs a new certificate for these names and addresses.
     ///
     /// # Errors
-    /// A name is none.
+    /// A name is invalid.
     pub fn certificate(&self, names: &[String]) -> Result<Certificate, LocalCaError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(names)?;
@@ -174,7 +175,7 @@ fn validity(life: Duration) -> (OffsetDateTime, OffsetDateTime) {
     ((now - BACKDATED).into(), (now + life).into())
 }
 
-/// RFC 5280 section 4.2.1.10. A name stands for itself and for all below it.
+/// Name constraints (RFC 5280 section 4.2.1.10). A name permits itself and all its subdomains.
 fn private_names_only() -> NameConstraints {
     let names = PRIVATE_SUFFIXES.iter().map(|suffix| GeneralSubtree::DnsName((*suffix).to_owned()));
     let networks = PRIVATE_NETWORKS
@@ -183,7 +184,7 @@ fn private_names_only() -> NameConstraints {
     NameConstraints { permitted_subtrees: names.chain(networks).collect(), excluded_subtrees: Vec::new() }
 }
 
-/// Verifies that a certificate is that of an authority for private names only.
+/// Verifies that a CA certificate is limited to private names.
 ///
 /// # Errors
 /// The reason why it is not.
@@ -209,7 +210,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
         }),
         _ => false,
     };
-    // A kind of name without constraints is allowed (RFC 5280 section 4.2.1.10).
+    // A name type without constraints is unrestricted (RFC 5280 section 4.2.1.10).
     let has = |kind: fn(&GeneralName<'_>) -> bool| permitted.iter().any(|subtree| kind(&subtree.base));
     let both =
         has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
@@ -219,8 +220,8 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     }
 }
 
-/// Serves a certificate for these names, and with `is_default` to clients with unknown names, and renews it in time until
-/// the task is ended. Within a runtime.
+/// Serves a certificate for these names, with `is_default` also to clients with unknown names, and renews it until the
+/// task is aborted. Call it within a runtime.
 ///
 /// # Errors
 /// The first certificate cannot be created.
@@ -236,7 +237,7 @@ pub fn serve(
     let renewing = tokio::spawn(async move {
         loop {
             let left = until.duration_since(SystemTime::now()).unwrap_or_default();
-            // In small steps, since a machine that sleeps does not count.
+            // Sleeps in small steps, because timers do not count the time a machine is suspended.
             if left > LEAF_LIFE / 3 {
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 continue;

@@ -1,12 +1,12 @@
-//! Names that certificates are for: what clients may send, and which of them no public authority vouches for.
+//! Certificate names: what clients may send, and which names no public authority can certify.
 
 use std::net::IpAddr;
 
-/// Top-level names that are not in the public name system: RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375
-/// (home.arpa), and `internal`, which ICANN has set aside.
+/// Top-level names outside the public DNS: RFC 6761 (localhost, test), RFC 8375 (home.arpa), RFC 6762 (local), and
+/// `internal`, which ICANN has reserved.
 pub const PRIVATE_SUFFIXES: &[&str] = &["localhost", "test", "internal", "local", "home.arpa"];
 
-/// Private addresses as networks: loopback, RFC 1918, RFC 3927, and the same of IPv6.
+/// Private networks: loopback, RFC 1918, RFC 3927, and their IPv6 counterparts.
 pub const PRIVATE_NETWORKS: &[(IpAddr, u8)] = &[
     (IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 0)), 8),
     (IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 0)), 8),
@@ -27,7 +27,8 @@ pub enum Reach {
     Private,
 }
 
-/// A name that a client sent, in the form in which it is stored, if it can be a host's. It becomes the name of a directory.
+/// Normalizes a client's name to its stored form, or returns `None` if it is not a valid host. The result becomes a
+/// directory's name.
 #[must_use]
 pub fn of_client(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
@@ -39,8 +40,8 @@ pub fn of_client(name: &str) -> Option<String> {
     (is_host && name.parse::<IpAddr>().is_err()).then_some(name)
 }
 
-/// `true` if a name in a certificate covers a host: a wildcard stands for one label (RFC 6125 6.4.3). Both are in lower
-/// case.
+/// `true` if a certificate's name covers a host: a wildcard stands for one label (RFC 6125 6.4.3). Both must be in
+/// lower case.
 #[must_use]
 pub fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {

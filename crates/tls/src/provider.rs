@@ -1,5 +1,5 @@
-//! The one provider of cryptography. It is passed explicitly wherever rustls takes one: where two providers are compiled in,
-//! rustls' own choice is a panic at start.
+//! The only cryptography provider. It is passed explicitly wherever rustls takes one: if two providers are compiled in,
+//! rustls panics when it has to choose.
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::{Arc, OnceLock};
@@ -11,8 +11,8 @@ pub fn provider() -> Arc<CryptoProvider> {
     PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider())).clone()
 }
 
-/// Makes it the process's default as well, for libraries that ask for that. To be called once, at start.
+/// Installs it as the process default as well, for libraries that use the default. Called once, at start.
 pub fn install() {
-    // An error says that there is one already, which can only be this one.
+    // An error means that a default is already installed, which can only be this provider.
     let _ = CryptoProvider::clone(&provider()).install_default();
 }

@@ -5,11 +5,11 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
 
-/// The protocol by which a certificate authority checks a name (RFC 8737). What was agreed on it carries nothing: the
-/// connection ends with its handshake.
+/// The protocol by which an authority checks a name (RFC 8737). It carries no data: the connection ends after its
+/// handshake.
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Chooses by the name that the client sent (SNI).
+/// Selects a certificate by the name that the client sent (SNI).
 #[derive(Debug)]
 pub(crate) struct Resolver(pub(crate) Arc<Store>);
 
@@ -22,8 +22,7 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// A certificate authority offers only this protocol (RFC 8737 section 3). Clients that offer others too get one of
-/// those.
+/// An authority offers only this protocol (RFC 8737 section 3). Clients that offer others as well get one of those.
 fn is_challenge(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else { return false };
     offered.next() == Some(ACME_TLS) && offered.next().is_none()

@@ -1,4 +1,4 @@
-//! rustls' settings for the server, in one place: versions, protocols, resumption, clients' certificates.
+//! Settings of rustls for the server: versions, protocols, resumption, client certificates.
 
 use crate::client_ca::{self, ClientAuth};
 use crate::provider::provider;
@@ -11,13 +11,13 @@ use rustls::ticketer::TicketRotator;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
 
-/// Sessions that are kept for clients of TLS 1.2 that know no tickets.
+/// Cached sessions, for TLS 1.2 clients without ticket support.
 const CACHED_SESSIONS: usize = 2048;
 
-/// Seconds after which new tickets use a new key. Those of the previous key are accepted for as long again.
+/// Seconds after which new tickets use a new key. Tickets of the previous key are accepted for as long again.
 const TICKET_ROTATION: u32 = 6 * 3600;
 
-/// The oldest version that is spoken.
+/// The minimum TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MinVersion {
     /// TLS 1.2.
@@ -27,12 +27,12 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// Configuration of the server's side.
+/// Options of the server configuration.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The oldest version that is spoken.
+    /// The minimum TLS version.
     pub min_version: MinVersion,
-    /// Clients' certificates.
+    /// Requirements for client certificates.
     pub client_auth: ClientAuth,
 }
 
@@ -42,51 +42,52 @@ impl Default for Options {
     }
 }
 
-/// Why there is no configuration.
+/// Why the configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The authorities of clients' certificates cannot be used.
+    /// The authorities for client certificates cannot be used.
     #[error("{0}")]
     ClientCa(String),
-    /// rustls has refused.
+    /// An error of rustls.
     #[error("TLS cannot be set up: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
-/// For connections over TCP. All I/O threads share one: what one has made a ticket for, another resumes.
+/// For connections over TCP. All I/O threads share one configuration, so each thread can resume the others' sessions.
 ///
 /// # Errors
-/// The authorities' file is missing or wrong.
+/// The authorities' file is missing or invalid.
 pub fn tcp(store: Arc<Store>, options: &Options) -> Result<Arc<ServerConfig>, ConfigError> {
     let versions: &[_] = match options.min_version {
         MinVersion::Tls12 => &[&TLS13, &TLS12],
         MinVersion::Tls13 => &[&TLS13],
     };
     let mut config = base(store, options, versions)?;
-    // Without a common protocol a handshake fails (RFC 7301 3.2). Order is preference. Some clients offer HTTP/1.0 alone.
+    // Without a common protocol a handshake fails (RFC 7301 3.2). Order is preference. Some clients offer only
+    // HTTP/1.0.
     let protocols: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", ACME_TLS];
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
 
-/// For QUIC: TLS 1.3 and HTTP/3 alone. `early_data` lets a resumed client send its first requests at once (0-RTT).
+/// For QUIC: only TLS 1.3 and HTTP/3. `early_data` lets a resumed client send its first requests at once (0-RTT).
 ///
 /// # Errors
-/// The authorities' file is missing or wrong.
+/// The authorities' file is missing or invalid.
 pub fn quic(store: Arc<Store>, options: &Options, early_data: bool) -> Result<Arc<ServerConfig>, ConfigError> {
     let mut config = base(store, options, &[&TLS13])?;
     config.alpn_protocols = vec![b"h3".to_vec()];
-    // QUIC knows all or nothing (RFC 9001 4.6.1).
+    // QUIC allows only these two values (RFC 9001 4.6.1).
     config.max_early_data_size = if early_data { u32::MAX } else { 0 };
     if early_data {
-        // Tickets could be used many times; sessions that are kept here are taken out by their first use.
+        // Tickets could be replayed; a cached session is removed on its first use.
         config.ticketer = Arc::new(NoTickets);
     }
     Ok(Arc::new(config))
 }
 
-/// Each configuration has its own keys of tickets: a session that was made under one must not be resumed under another,
-/// which may ask clients for certificates.
+/// Each configuration has its own ticket keys: a session must not be resumed under another configuration, which may
+/// require client certificates.
 fn base(
     store: Arc<Store>,
     options: &Options,
@@ -107,7 +108,7 @@ fn base(
     Ok(config)
 }
 
-/// Tickets whose key changes.
+/// Creates tickets with rotating keys.
 fn tickets() -> Result<Arc<dyn ProducesTickets>, rustls::Error> {
     let generate = || match Ticketer::new() {
         Ok(ticketer) => Ok(Box::new(Key(ticketer)) as Box<dyn ProducesTickets>),
@@ -116,7 +117,7 @@ fn tickets() -> Result<Arc<dyn ProducesTickets>, rustls::Error> {
     Ok(Arc::new(TicketRotator::new(TICKET_ROTATION, generate)?))
 }
 
-/// One key of tickets, in the library's shape.
+/// One ticket key, with the interface that rustls expects.
 #[derive(Debug)]
 struct Key(Arc<dyn ProducesTickets>);
 
@@ -138,7 +139,7 @@ impl ProducesTickets for Key {
     }
 }
 
-/// No tickets that stand for themselves: sessions are kept.
+/// Disables stateless tickets; sessions are cached on the server instead.
 #[derive(Debug)]
 struct NoTickets;
 

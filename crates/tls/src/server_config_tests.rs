@@ -1,4 +1,4 @@
-//! Handshakes over memory.
+//! Tests with in-memory handshakes.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -71,7 +71,7 @@ fn sessions_resume_by_tickets_and_those_of_old_keys_for_a_while() {
     let again = Arc::new(client(&[b"http/1.1"]));
     assert!(!session(&server, &again).resumed);
     assert!(session(&server, &again).resumed);
-    // A restart, or another configuration, knows nothing of them.
+    // Neither a restarted server nor another configuration knows the sessions.
     let other = tcp(store(), &options).unwrap();
     assert!(!session(&other, &again).resumed);
 }
@@ -110,7 +110,7 @@ fn clients_show_certificates_where_they_may_or_must() {
     assert_eq!((certificate.common_name.as_str(), certificate.serial.as_str()), ("Ann", "0ABC"));
     assert!(certificate.issuer.contains("CN=Test CA") && certificate.fingerprint.len() == 64, "{certificate:?}");
     assert!(certificate.not_after.ends_with(" GMT"), "{certificate:?}");
-    // No session outlives the certificate: each connection shows it.
+    // No session outlives the certificate: each connection presents it again.
     for quic in [false, true] {
         let options = || Options { client_auth: ClientAuth::Required(authority.clone()), ..Options::default() };
         let config = if quic { super::quic(store(), &options(), true) } else { tcp(store(), &options()) }.unwrap();

@@ -1,4 +1,5 @@
-//! Facts about a connection after its handshake, by the names that PHP applications know from nginx and Apache.
+//! Facts about a TLS connection after its handshake, under the variable names that PHP applications know from nginx and
+//! Apache.
 
 use crate::distinguished_name;
 use crate::provider::provider;
@@ -11,19 +12,19 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// A TLS session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// The name that the client asked for (SNI), in lower case.
+    /// The name that the client sent (SNI), in lower case.
     pub server_name: Option<Box<str>>,
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,
-    /// The cipher by OpenSSL's name.
+    /// OpenSSL's name of the cipher.
     pub cipher: &'static str,
-    /// The bits of its key.
+    /// Key length of the cipher in bits.
     pub cipher_bits: &'static str,
-    /// HTTP/2 was agreed on.
+    /// HTTP/2 was negotiated.
     pub h2: bool,
-    /// The handshake continued an earlier session.
+    /// The handshake resumed an earlier session.
     pub resumed: bool,
-    /// The client's certificate. One that is there has been checked.
+    /// The client's certificate, which was verified; `None` if the client sent none.
     pub client: Option<Box<ClientCertificate>>,
 }
 
@@ -32,7 +33,7 @@ pub struct Session {
 pub struct ClientCertificate {
     /// Its subject, as RFC 4514 writes it.
     pub subject: String,
-    /// The common name in that.
+    /// The subject's common name.
     pub common_name: String,
     /// Its issuer.
     pub issuer: String,
@@ -42,14 +43,14 @@ pub struct ClientCertificate {
     pub fingerprint: String,
     /// When it becomes valid, as OpenSSL prints it.
     pub not_before: String,
-    /// When it ends.
+    /// End of validity, as OpenSSL prints it.
     pub not_after: String,
-    /// When it ends, in seconds since the epoch.
+    /// End of validity, in seconds since the epoch.
     pub ends: i64,
 }
 
 impl Session {
-    /// Of a connection whose handshake is over. `None` if it has agreed on something that is not known here.
+    /// Facts about a connection after its handshake. `None` if it negotiated an unknown version or cipher.
     #[must_use]
     pub fn of(connection: &ServerConnection) -> Option<Self> {
         let version = match connection.protocol_version()? {
@@ -71,12 +72,12 @@ impl Session {
 }
 
 impl ClientCertificate {
-    /// Of a chain that was checked.
+    /// Facts about a verified chain.
     #[must_use]
     pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let der = chain.first()?;
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
-        // As OpenSSL writes it.
+        // In OpenSSL's format.
         let date = |time: x509_parser::time::ASN1Time| time.to_string().replace("+00:00", "GMT");
         Some(Self {
             subject: distinguished_name::text(parsed.subject()),
@@ -90,7 +91,7 @@ impl ClientCertificate {
         })
     }
 
-    /// Whole days until it ends.
+    /// Whole days until the certificate expires.
     #[must_use]
     pub fn days_left(&self, now: SystemTime) -> u64 {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -114,7 +115,7 @@ fn sha256(bytes: &[u8]) -> Vec<u8> {
     hash.map(|hash| hash.hash(bytes).as_ref().to_vec()).unwrap_or_default()
 }
 
-/// OpenSSL's name of a cipher suite, and the bits of its key: those that rustls can agree on.
+/// OpenSSL's name of a cipher suite, and its key length in bits, for all suites that rustls supports.
 fn cipher(suite: CipherSuite) -> (&'static str, &'static str) {
     match suite {
         CipherSuite::TLS13_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", "256"),

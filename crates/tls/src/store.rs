@@ -1,5 +1,5 @@
-//! The certificates of the server, by name. Handshakes on all I/O threads read it without a lock; a change makes a new
-//! table of its layer and swaps it in.
+//! The server's certificates by name. Handshakes on all I/O threads read the store without a lock; a change builds a
+//! new table for its layer and swaps it in.
 
 use arc_swap::ArcSwap;
 use rustls::SignatureScheme;
@@ -11,36 +11,36 @@ use crate::certificate::Certificate;
 use crate::hosts::Hosts;
 use crate::names;
 
-/// Maximum length of a name in DNS; longer names of clients are unknown. Names are looked up in lower case.
+/// Maximum length of a DNS name; longer names of clients are unknown. Names are looked up in lower case.
 const MAX_NAME_LEN: usize = 253;
 
-/// Name → certificates, in the order in which they were given. `*.example.org` is a name like any other here.
+/// Name → certificates, in the order in which they were added. `*.example.org` is an ordinary key here.
 type Names = HashMap<Box<str>, Vec<Arc<CertifiedKey>>>;
 
-/// The store.
+/// The certificate store.
 #[derive(Debug, Default)]
 pub struct Store {
     table: ArcSwap<Table>,
-    /// Held during a change.
+    /// Held during a change, to serialize writers.
     changing: Mutex<()>,
 }
 
-/// A handshake's view. Each layer is replaced separately.
+/// The tables that a handshake reads. Each layer is replaced separately.
 #[derive(Debug, Default, Clone)]
 struct Table {
-    /// Which site has which host.
+    /// The sites by host.
     hosts: Arc<Hosts>,
-    /// Of the settings' files that a site has for itself, by its number.
+    /// Certificate files that belong to a site, by the site's number.
     of_sites: Arc<Vec<Vec<Own>>>,
-    /// Of the settings' files.
+    /// Certificate files of the whole server.
     files: Arc<Names>,
-    /// For clients with no name or an unknown one: the first of the settings' files.
+    /// The first of the server's files, for clients with no name or an unknown one.
     first_file: Option<Arc<CertifiedKey>>,
-    /// Made or obtained by the server itself.
+    /// Certificates that the server created or obtained itself.
     own: Arc<Names>,
-    /// The default without files.
+    /// The default certificate if the settings name no files.
     own_default: Option<Arc<CertifiedKey>>,
-    /// Proofs for certificate authorities that a name is ours (RFC 8737).
+    /// Challenge certificates that prove control over a name to authorities (RFC 8737).
     challenges: Arc<HashMap<Box<str>, Arc<CertifiedKey>>>,
 }
 
@@ -64,14 +64,14 @@ impl Store {
         Arc::default()
     }
 
-    /// Says which site has which hosts, for the certificates that sites have for themselves.
+    /// Sets the sites' hosts, for certificates that belong to a site.
     pub fn set_hosts(&self, hosts: Hosts) {
         self.change(|table| table.hosts = Arc::new(hosts));
     }
 
-    /// Replaces the certificates of the settings' files, each with the number of its site, if it belongs to one. The
-    /// first one without is for clients with unknown names. Certificates of the same name are tried in this order, by
-    /// what the client can check.
+    /// Replaces the certificates of the settings' files, each with the number of its site if it belongs to one. The
+    /// first one without a site is for clients with unknown names. Certificates of the same name are tried in this
+    /// order, until the client supports the signature.
     pub fn replace_all_files<'a>(&self, certificates: impl IntoIterator<Item = (Option<usize>, &'a Certificate)>) {
         let (mut files, mut first, mut of_sites) = (Names::new(), None, Vec::new());
         for (site, certificate) in certificates {
@@ -90,13 +90,13 @@ impl Store {
         });
     }
 
-    /// Replaces them without sites.
+    /// Replaces the certificates of the settings' files with ones that belong to no site.
     pub fn replace_files<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
         self.replace_all_files(certificates.into_iter().map(|certificate| (None, certificate)));
     }
 
-    /// Adds certificates that the server created or obtained, replacing earlier ones of these names. Certificates of
-    /// the settings' files come before them.
+    /// Adds certificates that the server created or obtained, replacing earlier ones of the same names. Certificates of
+    /// the settings' files take precedence.
     pub fn insert<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
         self.change(|table| {
             let own = Arc::make_mut(&mut table.own);
@@ -109,7 +109,7 @@ impl Store {
         });
     }
 
-    /// Takes such certificates out.
+    /// Removes certificates added by `insert`.
     pub fn remove<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         self.change(|table| {
             let own = Arc::make_mut(&mut table.own);
@@ -130,12 +130,12 @@ impl Store {
         self.change(|table| drop(Arc::make_mut(&mut table.challenges).insert(name, certificate)));
     }
 
-    /// Ends that.
+    /// Removes the challenge certificate of a name.
     pub fn remove_challenge(&self, name: &str) {
         self.change(|table| drop(Arc::make_mut(&mut table.challenges).remove(name.to_ascii_lowercase().as_str())));
     }
 
-    /// True if there is no certificate, so that every handshake fails.
+    /// `true` if the store is empty, so that every handshake fails.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let table = self.table.load();
@@ -151,7 +151,7 @@ impl Store {
         table.covering(&name).next().is_some()
     }
 
-    /// The certificate for a client that sent this name and can check these signatures.
+    /// The certificate for a client that sent this name and supports these signature schemes.
     #[must_use]
     pub fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let table = self.table.load();
@@ -180,7 +180,7 @@ impl Store {
         if shown.peek().is_none() { table.default().is_some_and(is_for_host) } else { shown.all(is_for_host) }
     }
 
-    /// The certificate that proves that this name is ours.
+    /// The challenge certificate for this name.
     pub(crate) fn challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let mut space = [0; MAX_NAME_LEN];
         self.table.load().challenges.get(lookup_key(name, &mut space)?).cloned()
@@ -195,19 +195,19 @@ impl Store {
 }
 
 impl Table {
-    /// The certificates of a host's site. Without a name, those of the site of all other hosts.
+    /// The certificates of the host's site. Without a name, those of the site that has all other hosts.
     fn own(&self, name: Option<&str>) -> &[Own] {
         let site = self.hosts.find(name);
         site.and_then(|site| self.of_sites.get(site)).map_or(&[], Vec::as_slice)
     }
 
-    /// Certificates that are for a name, the best first: of its site, then of all.
+    /// Certificates that cover a name, best first: those of its site, then those of the server.
     fn covering<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
         let own = self.own(Some(name)).iter().filter(move |own| own.covers(name)).map(|own| &own.key);
         own.chain(self.candidates(name))
     }
 
-    /// All that a host's site has for itself: its clients get one of these, if there is none for the name.
+    /// All certificates of the host's site: its clients get one of these even if none covers the name.
     fn of_site<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
         self.own(name).iter().map(|own| &own.key)
     }
@@ -218,8 +218,8 @@ impl Table {
         self.first_file.as_ref().or(self.own_default.as_ref()).or_else(of_sites)
     }
 
-    /// Certificates for a name: exact ones before wildcards, files before own ones. A wildcard stands for one label
-    /// (RFC 6125 6.4.3).
+    /// Certificates for a name: exact names before wildcards, files before the server's own. A wildcard stands for one
+    /// label (RFC 6125 6.4.3).
     fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
         let exact = [&self.files, &self.own].into_iter().filter_map(move |names| names.get(name));
         let wildcard = move || {
@@ -240,7 +240,7 @@ fn add<'a>(to: &mut Names, names: impl Iterator<Item = &'a Box<str>>, key: &Arc<
     }
 }
 
-/// A client's name as it is looked up, without an allocation. rustls has made sure that it is a name of DNS.
+/// Lower-cases a client's name for the lookup, without an allocation. rustls has verified that it is a DNS name.
 fn lookup_key<'a>(name: &str, space: &'a mut [u8; MAX_NAME_LEN]) -> Option<&'a str> {
     let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
     let space = space.get_mut(..name.len())?;

@@ -1,4 +1,4 @@
-//! Which certificate a name gets.
+//! Tests of the certificate selection by name.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -21,7 +21,7 @@ fn exact_names_come_before_wildcards_and_the_first_certificate_is_for_everybody_
     assert!(is(find("www.example.org"), &exact));
     assert!(is(find("WWW.Example.ORG."), &exact));
     assert!(is(find("api.example.org"), &wildcard));
-    // One label, and not none.
+    // A wildcard stands for exactly one label.
     assert!(is(find("a.b.example.org"), &first));
     assert!(is(find("example.org"), &first));
     assert!(is(find("*.example.org"), &wildcard));
@@ -73,7 +73,7 @@ fn of_two_certificates_for_a_name_the_client_gets_one_that_it_can_check() {
     store.replace_files([&ed25519, &ecdsa]);
     assert!(is(store.find(Some("a.example"), ECDSA), &ecdsa));
     assert!(is(store.find(Some("a.example"), &[SignatureScheme::ED25519]), &ed25519));
-    // None fits: the first says what is wrong.
+    // None is supported: the first one makes the client's error clear.
     assert!(is(store.find(Some("a.example"), &[]), &ed25519));
 }
 
@@ -88,7 +88,7 @@ fn ten_thousand_certificates_are_added_at_once() {
     assert!(store.has("n9999.example"));
 }
 
-/// `shop` has its own certificate, `blog` and all other hosts have not.
+/// `shop` has its own certificate; `blog` and all other hosts do not.
 fn with_sites(own: &Certificate, general: &[&Certificate]) -> Arc<Store> {
     let store = Store::new();
     let mut hosts = Hosts::default();
@@ -112,7 +112,7 @@ fn a_site_s_own_certificate_is_for_its_hosts_alone() {
     for name in [Some("blog.shop.example"), Some("nobody.example"), None] {
         assert!(Arc::ptr_eq(&found(name), &general.key), "{name:?}");
     }
-    // Without others it is better than none.
+    // If there are no others, the site's own certificate is better than none.
     let store = with_sites(&own, &[]);
     assert!(Arc::ptr_eq(&store.find(None, ECDSA).unwrap(), &own.key) && !store.is_empty());
     assert!(store.has("shop.example") && !store.has("x.shop.example") && !store.has("blog.shop.example"));

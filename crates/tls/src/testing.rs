@@ -1,4 +1,4 @@
-//! Certificates for tests, and handshakes over memory.
+//! Certificates for tests, and in-memory handshakes.
 #![allow(clippy::unwrap_used)]
 
 use crate::certificate::Certificate;
@@ -45,7 +45,7 @@ pub(crate) fn certificate(names: &[&str]) -> Certificate {
     make(names).loaded()
 }
 
-/// An authority, and a client's certificate from it with its key.
+/// Creates an authority, and a client certificate that it signed, with its key.
 pub(crate) fn client_of_authority(dir: &Path) -> (PathBuf, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -64,7 +64,7 @@ pub(crate) fn client_of_authority(dir: &Path) -> (PathBuf, Vec<CertificateDer<'s
     (path, vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
 }
 
-/// A client that takes every certificate.
+/// A client that accepts every certificate.
 pub(crate) fn client(alpn: &[&[u8]]) -> ClientConfig {
     let mut config = unauthenticated().with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
@@ -79,7 +79,7 @@ pub(crate) fn unauthenticated() -> rustls::ConfigBuilder<ClientConfig, rustls::c
         .with_custom_certificate_verifier(Trusting::new(provider()))
 }
 
-/// A handshake with what follows it on both sides, such as tickets.
+/// Runs a handshake and the messages that follow it on both sides, such as tickets.
 pub(crate) fn handshake(
     server: &Arc<ServerConfig>,
     client: &Arc<ClientConfig>,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-// In the query of the admin endpoint.
+// Sent in the query to the admin endpoint.
 const DRY_RUN: &str = "dry-run";
 
 const AFTER_HELP: &str = "\

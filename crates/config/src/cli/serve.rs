@@ -1,4 +1,4 @@
-//! The flags that are settings, made from the table of settings: all of them for `serve`, some for commands about a server.
+//! Flags generated from the table of settings: all of them for `serve`, some for commands that control a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -203,7 +203,7 @@ fn flag(row: &'static Row) -> Arg {
         .help(format!("{first}{words}{default}"))
         .long_help(format!("{text}{words}{default}\n\nExample: --{flag} {}{again}", plain_example(row)));
     if row.kind == Kind::Bool && row.default == "false" {
-        // A switch: the flag alone switches it on.
+        // A boolean flag without a value means `true`.
         arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
     if let Some(short) = short(flag) {

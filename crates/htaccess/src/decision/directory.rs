@@ -1,4 +1,4 @@
-//! mod_dir: the slash at a directory's end, its index (`DirectoryIndex`), and what responds where nothing is
+//! Module mod_dir: the trailing slash of a directory, its index (`DirectoryIndex`), and the responder for missing paths
 //! (`FallbackResource`).
 
 use crate::config::Config;
@@ -15,7 +15,7 @@ use http::StatusCode;
 use std::sync::Arc;
 
 impl Walk<'_> {
-    /// The response of a directory, or of a path that names nothing.
+    /// The response for a directory, or for a path that does not exist.
     pub(super) fn directory(
         &mut self,
         config: &Arc<Config>,
@@ -45,8 +45,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The first name of `DirectoryIndex` that has a file, by a request for each (mod_dir.c, `fixup_dir`). Where there is
-    /// none, the last refusal counts.
+    /// The first name of `DirectoryIndex` that exists, tried by a subrequest each (mod_dir.c, `fixup_dir`). If none
+    /// exists, the last refusal counts.
     fn index(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Found, TooMuch> {
         let usual = ["index.php".to_owned(), "index.html".to_owned()];
         let names = config.index.as_ref().map_or(&usual[..], |names| names.as_slice());
@@ -81,7 +81,7 @@ impl Walk<'_> {
         self.within(scene, path, query)
     }
 
-    /// Makes a request within the request, which takes its place if it finds a file.
+    /// Runs a subrequest, which replaces the request if it finds a file.
     fn within(&mut self, scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>) -> Result<Found, TooMuch> {
         if self.depth == limits::SUBREQUESTS {
             let reason =
@@ -95,7 +95,7 @@ impl Walk<'_> {
         let (environment, previous) = (scene.environment.clone(), self.previous.clone());
         let step = Step { path, query, environment, previous, status: self.status, outer: Some(outer) };
         let kept = (self.previous.clone(), self.status, self.access.clone(), self.headers.clone());
-        // Rules that have ended for the one are tried for the other (mod_rewrite.c, hook_fixup).
+        // Rules that ended for the request are run for the subrequest, and vice versa (mod_rewrite.c, hook_fixup).
         let ended = std::mem::replace(&mut self.ended, false);
         self.effort = std::mem::take(&mut scene.effort);
         self.depth += 1;
@@ -105,7 +105,7 @@ impl Walk<'_> {
         self.ended = ended;
         let found = match next? {
             Next::Done(mut decision) => {
-                // Cookies belong to the outer request at once (mod_rewrite.c, add_cookie).
+                // Cookies are added to the outer request immediately (mod_rewrite.c, add_cookie).
                 self.cookies = decision.response.kept().0;
                 decision.response.set_ended(ended);
                 match decision.outcome.stop.take() {
@@ -123,9 +123,9 @@ impl Walk<'_> {
     }
 }
 
-/// Result of a request within the request.
+/// Result of a subrequest.
 pub(super) enum Found {
-    /// It takes the place of the request.
+    /// The subrequest replaces the request.
     Taken(Next),
     Refused(Stop),
     Nothing,
@@ -135,7 +135,7 @@ fn has_rules(config: &Config) -> bool {
     config.rewrite.as_ref().is_some_and(|rewrite| rewrite.engine == Some(true) && !rewrite.rules.is_empty())
 }
 
-/// The redirect of a directory that was asked for without a slash at its end.
+/// The redirect for a directory requested without a trailing slash.
 pub(super) fn slash(config: &Config, place: &Place, scene: &Scene<'_>) -> Option<Stop> {
     let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
     if !is_directory || scene.path.ends_with(b"/") || config.slash == Some(false) {

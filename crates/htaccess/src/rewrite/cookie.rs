@@ -11,7 +11,8 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    /// `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`; with a `;` first, that stands between them.
+    /// Parses `name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]`. After a leading `;`, the separator
+    /// is `;`.
     pub(super) fn new(text: &[u8], now: SystemTime) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (text, between) = text.strip_prefix(';').map_or((text, ':'), |rest| (rest, ';'));
@@ -29,7 +30,7 @@ impl Cookie {
             let far = Duration::from_secs(minutes.unsigned_abs().min(5_256_000) * 60);
             let then = if minutes > 0 { now.checked_add(far) } else { now.checked_sub(far) };
             let date = httpdate::fmt_http_date(then?);
-            // Netscape's form: `Sun, 06-Nov-1994 08:49:37 GMT`.
+            // Netscape's date format: `Sun, 06-Nov-1994 08:49:37 GMT`.
             made.push_str(&format!("; expires={}-{}-{}", &date[..7], &date[8..11], &date[12..]));
         }
         for (wanted, word) in [(secure, "; secure"), (http_only, "; HttpOnly")] {

@@ -1,8 +1,8 @@
-//! Running the rules of a directory on a request, as Apache does after it has found the file that a path names.
+//! Runs the rules of a directory for a request, as Apache does after it has mapped the path to a file.
 //!
-//! The rules see the place in the file system without the directory's own, and what they make is a place in the file
-//! system, an absolute path or an address. A place in the file system becomes a path again by `RewriteBase` or by the
-//! document root, and the request begins anew with that path.
+//! Rules see the path in the file system relative to their directory. They produce a path in the file system, an
+//! absolute path or an address. A path in the file system is mapped back to a URL path by `RewriteBase` or the document
+//! root, and the request restarts with it.
 
 use crate::compare::number;
 use crate::expression_value::file_test;
@@ -17,11 +17,11 @@ use crate::scene::Scene;
 /// Result of the rules.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The request goes on as it is, perhaps with another query.
+    /// The request continues unchanged, except perhaps for its query.
     Same,
-    /// It begins anew with this path; the query is the scene's.
+    /// The request restarts with this path; its query is the scene's.
     Again(Vec<u8>),
-    /// The client is sent to this address.
+    /// The client is redirected to this address.
     Redirect { status: u16, location: Vec<u8> },
     /// A refusal.
     Status(u16),
@@ -43,28 +43,29 @@ struct Pass<'p, 'a> {
     /// A rule has replaced the path.
     applied: bool,
     no_escape: bool,
-    /// A rule with `PT` was met: what rules have made is a path, whatever it looks like.
+    /// A rule with `PT` matched: the result is a URL path, whatever it looks like.
     passed: bool,
     end: bool,
 }
 
 enum Applied {
     No,
-    /// It has no substitution.
+    /// The rule matched and has no substitution.
     Matched,
     Changed,
     /// The request ends.
     Refused(u16),
 }
 
-/// Runs the rules of a directory. With true no rule is tried any more for this request: a rule with `END` was met.
+/// Runs the rules of a directory. The second value is `true` if a rule with `END` matched: no more rules are run for
+/// this request.
 pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effects) -> Result<(Outcome, bool), TooMuch> {
     if rewrite.engine != Some(true) || rewrite.rules.is_empty() {
         return Ok((Outcome::Same, false));
     }
     let directory = rewrite.directory.as_slice();
     let allows_no_slash = rewrite.options.is_some_and(|options| options.allow_no_slash);
-    // The directory itself, asked for without its slash: that is added first.
+    // The directory itself was requested without its slash: mod_dir adds the slash first.
     if !allows_no_slash && directory.strip_suffix(b"/") == Some(scene.filename.as_slice()) {
         return Ok((Outcome::Same, false));
     }
@@ -73,7 +74,7 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
         Pass { scene, directory, effects, status: None, applied: false, no_escape: false, passed: false, end: false };
     let status = pass.list(rewrite)?;
     let outcome = match status {
-        // This comes before all else (mod_rewrite.c, hook_fixup).
+        // Checked before everything else (mod_rewrite.c, hook_fixup).
         _ if (status.is_some() || pass.applied) && pass.has_bad_query() => Outcome::Status(403),
         Some(status) => Outcome::Status(status),
         None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
@@ -90,14 +91,14 @@ impl Pass<'_, '_> {
         self.scene.filename != original
     }
 
-    /// True if the query has what may not stand in an address, and is not encoded before it does.
+    /// `true` if the query has characters that are not allowed in a URL and would be used unencoded.
     fn has_bad_query(&self) -> bool {
         let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
         let encoded = has_scheme(&self.scene.filename).is_some() && !self.no_escape && !self.passed;
         !encoded && self.scene.query.as_ref().is_some_and(has_blank)
     }
 
-    /// All rules in their order. A status ends the request.
+    /// Runs all rules in order. Returns a status if a rule ends the request.
     fn list(&mut self, rewrite: &Rewrite) -> Result<Option<u16>, TooMuch> {
         let rules = &*rewrite.rules;
         let (mut at, mut rounds) = (0, 0);
@@ -124,7 +125,7 @@ impl Pass<'_, '_> {
                 return Ok(Some(status));
             }
             if matches!(applied, Applied::Changed) {
-                // Apache asks its proxy, which is not there.
+                // Apache would use its proxy, which does not exist here.
                 if rule.flags.proxy {
                     return Ok(Some(403));
                 }
@@ -189,7 +190,7 @@ impl Pass<'_, '_> {
         if let Some(path) = own_path(&self.scene.facts, &self.scene.filename) {
             self.scene.filename = path;
         } else if has_scheme(&self.scene.filename).is_some() {
-            // A redirect too, whatever status a rule before it has named.
+            // Also resets the status: this is a redirect whatever status an earlier rule has set.
             self.status = rule.flags.status;
         }
         let written = rule.substitution.as_ref().is_some_and(Template::begins_with_two_slashes);
@@ -228,7 +229,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Takes the query out of what a substitution made.
+    /// Splits the query from the result of a substitution.
     fn take_query(&mut self, rule: &RuleParts) {
         if rule.flags.discard_query || rule.flags.no_query {
             self.scene.query = None;
@@ -290,7 +291,7 @@ impl Pass<'_, '_> {
                 let ordering = if condition.no_case {
                     subject.to_ascii_lowercase().cmp(&wanted.to_ascii_lowercase())
                 } else {
-                    // A longer text is a greater one, whatever stands in it.
+                    // A longer text compares as greater, whatever its content.
                     subject.len().cmp(&wanted.len()).then_with(|| subject.cmp(wanted))
                 };
                 compare.holds(ordering)
@@ -312,7 +313,7 @@ impl Pass<'_, '_> {
         Ok(holds != condition.negated)
     }
 
-    /// Interprets the place that the rules have made.
+    /// Interprets the result of the rules.
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
         let scheme = has_scheme(&made).filter(|_| !self.passed);
@@ -325,7 +326,8 @@ impl Pass<'_, '_> {
         let in_root = made.strip_prefix(self.scene.facts.root).filter(|rest| rest.first() == Some(&b'/'));
         let path = match (&rewrite.base, in_root) {
             (Some(base), _) if made.starts_with(self.directory) => replaced_prefix(&made, self.directory, base),
-            // The root is replaced with a prefix that is empty, its slash too: no path (mod_rewrite.c, hook_fixup).
+            // The root is replaced with an empty prefix, including its slash: the result is not a path (mod_rewrite.c,
+            // hook_fixup).
             (Some(_), Some(rest)) => Some(rest[1..].to_vec()),
             (_, rest) => rest.map(<[u8]>::to_vec),
         };
@@ -354,7 +356,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// A place below a directory as a path below another.
+/// Maps a path below a directory to the same path below another.
 fn replaced_prefix(place: &[u8], directory: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     let rest = place.strip_prefix(directory)?;
     let mut made = base.to_vec();

@@ -1,9 +1,9 @@
-//! Addresses: what has a scheme, what is our own host, and how a path is written in one.
+//! URLs: schemes, our own host, and the encoding of paths.
 
 use crate::world::Facts;
 
-/// The length of `scheme://` (of `mailto:` and the like, the length of that), if the text begins with a scheme that
-/// Apache knows as one.
+/// The length of `scheme://` (for `mailto:` and the like, of that prefix), if the text begins with a scheme that Apache
+/// knows.
 pub(crate) fn has_scheme(text: &[u8]) -> Option<usize> {
     const SCHEMES: [&str; 16] = [
         "http://",
@@ -28,7 +28,7 @@ pub(crate) fn has_scheme(text: &[u8]) -> Option<usize> {
     SCHEMES.iter().find(|scheme| begins(scheme)).map(|scheme| scheme.len())
 }
 
-/// The address of a path on the host that was asked for.
+/// The URL of a path on the requested host.
 pub(crate) fn qualified(facts: &Facts<'_>, path: &[u8]) -> Vec<u8> {
     let mut made = format!("{}://{}", facts.scheme(), facts.host_name()).into_bytes();
     let usual = if facts.https { "443" } else { "80" };
@@ -42,7 +42,7 @@ pub(crate) fn qualified(facts: &Facts<'_>, path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// The path of an address if it is on the host that was asked for.
+/// The path of a URL on the requested host; `None` for other hosts.
 pub(crate) fn own_path(facts: &Facts<'_>, address: &[u8]) -> Option<Vec<u8>> {
     let scheme = format!("{}://", facts.scheme());
     let rest = address.strip_prefix(scheme.as_bytes())?;
@@ -58,7 +58,7 @@ pub(crate) fn own_path(facts: &Facts<'_>, address: &[u8]) -> Option<Vec<u8>> {
     ours.then(|| if path.is_empty() { b"/".to_vec() } else { path.to_vec() })
 }
 
-/// Encodes what may not stand in a path.
+/// Encodes the characters that are not allowed in a path.
 pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
     let mut made = Vec::with_capacity(path.len());
     for &byte in path {
@@ -71,7 +71,7 @@ pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Escapes an address: its scheme and host stay.
+/// Encodes a URL; its scheme and host are kept.
 pub(crate) fn escape_address(address: &[u8]) -> Vec<u8> {
     let Some(scheme) = has_scheme(address) else { return escape_path(address) };
     let host = address[scheme..].iter().position(|&b| b == b'/').map_or(address.len(), |at| scheme + at);

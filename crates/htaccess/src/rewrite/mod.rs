@@ -1,5 +1,5 @@
-//! mod_rewrite in the context of a directory: `rule` reads rules and conditions, `template` what is put in a path's
-//! place, `engine` runs them, `location` makes addresses of what comes of it.
+//! Module mod_rewrite in the context of a directory: `rule` parses rules and conditions, `template` expands
+//! substitutions, `engine` runs the rules, `location` builds URLs from the results.
 
 mod cookie;
 mod engine;

@@ -1,4 +1,4 @@
-//! `RewriteRule` and `RewriteCond` as they are written.
+//! Parses `RewriteRule` and `RewriteCond`.
 
 use crate::compare::{Compare, number};
 use crate::expression::Expression;
@@ -15,7 +15,7 @@ pub(crate) struct Rewrite {
     pub base: Option<Vec<u8>>,
     pub options: Option<Options>,
     pub rules: Arc<Vec<Rule>>,
-    /// The directory that the rules are for, with a slash at its end.
+    /// The directory that the rules apply to, with a trailing slash.
     pub directory: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct RuleParts {
     pub pattern: Pattern,
     pub negated: bool,
     pub conditions: Vec<Condition>,
-    /// `None` for `-`.
+    /// `None` for `-`, which keeps the path.
     pub substitution: Option<Template>,
     pub flags: Flags,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Flags {
     pub append_query: bool,
     pub discard_query: bool,
     pub query_last: bool,
-    /// The query is dropped, and none is looked for in what the substitution makes.
+    /// The query is dropped, and a `?` in the substitution's result does not begin a query.
     pub no_query: bool,
     pub discard_path_info: bool,
     pub proxy: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Flags {
     pub keep_slashes: bool,
     pub next: Option<usize>,
     pub skip: usize,
-    /// `R` with any status: not for requests within requests.
+    /// `R` with any status: not applied to subrequests.
     pub redirect: bool,
     /// The status of `R`, `F` and `G`.
     pub status: Option<u16>,
@@ -76,7 +76,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The status that the rule ends the request with, whatever its substitution is.
+    /// The status with which the rule ends the request, ignoring its substitution.
     pub(crate) fn refusal(&self) -> Option<u16> {
         self.status.filter(|status| !(300..400).contains(status))
     }
@@ -94,14 +94,14 @@ pub(crate) struct Condition {
 #[derive(Debug)]
 pub(crate) enum Test {
     Pattern(Pattern),
-    /// `-f` and the like.
+    /// `-f` and similar tests.
     File(u8),
-    /// `<text`, `>=text` and the like.
+    /// `<text`, `>=text` and similar comparisons.
     Text(Compare, Vec<u8>),
-    /// `-eq5` and the like.
+    /// `-eq5` and similar comparisons.
     Number(Compare, i64),
     Expression(Expression),
-    /// `-U` and `-F` are as true as a path is.
+    /// `-U` and `-F`, which hold for every path.
     Always,
 }
 
@@ -115,7 +115,7 @@ impl Options {
             "ignoreinherit" => self.ignore_inherit = true,
             "mergebase" => self.merge_base = true,
             "allownoslash" => self.allow_no_slash = true,
-            // They are about what only a server's configuration has.
+            // These options concern only the server configuration.
             "allowanyuri" | "ignorecontextinfo" | "legacyprefixdocroot" | "longurloptimization" => {}
             other => {
                 let bound = other.strip_prefix("maxredirects=").is_some();
@@ -133,7 +133,7 @@ impl Condition {
         let words = rewrite_words(text);
         let (subject, wanted, flags) = match words.as_slice() {
             [subject, wanted] => (subject, wanted, ""),
-            // Apache reads no more than three words, and so none of a comment behind them.
+            // Apache reads only three words, and therefore ignores a trailing comment.
             [subject, wanted, flags, ..] => (subject, wanted, flags.as_str()),
             _ => return Err("RewriteCond takes a text, a pattern and perhaps flags".to_owned()),
         };
@@ -187,7 +187,7 @@ fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
     Pattern::new(wanted, no_case, room).map(Test::Pattern)
 }
 
-/// The flags within brackets.
+/// Splits the flags within brackets.
 fn flag_list(text: &str) -> Result<Vec<&str>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -225,7 +225,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// Interprets a `?` at a substitution's end, and removes it.
+    /// Interprets and removes a `?` at the end of a substitution.
     fn settle_query<'a>(&mut self, substitution: &'a str) -> &'a str {
         match substitution.strip_suffix('?') {
             Some(_) if self.append_query => self.query_last = true,
@@ -254,7 +254,7 @@ impl Flags {
             "pt" | "passthrough" => self.pass_through = true,
             "unsafeallow3f" => self.allow_3f = true,
             "unc" => self.keep_slashes = true,
-            // It is about places outside of the root, which no rule leads to here.
+            // Concerns paths outside the root, which no rule can reach here.
             "unsafeprefixstat" | "" => {}
             "b" | "backrefescaping" => {
                 self.escaping.on = true;
@@ -278,7 +278,7 @@ impl Flags {
                     self.status = Some(redirect_status(value)?);
                 }
             }
-            // Apache looks at the first letter only.
+            // Apache checks only the first letter.
             name if name.starts_with('d') => {}
             _ => return Err("not known".to_owned()),
         }
@@ -299,7 +299,7 @@ fn redirect_status(text: &str) -> Result<u16, String> {
     }
 }
 
-/// The number that a text begins with, if it is a response's status.
+/// The number at the start of a text, if it is a valid response status.
 pub(crate) fn known_status(text: &str) -> Result<u16, String> {
     let status = u16::try_from(number(text.as_bytes())).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.filter(|status| !status.is_informational() && status.canonical_reason().is_some());

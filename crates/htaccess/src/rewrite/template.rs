@@ -1,4 +1,4 @@
-//! Texts with references: `$1` to the rule's groups, `%1` to the condition's, `%{NAME}` to variables.
+//! Texts with references: `$1` to a group of the rule, `%1` to a group of the condition, `%{NAME}` to a variable.
 
 use crate::limits;
 use crate::pattern::Captures;
@@ -17,25 +17,25 @@ enum Part {
     Variable(String),
 }
 
-/// Encoding of groups in an address: `B` and the like.
+/// Encoding of groups in a URL: the flag `B` and its variants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Escaping {
     pub on: bool,
-    /// Only these signs are encoded, unless there are none here.
+    /// Only these characters are encoded; empty for all.
     pub only: String,
-    /// These are not.
+    /// These characters are not encoded.
     pub never: String,
-    /// Of others, control characters and blanks are.
+    /// Of all other characters, only control characters and blanks are encoded.
     pub controls: bool,
     /// A blank becomes `%20`, not `+`.
     pub no_plus: bool,
 }
 
-/// A text that was made.
+/// An expanded text.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     pub text: Vec<u8>,
-    /// The `?` that ends the path comes from what a reference stands for, so it was encoded when it was sent.
+    /// The `?` that ends the path comes from a reference, so it was encoded in the request.
     pub unsafe_query: bool,
 }
 
@@ -72,17 +72,17 @@ impl Template {
         Self(parts)
     }
 
-    /// `true` if the text itself begins with `//`.
+    /// `true` if the text itself, before expansion, begins with `//`.
     pub(crate) fn begins_with_two_slashes(&self) -> bool {
         matches!(self.0.first(), Some(Part::Text(text)) if text.starts_with(b"//"))
     }
 
-    /// The text with what the references stand for.
+    /// Expands the references.
     pub(crate) fn expand(&self, scene: &Scene<'_>, rule: &Captures, condition: &Captures) -> Vec<u8> {
         self.make(scene, rule, condition, &Escaping::default(), false).text
     }
 
-    /// Makes a substitution. `last`: the query begins after the last `?` rather than the first one.
+    /// Expands a substitution. With `last`, the query begins after the last `?` instead of the first.
     pub(crate) fn make(
         &self,
         scene: &Scene<'_>,
@@ -130,7 +130,7 @@ impl Escaping {
     }
 }
 
-/// A reference that begins here, and its length.
+/// Parses the reference at the start of the text, and returns its length.
 fn reference(text: &str) -> Option<(Part, usize)> {
     let bytes = text.as_bytes();
     let (&sign, &next) = (bytes.first()?, bytes.get(1)?);
@@ -141,7 +141,7 @@ fn reference(text: &str) -> Option<(Part, usize)> {
             let end = text.find('}')?;
             Some((Part::Variable(text[2..end].to_owned()), end + 1))
         }
-        // Maps are the server's and not a directory's: what they lack is their default.
+        // Maps can only be defined in the server configuration, so lookups return their default.
         (b'$', b'{') => {
             let end = text.find('}')?;
             let default = text[2..end].split_once('|').map_or("", |(_, default)| default);

@@ -1,4 +1,4 @@
-//! A request's line in the form that PHP-FPM's `access.format` asks for.
+//! Access log lines in the format of PHP-FPM's `access.format`.
 
 use crate::clock::Formatted;
 use crate::escape;
@@ -13,7 +13,7 @@ pub struct FpmEntry<'a> {
     pub total: Duration,
     pub status: u16,
     pub method: &'a [u8],
-    /// The path as the web server has sent it, and the query.
+    /// The path as sent by the web server, and the query.
     pub path: &'a [u8],
     pub query: &'a [u8],
     /// The script that ran.
@@ -21,14 +21,14 @@ pub struct FpmEntry<'a> {
     /// Bytes of the request's body.
     pub length: u64,
     pub pool: &'a str,
-    /// The worker's process, and the server's.
+    /// The process IDs of the worker and of the server.
     pub process: u32,
     pub parent: u32,
     /// Peak memory in bytes.
     pub memory: u64,
     /// Processor time in microseconds.
     pub cpu_us: u64,
-    /// The web server.
+    /// The address of the web server.
     pub remote: Option<IpAddr>,
     pub user: &'a [u8],
     /// Variables of the request, by name.
@@ -67,12 +67,12 @@ impl FpmEntry<'_> {
             FpmField::Remote if self.remote.is_some() => {
                 self.remote.map_or(Ok(()), |remote| write!(line, "{}", remote.to_canonical()))
             }
-            // Nothing is known of it.
+            // The value is unknown.
             _ => line.write_all(b"-"),
         };
     }
 
-    /// The value of a field that is text.
+    /// The value of a text field.
     fn text(&self, field: &FpmField) -> Option<&[u8]> {
         match field {
             FpmField::Variable(name) => (self.variable)(name),

@@ -1,4 +1,4 @@
-//! A request's line for a developer's terminal: status, method, time, memory and target, in columns.
+//! Access log lines for a developer's terminal: status, method, time, memory and target, in columns.
 
 use super::AccessEntry;
 use crate::escape;
@@ -19,7 +19,7 @@ pub(super) fn write(entry: &AccessEntry<'_>, colour: bool, line: &mut Vec<u8>) {
     let time = entry.total_us as f64 / 1000.0;
     let memory = match entry.memory {
         Some(bytes) => format!("{:.1} MB", bytes as f64 / f64::from(1 << 20)),
-        // A file, or a request that PHP did not respond to.
+        // A static file, or a request that PHP did not answer.
         None => "-".to_owned(),
     };
     let _ = write!(line, " {dim}{time:>9.1} ms {memory:>9}{off}  ");
@@ -27,7 +27,7 @@ pub(super) fn write(entry: &AccessEntry<'_>, colour: bool, line: &mut Vec<u8>) {
     line.push(b'\n');
 }
 
-/// Green, cyan, yellow and red, as everywhere.
+/// Green, cyan, yellow and red, as in other tools.
 const fn colour_of(status: u16) -> &'static str {
     match status {
         0..300 => "\x1b[32m",

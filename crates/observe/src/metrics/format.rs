@@ -1,17 +1,17 @@
-//! The formats of metrics, and which of them a collector gets.
+//! Formats of the metrics page, and their negotiation with a collector.
 
 /// Format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format.
     Text,
-    /// OpenMetrics 1.0, with exemplars: traces of buckets.
+    /// OpenMetrics 1.0, with exemplars: one trace per bucket.
     OpenMetrics,
 }
 
 impl Format {
-    /// The format for a collector with this `Accept` field: the one with the higher weight, OpenMetrics at equal
-    /// weights, the text format if the field names neither.
+    /// The format for a collector with this `Accept` field: the one with the higher weight, OpenMetrics if the weights
+    /// are equal, the text format if the field names neither.
     #[must_use]
     pub fn accepted(accept: &str) -> Self {
         let liked = |format: Self| accept.split(',').filter_map(|range| format.liked(range)).fold(0.0, f32::max);
@@ -19,8 +19,7 @@ impl Format {
         if open > 0.0 && open >= liked(Self::Text) { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// Weight of this format in a range of a collector's `Accept`, between 0 and 1; `None` if the range is about
-    /// another.
+    /// Weight of this format in one range of `Accept`, between 0 and 1; `None` if the range does not match it.
     fn liked(self, range: &str) -> Option<f32> {
         let mut parts = range.split(';').map(str::trim);
         let kind = parts.next()?;
@@ -32,7 +31,7 @@ impl Format {
             let value = value.trim().trim_matches('"');
             match &*name.trim().to_ascii_lowercase() {
                 "q" => liked = value.parse().ok().filter(|liked| (0.0..=1.0).contains(liked)).unwrap_or(0.0),
-                // A later version is not ours to speak; none is any.
+                // Later versions are not supported; a missing version means any.
                 "version" if value != self.version() => return None,
                 _ => {}
             }
@@ -40,7 +39,7 @@ impl Format {
         Some(liked)
     }
 
-    /// The media types that mean it.
+    /// The media types that match this format.
     const fn kinds(self) -> &'static [&'static str] {
         match self {
             Self::Text => &["text/plain", "text/*", "*/*"],
@@ -75,7 +74,7 @@ mod tests {
     #[test]
     fn a_collector_gets_the_format_that_it_prefers() {
         for (accept, format) in [
-            // As Prometheus asks: 2.42; the same with native histograms; 3 with them.
+            // The `Accept` fields of Prometheus 2.42, of 2.42 with native histograms, and of 3 with native histograms.
             (format!("{OPEN};escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"), OpenMetrics),
             (format!("{PROTO},{OPEN};q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,*/*;q=0.1"), OpenMetrics),
             (format!("{PROTO};q=0.6,{OPEN};q=0.5,text/plain;version=1.0.0;q=0.3,*/*;q=0.1"), OpenMetrics),

@@ -1,4 +1,4 @@
-//! The samples of each metric, from the cells of a server.
+//! The samples of each metric, read from the cells of a server.
 
 use super::format::Format;
 use super::table::{Id, TABLE};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Metrics {
-    /// All metrics in one of the formats that collectors read.
+    /// All metrics in one of the collectors' formats.
     #[must_use]
     pub fn render(&self, format: Format) -> String {
         let mut pools = self.pools.read().clone();
@@ -133,7 +133,7 @@ impl Metrics {
 }
 
 impl Metrics {
-    /// The samples of one metric of requests.
+    /// The samples of one request metric.
     fn of_routes(&self, id: Id, page: &mut Page) {
         let routes = self.requests.all();
         let classes = || Front::ALL.into_iter().flat_map(|front| (0..CLASSES.len()).map(move |class| (front, class)));
@@ -150,7 +150,7 @@ impl Metrics {
                 Id::SiteDuration => page.durations(&of, &route.durations(), &route.exemplars()),
                 Id::SiteBytes => page.sample(&of, route.bytes()),
                 _ => {
-                    // Zero counts need no line for each site.
+                    // Skips zero counts, which would be one line per site.
                     let seen = classes().map(|(front, class)| (front, class, route.answered(front, class)));
                     for (front, class, count) in seen.filter(|(.., count)| *count > 0) {
                         page.sample(&[of[0], of[1], front.label(), CLASSES[class]], count);
@@ -160,7 +160,7 @@ impl Metrics {
         }
     }
 
-    /// The samples of one metric of servers that requests are handed on to.
+    /// The samples of one upstream metric.
     fn upstream_samples(&self, id: Id, page: &mut Page) {
         for upstream in self.upstreams.all() {
             let of = [&*upstream.proxy, &*upstream.server];
@@ -182,7 +182,7 @@ impl Metrics {
     }
 }
 
-/// The samples of one metric of a connection pool.
+/// The samples of one connection pool metric.
 fn connection_pool(id: Id, pool: &str, numbers: &ConnectionPool, page: &mut Page) {
     let of = [pool, &numbers.name];
     match id {

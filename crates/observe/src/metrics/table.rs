@@ -1,4 +1,4 @@
-//! The table of metrics: each name once, with its kind, its labels and what it means.
+//! The table of metrics: each name once, with its kind, labels and description.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub enum MetricKind {
 }
 
 impl MetricKind {
-    /// The word for it in Prometheus' text format.
+    /// The kind's name in Prometheus' text format.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ metrics! {
         "Time that coroutines waited for connections.";
 }
 
-/// The page of documentation about all metrics.
+/// The documentation page of all metrics.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(

@@ -1,4 +1,4 @@
-//! The page of metrics while it is written: Prometheus' text format, and OpenMetrics.
+//! Writes the metrics page in Prometheus' text format and in OpenMetrics.
 
 use super::format::Format;
 use super::table::{Metric, MetricKind, TABLE};
@@ -25,7 +25,7 @@ impl Display for Seconds {
     }
 }
 
-/// The page while it is written.
+/// The page being written.
 pub(super) struct Page {
     is_open_metrics: bool,
     text: String,
@@ -38,7 +38,7 @@ impl Page {
         Self { is_open_metrics, text: String::with_capacity(capacity), metric: &TABLE[0] }
     }
 
-    /// Begins a metric. OpenMetrics describes a counter without the `_total` of its samples.
+    /// Begins a metric. OpenMetrics names a counter without the `_total` of its samples.
     pub(super) fn open(&mut self, metric: &'static Metric) {
         self.metric = metric;
         let (name, help, kind) = (metric.name, metric.help, metric.kind.word());
@@ -52,7 +52,7 @@ impl Page {
         };
     }
 
-    /// The whole page.
+    /// Ends the page and returns it.
     pub(super) fn close(mut self) -> String {
         if self.is_open_metrics {
             self.text.push_str("# EOF\n");
@@ -60,7 +60,7 @@ impl Page {
         self.text
     }
 
-    /// A sample of a counter or a gauge, with the values of the metric's labels.
+    /// Writes a sample of a counter or gauge, with the values of the metric's labels.
     pub(super) fn sample(&mut self, values: &[&str], value: impl Display) {
         self.line("", values, None, value);
     }
@@ -75,7 +75,7 @@ impl Page {
         self.durations(values, &histogram.snapshot(), &[]);
     }
 
-    /// The samples of a histogram, with exemplars for some of its buckets.
+    /// Writes the samples of a histogram, with exemplars for some of its buckets.
     pub(super) fn durations(&mut self, values: &[&str], snapshot: &HistogramSnapshot, exemplars: &[Exemplar]) {
         let in_bucket = |bucket: usize| exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
         for (bucket, (bound, count)) in BOUNDS_US.iter().zip(snapshot.cumulative()).enumerate() {

@@ -1,4 +1,4 @@
-//! A standard stream, or a file that can be reopened after it was rotated away.
+//! Log output to a standard stream, or to a file that can be reopened after rotation.
 
 use super::Lost;
 use crate::log_file;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// A place for whole lines.
+/// A stream or file for whole lines.
 #[derive(Debug)]
 pub(crate) struct FileSink {
     file: File,
-    /// The last line is there in part: the disk was full.
+    /// The last line was only written in part: the disk was full.
     torn: bool,
-    /// Where to open it anew; standard streams have no such place.
+    /// The path to reopen; `None` for standard streams.
     path: Option<PathBuf>,
 }
 
@@ -29,19 +29,19 @@ impl FileSink {
         Self::stream(io::stderr())
     }
 
-    /// A standard stream by a separate descriptor: a write that hangs must not hold the lock that `eprintln!` takes.
+    /// A standard stream with a separate descriptor: a write that hangs must not hold the lock that `eprintln!` takes.
     fn stream(stream: impl AsFd) -> io::Result<Self> {
         Ok(Self { file: File::from(stream.as_fd().try_clone_to_owned()?), torn: false, path: None })
     }
 
-    /// A file, made if need be and written at its end.
+    /// A file, created if necessary and opened for appending.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
         Ok(Self { file: open(path)?, torn: false, path: Some(path.to_owned()) })
     }
 
-    /// Writes whole lines in one go where the system allows.
+    /// Writes whole lines, in one call if the system allows.
     pub(crate) fn write(&mut self, mut lines: &[u8]) -> Result<(), Lost> {
-        // The rest of a line that had no room must not become the beginning of another.
+        // Ends a torn line first, so that the next one does not continue it.
         if self.torn {
             self.put(&mut &b"\n"[..]).map_err(|error| Lost::all(lines, error))?;
             self.torn = false;
@@ -53,7 +53,7 @@ impl FileSink {
         })
     }
 
-    /// Writes, and leaves what could not be written.
+    /// Writes as much as possible; `lines` is then the unwritten rest.
     fn put(&mut self, lines: &mut &[u8]) -> io::Result<()> {
         while !lines.is_empty() {
             match self.file.write(lines) {
@@ -70,7 +70,7 @@ impl FileSink {
         Ok(())
     }
 
-    /// Opens the file's path anew. Keeps the old one on failure.
+    /// Reopens the file's path. Keeps the old file on failure.
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
             self.file = open(path)?;

@@ -1,5 +1,5 @@
-//! Entries to journald, by its native protocol: a datagram with fields, or, where that would be too long, a sealed file in
-//! memory in its place.
+//! Sends entries to journald in its native protocol: each is a datagram with fields or, if that is too long, a sealed
+//! memory file.
 
 use crate::record::Record;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -16,7 +16,7 @@ pub(crate) struct Journald {
     path: PathBuf,
     socket: UnixDatagram,
     name: &'static str,
-    /// An entry as it is sent.
+    /// Buffer for the serialized entry.
     entry: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl Journald {
             field(&mut self.entry, name, &value);
         }
         match self.send_entry() {
-            // It was started anew, and has another socket now.
+            // journald was restarted, and has a new socket.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -66,7 +66,7 @@ impl Journald {
         let memory = memfd_create(c"howdah-log", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(memory);
         file.write_all(&self.entry)?;
-        // It takes no file that could still change.
+        // journald refuses a file that can still change.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
         let descriptors = [file.as_fd()];
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -88,7 +88,7 @@ fn is_too_long(error: &io::Error) -> bool {
     matches!(code, Some(rustix::io::Errno::MSGSIZE | rustix::io::Errno::NOBUFS))
 }
 
-/// `NAME=value`, or, with a line's end in the value, the name and the value's length before it.
+/// Appends `NAME=value` or, if the value contains a line end, the name followed by the value's length and the value.
 fn field(entry: &mut Vec<u8>, name: &str, value: &str) {
     entry.extend_from_slice(name.as_bytes());
     if value.contains('\n') {

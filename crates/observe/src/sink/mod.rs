@@ -1,6 +1,6 @@
-//! Where log lines end: a standard stream or a file (`file`), journald (`journald`), a syslog daemon (`syslog`). Only the thread
-//! of a log's queue writes to one (`queue`): any write here may hang for as long as the disk, the reader of a pipe or a daemon
-//! likes.
+//! Destinations of log lines: a standard stream or a file (`file`), journald (`journald`), a syslog daemon (`syslog`).
+//! Only the thread of a log's queue writes to a sink (`queue`), because a write may hang for as long as the disk, the
+//! reader of a pipe or the daemon does.
 
 mod file;
 mod journald;
@@ -21,13 +21,13 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// All of these lines.
+    /// All of these lines are lost.
     fn all(lines: &[u8], error: io::Error) -> Self {
         Self { lines: lines.iter().filter(|byte| **byte == b'\n').count() as u64, error }
     }
 }
 
-/// A place for whole lines; for a service they are those that `record` writes.
+/// A destination for whole lines; a log service takes lines that `record` built.
 #[derive(Debug)]
 pub(crate) enum Sink {
     File(FileSink),
@@ -36,10 +36,10 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// A service, to which this log has its own name.
+    /// A log service; `name` is this log's name there.
     ///
     /// # Errors
-    /// When a local daemon cannot be reached. A remote one may come later.
+    /// When a local daemon cannot be reached. A remote one may become reachable later.
     pub(crate) fn service(service: &LogService, name: &'static str) -> io::Result<Self> {
         let opened = match service {
             LogService::Journald(path) => Journald::open(path, name).map(Self::Journald),
@@ -51,7 +51,7 @@ impl Sink {
         })
     }
 
-    /// Finds the way to a server elsewhere, before there is anything to write. Whether that worked is seen then.
+    /// Connects to a remote server before there is anything to write. Errors are reported by the first write.
     pub(crate) fn begin(&mut self) {
         if let Self::Syslog(syslog) = self {
             syslog.begin();
@@ -66,7 +66,7 @@ impl Sink {
         }
     }
 
-    /// Opens it anew. Keeps the old one on failure.
+    /// Reopens the sink. Keeps the old one on failure.
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
         match self {
             Self::File(file) => file.reopen(),
@@ -76,7 +76,7 @@ impl Sink {
     }
 }
 
-/// Sends one record after the other. What one of them meets does not keep the others.
+/// Sends each record separately: an error of one does not hold up the others.
 fn each(lines: &[u8], mut send: impl FnMut(&crate::record::Record<'_>) -> io::Result<()>) -> Result<(), Lost> {
     let mut lost: Option<Lost> = None;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

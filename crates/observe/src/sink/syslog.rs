@@ -1,6 +1,6 @@
-//! Entries to a syslog daemon: as datagrams to the socket of this machine, in the form that `syslog(3)` has and that daemons
-//! expect there; as datagrams by UDP (RFC 5426), or by TCP with their lengths (RFC 6587 3.4.1), in the form of RFC 5424. A
-//! server that cannot be reached by TCP is tried again after a while.
+//! Sends entries to a syslog daemon. On this machine: datagrams to the daemon's socket, in the format of `syslog(3)`
+//! that daemons expect there. To other machines: in the format of RFC 5424, as datagrams by UDP (RFC 5426) or with
+//! their lengths by TCP (RFC 6587 3.4.1). A TCP server that cannot be reached is retried after a while.
 
 use crate::clock::{Iso, Moment};
 use crate::record::Record;
@@ -11,17 +11,17 @@ use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The facility of daemons.
+/// The facility `daemon`.
 const DAEMON: u8 = 3;
 
-/// The longest entry in a datagram; what is longer is cut.
+/// Maximum length of an entry in a datagram; longer entries are truncated.
 const MAX_DATAGRAM: usize = 60_000;
-/// Where even that is too long: what every receiver should take (RFC 5424 6.1).
+/// Fallback length if that is still too long: the size that every receiver should accept (RFC 5424 6.1).
 const SHORT_DATAGRAM: usize = 2048;
 
-/// Maximum time for a TCP server to accept a connection, and to take an entry.
+/// Maximum time to connect to a TCP server, and to send an entry.
 const SEND_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server that could not be reached is not tried again before.
+/// Minimum time before an unreachable server is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A syslog daemon.
@@ -29,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Syslog {
     place: LogService,
     socket: Option<Socket>,
-    /// When it could not be reached.
+    /// When the server was last unreachable.
     failed: Option<Instant>,
     host: String,
     name: &'static str,
@@ -58,12 +58,12 @@ impl Syslog {
         Ok(syslog)
     }
 
-    /// Connects, so that the first entry need not.
+    /// Connects in advance, so that the first entry does not have to.
     pub(super) fn begin(&mut self) {
         let _ = self.socket();
     }
 
-    /// The next entry finds the way anew.
+    /// Makes the next entry reconnect.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         (self.socket, self.failed) = (None, None);
         Ok(())
@@ -74,7 +74,7 @@ impl Syslog {
         let was_there = self.socket.is_some();
         let sent = self.send_once(&entry);
         match sent {
-            // The connection has broken since the last entry: once more, over a new one.
+            // The connection has broken since the last entry: retry over a new one.
             Err(error) if was_there && self.socket.is_none() => self.send_once(&entry).map_err(|_| error),
             sent => sent,
         }
@@ -89,7 +89,7 @@ impl Syslog {
             }
         };
         if sent.is_err() {
-            // Also as part of an entry may be on its way: nothing that follows would be understood.
+            // Part of an entry may have been sent: the server would not understand anything that follows.
             self.socket = None;
         }
         sent
@@ -111,8 +111,8 @@ impl Syslog {
         self.socket.as_mut().ok_or_else(|| ErrorKind::NotConnected.into())
     }
 
-    /// `<PRI>1 TIME HOST NAME PROCESS ABOUT - MESSAGE`; on this machine `<PRI>NAME[PROCESS]: MESSAGE`, as daemons put their own
-    /// time and host there and do not read RFC 5424 on that socket (journald, rsyslog's default).
+    /// `<PRI>1 TIME HOST NAME PROCESS ABOUT - MESSAGE`. On this machine `<PRI>NAME[PROCESS]: MESSAGE`: there, daemons
+    /// add their own time and host and do not parse RFC 5424 (journald, rsyslog's default).
     fn entry(&self, record: &Record<'_>) -> String {
         let message = record.message().replace('\n', " ");
         if matches!(self.place, LogService::SyslogUnix(_)) {
@@ -126,7 +126,7 @@ impl Syslog {
     }
 }
 
-/// Sends an entry whole, or as much of it as a datagram holds.
+/// Sends an entry in one datagram, truncated if it does not fit.
 fn datagram(entry: &str, send: impl Fn(&[u8]) -> io::Result<usize>) -> io::Result<()> {
     let bytes = cut(entry, MAX_DATAGRAM);
     match send(bytes) {
@@ -145,7 +145,7 @@ fn cut(entry: &str, longest: usize) -> &[u8] {
     &entry.as_bytes()[..end]
 }
 
-/// `true` if the other side still reads. The kernel would accept an entry for a closed connection.
+/// Checks that the peer still reads: the kernel would accept an entry for a closed connection.
 fn is_open(stream: &TcpStream) -> io::Result<()> {
     let mut byte = [0; 1];
     match recv(stream, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -175,7 +175,7 @@ fn connect(place: &LogService) -> io::Result<Socket> {
     }
 }
 
-/// The first of a name's addresses that works.
+/// Connects to the first of a name's addresses that works.
 fn first(address: &str, connect: impl Fn(std::net::SocketAddr) -> io::Result<Socket>) -> io::Result<Socket> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for found in address.to_socket_addrs()? {

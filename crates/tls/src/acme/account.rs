@@ -1,4 +1,4 @@
-//! The account at the authority: made once, kept in the storage, shared by all servers that use it.
+//! The ACME account: created once, kept in the storage, and shared by all servers that use the storage.
 
 use crate::acme::Options;
 use crate::acme::blocking::blocking;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const FILE: &str = "account.json";
 const LOCK: &str = "account.lock";
 
-/// The account, whose directory of addresses is fetched anew.
+/// Opens the account, and fetches the authority's directory again.
 pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) -> Result<Account, Failure> {
     if let Some(credentials) = read(storage).await? {
         return restore(credentials, client).await;
@@ -26,7 +26,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
             Err(error) => return Err(Failure::of_authority(format!("cannot lock the account: {error}"))),
         }
     };
-    // Another server may have made it meanwhile.
+    // Another server may have created the account in the meantime.
     if let Some(credentials) = read(storage).await? {
         return restore(credentials, client).await;
     }
@@ -52,7 +52,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     Ok(account)
 }
 
-/// Forgets an account that the authority does not know any more.
+/// Deletes an account that the authority no longer knows.
 pub(super) async fn forget(storage: &Storage) {
     let storage = storage.clone();
     let _ = blocking(move || storage.remove(FILE)).await;

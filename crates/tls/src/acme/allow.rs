@@ -1,6 +1,6 @@
-//! Decides whether an unlisted name may have a certificate. Anyone who can point a name to this machine can request it,
-//! so every step is bounded: how many names one client has asked about, how many allowed names are ordered in a minute,
-//! how many refusals are remembered. A client's refused names take nothing from the others.
+//! Decides whether an unlisted name may have a certificate. Anyone who can point a name to this machine can request
+//! one, so every step is bounded: names checked per client, allowed names ordered per minute, refusals remembered. One
+//! client's refused names do not reduce the limits of others.
 
 use crate::acme::OnDemand;
 use crate::acme::http_client::Client;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const REFUSED: Duration = Duration::from_secs(300);
 /// Time for which a failed check is remembered.
 const UNREACHED: Duration = Duration::from_secs(10);
-/// Refusals that are remembered.
+/// Maximum number of refusals that are remembered.
 const MAX_REFUSALS: usize = 10_000;
-/// Names that one client has asked about at once, and at least within a minute.
+/// Maximum number of concurrent checks for one client; `PER_MINUTE` is the minimum of its limit per minute.
 const BURST: u32 = 8;
 const PER_MINUTE: u32 = 30;
-/// Clients that are remembered for that.
+/// Maximum number of clients with remembered limits.
 const MAX_CLIENTS: usize = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -29,7 +29,7 @@ pub(super) enum Verdict {
     Unreached(String),
 }
 
-/// Asks.
+/// Asks the application about a name.
 pub(super) async fn ask(client: &Client, on_demand: &OnDemand, name: &str) -> Verdict {
     let separator = if on_demand.allow_url.contains('?') { '&' } else { '?' };
     let url = format!("{}{separator}domain={name}", on_demand.allow_url);
@@ -45,7 +45,7 @@ pub(super) async fn ask(client: &Client, on_demand: &OnDemand, name: &str) -> Ve
     }
 }
 
-/// So many in a minute, and so many at once after a minute without any.
+/// A token bucket: it holds one minute's tokens and refills at that rate.
 #[derive(Debug)]
 struct Rate {
     left: f64,
@@ -74,14 +74,14 @@ impl Rate {
     }
 }
 
-/// A client whose handshakes have asked for names.
+/// Limits of one client whose handshakes have requested names.
 #[derive(Debug)]
 struct Asker {
     asks: u32,
     rate: Rate,
 }
 
-/// Limits on names on demand.
+/// Limits on certificates on demand.
 #[derive(Debug)]
 pub(super) struct Bounds {
     limit: u32,
@@ -95,12 +95,12 @@ impl Bounds {
         Self { limit, orders: Rate::new(limit, now), clients: HashMap::new(), refused: HashMap::new() }
     }
 
-    /// Takes the place of a new name in this minute, once it is allowed.
+    /// Takes one of this minute's new names, after the name was allowed.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         self.orders.take(self.limit, now)
     }
 
-    /// `true` if one more name of a client may be checked; `asked` is due then.
+    /// `true` if another name of this client may be checked. The caller must call `asked` after the check.
     pub(super) fn may_ask(&mut self, client: u128, now: Instant) -> bool {
         let limit = self.limit.max(PER_MINUTE);
         if self.clients.len() >= MAX_CLIENTS && !self.clients.contains_key(&client) {
@@ -118,7 +118,7 @@ impl Bounds {
         may
     }
 
-    /// A name has been asked about.
+    /// Ends a check that `may_ask` permitted.
     pub(super) fn asked(&mut self, client: u128) {
         if let Some(client) = self.clients.get_mut(&client) {
             client.asks = client.asks.saturating_sub(1);
@@ -135,7 +135,7 @@ impl Bounds {
             self.refused.retain(|_, until| *until > now);
         }
         if self.refused.len() >= MAX_REFUSALS {
-            // Somebody sends names without end. To ask again about those of before costs what to ask about new ones does.
+            // A client sends names without end. Checking earlier names again costs no more than checking its new ones.
             self.refused.clear();
         }
         let pause = if matches!(verdict, Verdict::Refused(_)) { REFUSED } else { UNREACHED };
@@ -163,7 +163,7 @@ mod tests {
         let mut bounds = Bounds::new(1, start);
         assert_eq!((0..100).filter(|_| bounds.may_ask(1, start)).count(), BURST as usize);
         assert!(bounds.may_ask(2, start));
-        // As each is answered the next may be asked about, up to a minute's number.
+        // After each answer another name may be checked, up to the limit per minute.
         let more = (0..100).filter(|_| {
             bounds.asked(1);
             bounds.may_ask(1, start)

@@ -1,9 +1,9 @@
-//! Work that blocks, away from the runtime's threads.
+//! Runs blocking work off the runtime's threads.
 
 use crate::acme::failure::Failure;
 use tokio::task::spawn_blocking;
 
-/// Runs it on a thread for such work.
+/// Runs `work` on a thread for blocking work.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     spawn_blocking(work).await.map_err(|_| Failure::of_name("the server ends"))
 }

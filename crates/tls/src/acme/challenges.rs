@@ -1,5 +1,5 @@
-//! Proofs that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
-//! certificate that only it gets (TLS-ALPN-01, RFC 8737).
+//! Responses to ACME challenges: a text under a path of the plain HTTP server (HTTP-01, RFC 8555 section 8.3), or a
+//! certificate that only the authority gets (TLS-ALPN-01, RFC 8737).
 
 use crate::provider::provider;
 use crate::store::Store;
@@ -14,23 +14,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::spawn_blocking;
 
-/// Tokens are some forty characters of base64url.
+/// Maximum length of a token; usual tokens have some forty characters of base64url.
 const MAX_TOKEN_LEN: usize = 128;
-/// Minimum interval between reads of the announced tokens, whatever clients request: each is one call.
+/// Minimum interval between reads of the announced tokens, however many clients request: each read is one system call.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A token that a server has left behind when it was killed.
+/// Age at which a token is removed: a killed server has left it behind.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
-/// The tokens that an authority may ask for now.
+/// The tokens that an authority may currently request.
 #[derive(Debug)]
 pub struct Challenges {
     tokens: RwLock<HashMap<Box<str>, Bytes>>,
-    /// Where servers leave theirs for each other: the authority comes to any of them.
+    /// Where servers share their tokens: the authority may connect to any of the servers.
     shared: Storage,
     announced: tokio::sync::Mutex<Announced>,
 }
 
-/// The tokens of all servers, as they were when the last look began.
+/// The tokens of all servers at the last poll.
 #[derive(Debug, Default)]
 struct Announced {
     began: Option<Instant>,
@@ -42,14 +42,14 @@ impl Challenges {
         Arc::new(Self { tokens: RwLock::default(), shared, announced: tokio::sync::Mutex::default() })
     }
 
-    /// The response to a token.
+    /// The response for one of this server's tokens.
     #[must_use]
     pub fn lookup(&self, token: &str) -> Option<Bytes> {
         self.tokens.read().get(token).cloned()
     }
 
-    /// The response to a token, also to another server's with the same storage. One read of the storage tells all
-    /// current requests whether their tokens are announced, so made-up ones do not delay real ones.
+    /// The response for a token of any server with the same storage. One read of the storage serves all concurrent
+    /// requests, so that made-up tokens do not delay real ones.
     pub async fn find(&self, token: &str) -> Option<Bytes> {
         if !is_token(token) {
             return None;
@@ -65,7 +65,7 @@ impl Challenges {
         read.ok()?.ok()?.map(Bytes::from)
     }
 
-    /// As it was at `asked` or later: what was announced after the last look must be found.
+    /// Uses a poll that began at `asked` or later, because a token may have been announced since the last poll.
     async fn is_announced(&self, token: &str, asked: Instant) -> bool {
         let mut announced = self.announced.lock().await;
         if announced.began.is_none_or(|began| began < asked) {
@@ -79,7 +79,7 @@ impl Challenges {
         announced.tokens.contains(token)
     }
 
-    /// Answers for a token until the value goes.
+    /// Serves the response for a token until the returned value is dropped.
     pub(super) async fn publish_token(self: &Arc<Self>, token: &str, content: &str) -> Result<Published, String> {
         if !is_token(token) {
             return Err("the authority's token is not one".to_owned());
@@ -92,9 +92,9 @@ impl Challenges {
         Ok(Published::Token(self.clone(), token.to_owned()))
     }
 
-    /// Removes what was left behind.
+    /// Removes stale tokens of killed servers.
     pub(super) fn sweep(&self) {
-        // Brokers expire them.
+        // Brokers expire tokens themselves.
         let Storage::Directory(dir) = &self.shared else { return };
         let now = SystemTime::now();
         for token in std::fs::read_dir(dir.path("")).into_iter().flatten().flatten() {
@@ -106,13 +106,13 @@ impl Challenges {
     }
 }
 
-/// Base64url, and so the name of a file.
+/// `true` for base64url, which is also safe as a file name.
 fn is_token(token: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (1..=MAX_TOKEN_LEN).contains(&token.len()) && token.bytes().all(fits)
 }
 
-/// A proof that is visible until this is dropped.
+/// A published challenge response. Dropping it withdraws the response.
 pub(super) enum Published {
     Token(Arc<Challenges>, String),
     Certificate(Arc<Store>, String),
@@ -134,7 +134,7 @@ impl Drop for Published {
     }
 }
 
-/// Serves the certificate that TLS-ALPN-01 wants, until the value goes.
+/// Serves the TLS-ALPN-01 certificate until the returned value is dropped.
 pub(super) fn publish_certificate(store: &Arc<Store>, name: &str, digest: &[u8]) -> Result<Published, String> {
     let certificate = proof(name, digest).map_err(|error| format!("cannot make a challenge's certificate: {error}"))?;
     store.insert_challenge(name, Arc::new(certificate));
@@ -151,7 +151,8 @@ fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::
     let key = KeyPair::generate()?;
     let chain = vec![params.self_signed(&key)?.der().clone()];
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    // Not checked like other certificates: it has a critical extension that clients must refuse if they do not know it.
+    // Not checked like other certificates: a critical extension makes clients that do not know it refuse the
+    // certificate.
     Ok(CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?))
 }
 
@@ -173,7 +174,7 @@ mod tests {
             };
             let flood: Vec<_> = (0..500).map(made_up).collect();
             tokio::task::yield_now().await;
-            // Announced after the flood's first look has begun.
+            // The token is announced after the flood's first poll has begun.
             let published = theirs.publish_token("token", "proof").await.ok().unwrap();
             let more: Vec<_> = (500..1000).map(made_up).collect();
             assert_eq!(ours.find("token").await.as_deref(), Some(&b"proof"[..]));

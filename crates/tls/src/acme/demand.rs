@@ -1,11 +1,11 @@
-//! A handshake's way to ask for a certificate that the store does not have.
+//! Requests from handshakes for certificates that are not in the store.
 
 use crate::names;
 use crate::store::Store;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Handshakes that wait for the manager.
+/// Maximum number of handshakes that wait for the manager.
 const MAX_WAITING: usize = 1024;
 
 /// Requests certificates for handshakes.
@@ -28,14 +28,14 @@ impl Demand {
         (Self { to, store }, wanted)
     }
 
-    /// `true` if there is nothing for this name.
+    /// `true` if the store has no certificate for this name.
     #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         !self.store.has(name)
     }
 
     /// Obtains a certificate for this name if possible; returns `true` if the store has one now. Takes as long as an
-    /// order: the caller must limit that. `client` identifies a client: each has a separate limit.
+    /// order, so the caller must set a timeout. `client` identifies the client for its separate limit.
     pub async fn wanted(&self, name: &str, client: u128) -> bool {
         let Some(name) = names::of_client(name) else { return false };
         let (found, response) = oneshot::channel();

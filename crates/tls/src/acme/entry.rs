@@ -1,32 +1,32 @@
-//! A name: its certificate, its next task, its waiting clients.
+//! The manager's state of one name: its certificate, its next task, its waiting clients.
 
 use howdah_store::Version;
 use rustls_pki_types::CertificateDer;
 use std::time::SystemTime;
 use tokio::sync::oneshot;
 
-/// A name.
+/// State of one name.
 pub(super) struct Entry {
     pub(super) certificate: Option<Served>,
-    /// When something is to be done; it stands in `due` then.
+    /// Time of the next task; the name is in `due` at that time.
     pub(super) next: Option<SystemTime>,
     pub(super) working: bool,
     pub(super) failures: u32,
     pub(super) error: Option<String>,
     pub(super) on_demand: bool,
-    /// The client whose handshake has it asked about.
+    /// The client whose handshake caused the check of this name.
     pub(super) asker: Option<u128>,
     pub(super) waiting: Vec<oneshot::Sender<bool>>,
 }
 
-/// A certificate in the store.
+/// A certificate that the store serves.
 pub(super) struct Served {
     pub(super) leaf: CertificateDer<'static>,
     pub(super) from: SystemTime,
     pub(super) until: SystemTime,
     pub(super) version: Option<Version>,
     pub(super) renew_at: SystemTime,
-    /// When to ask the authority about that.
+    /// When to ask the authority for the renewal time.
     pub(super) ask_at: Option<SystemTime>,
 }
 
@@ -36,14 +36,15 @@ impl Entry {
         Self { certificate, next, working: false, failures: 0, error, on_demand, asker, waiting: Vec::new() }
     }
 
-    /// `true` if a handshake has requested it. Names whose orders fail wait for their next attempt and count no more.
+    /// `true` while a handshake's request is being worked on. Names whose orders failed wait for their next attempt and
+    /// do not count.
     pub(super) const fn is_demanded(&self) -> bool {
         self.on_demand && self.working && self.certificate.is_none()
     }
 }
 
 impl Served {
-    /// When something is to be done about it.
+    /// Time of the certificate's next task.
     pub(super) fn next(&self) -> SystemTime {
         self.ask_at.map_or(self.renew_at, |ask_at| ask_at.min(self.renew_at))
     }

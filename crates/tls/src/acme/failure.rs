@@ -1,19 +1,19 @@
-//! Why there is no certificate, and what that says about the next attempt.
+//! Failures of ACME orders, and their effect on the next attempt.
 
 use instant_acme::Error;
 use std::time::{Duration, SystemTime};
 
-/// Problems (RFC 8555 section 6.7) have this before their kind.
+/// Prefix of problem types (RFC 8555 section 6.7).
 const PREFIX: &str = "urn:ietf:params:acme:error:";
-/// Pause of orders after the authority has reported a rate limit without a duration.
+/// Pause of all orders after the authority reported a rate limit without a duration.
 const RATE_LIMITED: Duration = Duration::from_secs(15 * 60);
-/// The longest pause that the authority is granted.
+/// Maximum pause, even if the authority asks for a longer one.
 const MAX_BACKOFF: Duration = Duration::from_secs(2 * 86400);
-/// Maximum number of repetitions of a step whose nonce was refused, besides the library's.
+/// Maximum number of retries after a refused nonce, in addition to the library's.
 pub(super) const NONCES: usize = 8;
 
-/// Repeats a step whose nonce was refused: clients that share a nonce server with many others are refused now and then
-/// (RFC 8555 section 6.5).
+/// Retries a step while its nonce is refused, which happens now and then where many clients share a nonce server (RFC
+/// 8555 section 6.5).
 macro_rules! patiently {
     ($step:expr) => {{
         let mut left = $crate::acme::failure::NONCES;
@@ -27,25 +27,25 @@ macro_rules! patiently {
 }
 pub(super) use patiently;
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
-    /// The failure, and the remedy.
+    /// The error message, with the remedy.
     pub(super) message: String,
-    /// The affected party.
+    /// The affected scope.
     pub(super) whose: Whose,
-    /// Not before then.
+    /// Earliest time of the next attempt.
     pub(super) not_before: Option<SystemTime>,
 }
 
-/// The party that a failure affects.
+/// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// The name: others may succeed.
+    /// Only this name: orders for others may succeed.
     Name,
-    /// The authority or the way to it: no order would succeed now.
+    /// The authority or the connection to it: no order would succeed now.
     Authority,
-    /// Our account there is gone: the next attempt makes another.
+    /// The account no longer exists: the next attempt creates another.
     Account,
 }
 
@@ -58,7 +58,7 @@ impl Failure {
         Self { message: message.into(), whose: Whose::Authority, not_before: None }
     }
 
-    /// Converts an error of the protocol's library; `retry_after` is from the authority's last refusal.
+    /// Converts an error of the ACME library; `retry_after` is from the authority's last refusal.
     pub(super) fn of(doing: &str, error: &Error, retry_after: Option<SystemTime>) -> Self {
         let kind = kind(error);
         let whose = match (error, kind) {
@@ -88,10 +88,10 @@ impl Failure {
     }
 }
 
-/// The state of an order while the authority checks the name: a problem here concerns that name.
+/// Step name while the authority checks the name: a problem in this step concerns that name only.
 pub(super) const CHECKING: &str = "the authority could not check the name";
 
-/// The kind of a problem, without what all have in common.
+/// The type of a problem, without the common prefix.
 pub(super) fn kind(error: &Error) -> &str {
     match error {
         Error::Api(problem) => problem.r#type.as_deref().and_then(|kind| kind.strip_prefix(PREFIX)).unwrap_or(""),
@@ -99,7 +99,8 @@ pub(super) fn kind(error: &Error) -> &str {
     }
 }
 
-/// An error with what it came from. It may hold what a server far away wrote: of bounded length, on one line.
+/// Formats an error with its sources. They may contain text from a remote server, so the length is bounded and the text
+/// is on one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     const MAX_TEXT_LEN: usize = 500;
     let mut text = error.to_string();

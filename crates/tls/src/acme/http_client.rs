@@ -1,5 +1,5 @@
-//! HTTP requests to an authority, and to the application that decides about names on demand. One connection for each: an
-//! order has some ten. Time and length of everything are bounded.
+//! HTTP requests to an authority, and to the application that allows names on demand. Each request has its own
+//! connection, as an order has only about ten. Time and length are bounded everywhere.
 
 use crate::acme::failure::chain;
 use crate::client::{self, Failed};
@@ -14,33 +14,33 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_rustls::TlsConnector;
 
-/// For a request and its response.
+/// Maximum time for a request and its response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest response: a chain of certificates has some kilobytes.
+/// Maximum length of a response: a chain of certificates has a few kilobytes.
 const MAX_BODY_LEN: usize = 256 * 1024;
 
 /// An HTTP client. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Client {
     tls: TlsConnector,
-    /// `Retry-After` of the last refusal, which the protocol's library drops.
+    /// `Retry-After` of the last refusal, which the ACME library drops.
     retry_after: Arc<Mutex<Option<SystemTime>>>,
 }
 
 impl Client {
-    /// A client that believes the system's authorities and those of a file. Reads both, so it is made where that may take
-    /// its time.
+    /// Creates a client that trusts the system's authorities and those of a file. Reads both from disk, so call it
+    /// where blocking is allowed.
     pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, String> {
         let tls = client::config(ca_file, "acme.ca_file")?;
         Ok(Self { tls: TlsConnector::from(tls), retry_after: Arc::default() })
     }
 
-    /// When to come again, as the last refusal said; forgotten by being asked for.
+    /// Takes the retry time of the last refusal; the next call returns `None`.
     pub(super) fn take_retry_after(&self) -> Option<SystemTime> {
         self.retry_after.lock().take()
     }
 
-    /// The status of what a GET finds.
+    /// Sends a GET request and returns the status.
     pub(super) async fn status_of(&self, url: &Uri) -> Result<u16, String> {
         let request = Request::get(url.clone()).body(BodyWrapper::default()).map_err(|error| error.to_string())?;
         let response = self.send(request, true).await.map_err(|error| chain(&*error))?;
@@ -77,7 +77,7 @@ impl HttpClient for Client {
     }
 }
 
-/// Seconds, or a date (RFC 9110 section 10.2.3).
+/// Parses `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3).
 fn retry_after(value: &HeaderValue) -> Option<SystemTime> {
     let text = value.to_str().ok()?.trim();
     match text.parse::<u32>() {

@@ -1,4 +1,4 @@
-//! Stored data of each name: the certificate with its key, in one file so that they always match; the results of its
+//! Stored data of each name: the certificate and its key, in one file so that they always match; the results of the
 //! last attempts; and a lock for the next one.
 
 use crate::certificate::Certificate;
@@ -10,31 +10,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Written when something was written, so that other servers need to look at one file only.
+/// Changed with every certificate, so that other servers need to poll this file only.
 const CHANGED: &str = "changed";
 
-/// The certificates of an authority.
+/// The stored certificates of one authority.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     storage: Storage,
-    /// Names whose certificate the broker does not have yet, as it could not be reached.
+    /// Names whose certificates the broker still lacks because it could not be reached.
     unshared: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// A certificate, and which one it is.
+/// A certificate, and its stored version.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) certificate: Certificate,
     pub(super) version: Option<Version>,
 }
 
-/// Attempts that failed. They are kept, so that a server that is started again and again does not order each time.
+/// Failed attempts. Stored, so that a server that restarts again and again does not order each time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Attempts {
     pub(super) failures: u32,
-    /// The last one, in seconds since the epoch.
+    /// Time of the last attempt, in seconds since the epoch.
     pub(super) last: u64,
-    /// Not before then.
+    /// Earliest time of the next attempt, in seconds since the epoch.
     pub(super) next: u64,
     pub(super) error: String,
 }
@@ -52,8 +52,8 @@ impl Kept {
         format!("{name}/attempts.json")
     }
 
-    /// The certificate of a name, if there is one that can be served: of what servers share and of an own copy the one that is
-    /// valid for longer. A broker may have lost it, or have missed it while it was away; then it gets the copy.
+    /// Loads a name's certificate, if there is one that can be served: the shared one or the local copy, whichever is
+    /// valid for longer. A broker that lost the certificate, or missed it while it was unreachable, gets the copy.
     pub(super) fn load(&self, name: &str) -> Option<Found> {
         let file = Self::file(name);
         let place = self.storage.place(&file);
@@ -113,7 +113,7 @@ impl Kept {
         }
     }
 
-    /// Keeps a certificate. A broker that is away gets it later.
+    /// Stores a certificate. A broker that is unreachable gets it later.
     pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
         let file = Self::file(name);
         let place = PathBuf::from(self.storage.place(&file));
@@ -133,7 +133,7 @@ impl Kept {
         Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
     }
 
-    /// Gives a certificate to the other servers, now or as soon as that can be.
+    /// Shares a certificate with the other servers, now or once the broker is reachable.
     fn share(&self, name: &str, pem: &[u8]) {
         match self.storage.write(&Self::file(name), pem) {
             Ok(()) => self.announce(name),
@@ -146,26 +146,26 @@ impl Kept {
 
     fn announce(&self, name: &str) {
         self.storage.remove(&Self::attempts_file(name));
-        // Another text each time.
+        // A random value, so that every write changes the version.
         let _ = self.storage.write(CHANGED, format!("{:x}", fastrand::u128(..)).as_bytes());
     }
 
-    /// Which certificate a name has.
+    /// The stored version of a name's certificate.
     pub(super) fn version(&self, name: &str) -> std::io::Result<Option<Version>> {
         self.storage.version(&Self::file(name))
     }
 
-    /// Another one when a certificate was written, of whatever name.
+    /// A version that changes when any name's certificate was written.
     pub(super) fn changed(&self) -> std::io::Result<Option<Version>> {
         let changed = self.storage.version(CHANGED)?;
-        // It can be reached again.
+        // The broker is reachable again.
         for name in std::mem::take(&mut *self.unshared.lock()) {
             self.load(&name);
         }
         Ok(changed)
     }
 
-    /// Results of earlier attempts.
+    /// Failed attempts so far.
     pub(super) fn attempts(&self, name: &str) -> Option<Attempts> {
         serde_json::from_slice(&self.storage.read(&Self::attempts_file(name)).ok()??).ok()
     }
@@ -177,16 +177,16 @@ impl Kept {
         }
     }
 
-    /// The lock for an order of this name.
+    /// Tries to lock this name for an order.
     pub(super) fn try_lock(&self, name: &str) -> std::io::Result<Option<Lock>> {
         self.storage.try_lock(&format!("{name}/lock"))
     }
 }
 
 impl Attempts {
-    /// When to try again after a start. Somebody who has put right what was wrong starts the server and wants to see it
-    /// work; a server that dies again and again must not use up what the authority allows (Let's Encrypt: five failures in
-    /// an hour).
+    /// Earliest attempt after a start. An operator who has fixed the problem restarts the server and expects a new
+    /// attempt soon. A server that crashes in a loop must not use up the authority's limits (Let's Encrypt: five
+    /// failures an hour).
     pub(super) fn after_start(&self) -> SystemTime {
         const AT_MOST: u64 = 15 * 60;
         SystemTime::UNIX_EPOCH + Duration::from_secs(self.next.min(self.last.saturating_add(AT_MOST)))

@@ -1,6 +1,5 @@
-//! The one task that knows every name: its certificate, its next renewal, its waiting clients. Work on names runs
-//! separately (`work`), a few at a time; certificates that lie in the directory are served at once, whatever the
-//! authority does.
+//! The task that manages every name: its certificate, its next renewal, its waiting clients. Tasks for names run
+//! separately (`work`), a few at a time. Stored certificates are served at once, whatever state the authority is in.
 
 use crate::acme::allow::{Bounds, Verdict};
 use crate::acme::challenges::Challenges;
@@ -21,25 +20,25 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet, spawn_blocking};
 
-/// Names that are worked on at once.
+/// Maximum number of concurrent tasks.
 const MAX_CONCURRENT: usize = 4;
-/// Interval at which the directory is checked for certificates of other servers: one call.
+/// Interval at which the storage is checked for certificates of other servers: one system call.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
-/// Number of certificates that are loaded before the store is updated.
+/// Number of certificates loaded before each update of the store.
 const CHUNK: usize = 256;
-/// Handshakes that wait for one name.
+/// Maximum number of handshakes that wait for one name.
 const MAX_WAITING_PER_NAME: usize = 128;
-/// Names on demand that are in work at once.
+/// Maximum number of on-demand names in work at once.
 const MAX_DEMANDED: usize = 64;
-/// The longest pause after the authority could not be reached.
+/// Maximum pause after the authority could not be reached.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// Time to wait for another server's order before the next check.
 const BUSY: Duration = Duration::from_secs(2);
-/// When the authority is first asked about a certificate that was loaded: this for each name, up to so much.
+/// First renewal queries for loaded certificates are spread over this time per name, up to `ASK_WITHIN`.
 const ASK_EACH: Duration = Duration::from_secs(1);
 const ASK_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
-/// Handle of the task. It ends with the runtime.
+/// Handle of the manager's task, which ends with the runtime.
 #[derive(Debug)]
 pub struct Manager {
     demand: Demand,
@@ -47,7 +46,7 @@ pub struct Manager {
     names: watch::Sender<Vec<String>>,
 }
 
-/// Stored data of a name.
+/// Stored data of a name, loaded from disk.
 struct Loaded {
     name: String,
     found: Option<Found>,
@@ -55,11 +54,11 @@ struct Loaded {
 }
 
 impl Manager {
-    /// Starts the task; within a runtime. It does not wait: names are loaded and ordered in the background. The first
-    /// one's certificate is for clients that send no name, too.
+    /// Starts the task; call it within a runtime. Does not wait: names are loaded and ordered in the background. The
+    /// first name's certificate is also served to clients that send no name.
     ///
     /// # Errors
-    /// The directory cannot be used.
+    /// The storage directory cannot be used.
     pub fn start(
         options: Options,
         names: Vec<String>,
@@ -87,8 +86,8 @@ impl Manager {
         Ok(Self { demand, challenges, names })
     }
 
-    /// Replaces the names. Certificates of those that are kept stay; those of others are no longer served, and stay in the
-    /// directory.
+    /// Replaces the names. Certificates of names that stay are kept. Those of removed names are no longer served, but
+    /// stay on disk.
     pub fn set_names(&self, names: Vec<String>) {
         self.names.send_if_modified(|before| {
             *before != names && {
@@ -98,20 +97,20 @@ impl Manager {
         });
     }
 
-    /// The tokens of HTTP-01.
+    /// The HTTP-01 challenges.
     #[must_use]
     pub fn challenges(&self) -> Arc<Challenges> {
         self.challenges.clone()
     }
 
-    /// For handshakes.
+    /// Requests certificates for handshakes.
     #[must_use]
     pub fn demand(&self) -> Demand {
         self.demand.clone()
     }
 }
 
-/// The name of an authority's directory on disk, from its address.
+/// Derives the name of an authority's directory on disk from its URL.
 fn directory_name(url: &str) -> String {
     let name = url.trim_start_matches("https://").chars();
     name.map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' }).take(120).collect()
@@ -119,15 +118,15 @@ fn directory_name(url: &str) -> String {
 
 struct Keeper {
     shared: Arc<Shared>,
-    /// The name whose certificate is for clients that send none.
+    /// The name whose certificate is served to clients that send none.
     default: Option<String>,
     names: HashMap<String, Entry>,
     due: BTreeSet<(SystemTime, String)>,
     jobs: JoinSet<Outcome>,
     working: HashMap<Id, String>,
-    /// Those of them that ask whether a new name may have a certificate: they keep no order waiting.
+    /// The tasks that check whether a new name is allowed; they do not count as orders.
     asking: HashSet<Id>,
-    /// Nothing is ordered before then: the authority cannot be reached, or has had enough.
+    /// No orders before this time: the authority is unreachable or reported a rate limit.
     paused_until: SystemTime,
     authority_failures: u32,
     bounds: Bounds,
@@ -172,7 +171,7 @@ impl Keeper {
                     Some(asked) => self.want(asked),
                     None => return,
                 },
-                // The sender ends with that of `wanted`.
+                // The sender is dropped together with that of `wanted`.
                 Ok(()) = listed.changed() => {
                     let names = listed.borrow_and_update().clone();
                     self.list(names);
@@ -180,7 +179,7 @@ impl Keeper {
                 Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => match ended {
                     Ok((id, outcome)) => self.end(id, outcome),
-                    // A fault of our own: logged by the panic's hook, and one failure of that name here.
+                    // A bug in the server: the panic hook has logged it, and it counts as one failure of that name.
                     Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("a fault of the server's own"))),
                 },
                 _ = look.tick() => self.look().await,
@@ -189,7 +188,7 @@ impl Keeper {
         }
     }
 
-    /// Takes over the names of the settings: new ones are loaded, or ordered; those that are gone are let go.
+    /// Applies the names of the settings: loads or orders new names, and removes the others.
     fn list(&mut self, names: Vec<String>) {
         let listed: HashSet<&str> = names.iter().map(String::as_str).collect();
         let gone = |(name, entry): (&String, &Entry)| {
@@ -200,7 +199,7 @@ impl Keeper {
         gone.iter().for_each(|name| self.forget(name));
         let default = names.first().cloned();
         let mut new = Vec::new();
-        // The default's certificate is loaded once more, to be served to clients without a name.
+        // Loads the default's certificate again, to serve it to clients without a name.
         for name in names {
             let is_known = self.names.get_mut(&name).map(|entry| entry.on_demand = false).is_some();
             if !is_known {
@@ -215,7 +214,7 @@ impl Keeper {
         self.load(new);
     }
 
-    /// Time until there is something to do. Bounded, because clocks are set and machines sleep.
+    /// Time until the next task. Bounded, because clocks are changed and machines sleep.
     fn until_due(&self) -> Duration {
         if self.is_full() {
             return POLL_INTERVAL;
@@ -224,7 +223,7 @@ impl Keeper {
         next.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)
     }
 
-    /// Reads what lies in the directory for these names; `take_loaded` gets it in parts.
+    /// Loads the stored data of these names; `take_loaded` receives it in parts.
     fn load(&self, names: Vec<String>) {
         let (kept, to) = (self.shared.kept.clone(), self.loading.clone());
         spawn_blocking(move || {
@@ -272,7 +271,7 @@ impl Keeper {
         }
     }
 
-    /// Looks whether another server has got something.
+    /// Checks whether another server has obtained certificates.
     async fn look(&mut self) {
         if self.names.is_empty() {
             return;
@@ -298,7 +297,7 @@ impl Keeper {
         });
     }
 
-    /// Takes over a certificate that the store has now.
+    /// Takes over a certificate that the store now has.
     fn adopt(&mut self, name: &str, found: &Found) {
         let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
         let Some(entry) = self.names.get_mut(name) else { return };
@@ -323,7 +322,7 @@ impl Keeper {
         self.schedule(name, next);
     }
 
-    /// Sets when a name is due.
+    /// Schedules the next task of a name.
     fn schedule(&mut self, name: &str, at: SystemTime) {
         let Some(entry) = self.names.get_mut(name) else { return };
         if let Some(before) = entry.next.replace(at) {
@@ -343,7 +342,7 @@ impl Keeper {
         self.working.len() - self.asking.len() >= MAX_CONCURRENT
     }
 
-    /// Begins what is due, as far as there is room.
+    /// Starts the tasks that are due, up to the concurrency limits.
     fn begin_due(&mut self) {
         let now = SystemTime::now();
         while !self.is_full() {
@@ -414,7 +413,7 @@ impl Keeper {
             }
             Outcome::Busy => self.schedule(&name, plan::within(now + BUSY / 2, now + BUSY)),
             Outcome::Failed(failure) => self.failed(&name, &failure),
-            // It has been listed since.
+            // The name has been added to the settings in the meantime.
             Outcome::Allowed | Outcome::Refused(_) if !entry.on_demand => {
                 self.asked(&name);
                 self.begin_order(&name);
@@ -471,7 +470,7 @@ impl Keeper {
         self.release(name, served.is_some());
     }
 
-    /// A name may have a certificate. The first one is charged; a name that has failed was charged when it was new.
+    /// Handles an allowed name. Its first order takes from the limit; a name that has failed before was counted then.
     fn allowed(&mut self, name: &str) {
         self.asked(name);
         let is_new = self.names.get(name).is_some_and(|entry| entry.certificate.is_none() && entry.failures == 0);
@@ -497,7 +496,7 @@ impl Keeper {
         }
         self.bounds.refuse(name, verdict, Instant::now());
         self.release(name, false);
-        // A certificate that it has stays until its end; it is loaded again if somebody asks for the name.
+        // An existing certificate is served until it expires; it is loaded again when a client requests the name.
         if self.names.get(name).is_some_and(|entry| entry.certificate.is_none()) {
             self.forget(name);
         } else {
@@ -514,7 +513,7 @@ impl Keeper {
         self.shared.report.remove(name);
     }
 
-    /// Tells those who wait for a name.
+    /// Notifies the handshakes that wait for a name.
     fn release(&mut self, name: &str, found: bool) {
         self.asked(name);
         let Some(entry) = self.names.get_mut(name) else { return };
@@ -523,7 +522,7 @@ impl Keeper {
         }
     }
 
-    /// A handshake asks for a name that the store did not have.
+    /// Handles a handshake for a name that is not in the store.
     fn want(&mut self, Wanted { name, client, found }: Wanted) {
         if let Some(entry) = self.names.get_mut(&name) {
             if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MAX_WAITING_PER_NAME {
@@ -542,7 +541,7 @@ impl Keeper {
             let _ = found.send(false);
             return;
         }
-        // It may lie in the directory since an earlier run; if not, `take_loaded` goes on.
+        // The certificate may be on disk from an earlier run; if not, `take_loaded` continues.
         let entry = Entry { working: true, asker: Some(client), waiting: vec![found], ..Entry::new(true) };
         self.names.insert(name.clone(), entry);
         self.load(vec![name]);
@@ -558,7 +557,7 @@ impl Keeper {
         }
     }
 
-    /// Says in the report what is known of a name.
+    /// Updates the report with the state of a name.
     fn tell(&self, name: &str) {
         let Some(entry) = self.names.get(name) else { return };
         self.shared.report.set(NameReport {

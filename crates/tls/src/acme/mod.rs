@@ -1,11 +1,12 @@
-//! Certificates from an authority that speaks ACME (RFC 8555): ordered, kept in a directory, renewed in time.
+//! Certificates from an ACME authority (RFC 8555): ordered, stored in a directory, renewed in time.
 //!
-//! Reading order: `manager` (the one task that knows every name, an `entry`, and when it is due), `order` (one order from its
-//! beginning to a certificate), `challenges` (proofs that a name is ours), `account`, `kept` (stored data of a name),
-//! `work` (work on one name), `plan` (its time), `allow` (checks of
-//! unlisted names), `http_client`, `report` (status for people).
+//! Reading order: `manager` (the task that manages every name, an `entry`, and its due time), `order` (one order from
+//! start to certificate), `challenges` (proofs of control over a name), `account`, `kept` (stored data of a name),
+//! `work` (tasks for one name), `plan` (renewal and retry times), `allow` (checks of unlisted names), `http_client`,
+//! `report` (status for operators).
 //!
-//! Everything runs on the main thread's runtime. I/O threads only look up: certificates in the store, tokens in a table.
+//! Everything runs on the main thread's runtime. I/O threads only do lookups: certificates in the store, tokens in a
+//! table.
 
 mod account;
 mod allow;
@@ -35,33 +36,33 @@ use std::time::Duration;
 /// Settings of orders.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The address of the authority's directory.
+    /// The URL of the authority's directory.
     pub directory: String,
-    /// Further authorities that may vouch for the authority's own server, in PEM.
+    /// PEM file of additional authorities that are trusted for the connection to the ACME server.
     pub ca_file: Option<PathBuf>,
-    /// Where to tell that something is wrong with a certificate, where the authority does.
+    /// Contact for the authority's notices about certificates, if it sends any.
     pub email: Option<String>,
-    /// External account binding: the key's identifier, and the key as the authority gave it (base64url).
+    /// External account binding: the key identifier, and the key in base64url as the authority issued it.
     pub external_account: Option<(String, String)>,
-    /// The authority's name for the kind of certificate to request.
+    /// The authority's certificate profile to request.
     pub profile: Option<String>,
     /// Challenges, in order of preference.
     pub kinds: Vec<Kind>,
-    /// Certificates for other names that clients ask for.
+    /// Settings for certificates of unlisted names that clients request.
     pub on_demand: Option<OnDemand>,
-    /// The broker in which servers share all that, instead of a directory.
+    /// The broker through which servers share this data, instead of a directory.
     pub broker: Option<Broker>,
-    /// The pause after a first failure, and the longest one.
+    /// The pause after a first failure.
     pub retry: Duration,
-    /// Pauses do not grow beyond this.
+    /// The maximum pause.
     pub retry_most: Duration,
 }
 
 /// Conditions for certificates of unlisted names.
 #[derive(Debug, Clone)]
 pub struct OnDemand {
-    /// Asked with `?domain=NAME`; a status of 2xx allows it.
+    /// The application's URL. Requested with `?domain=NAME`; a 2xx status allows the name.
     pub allow_url: String,
-    /// New names in a minute.
+    /// Maximum number of new names per minute.
     pub limit: u32,
 }

@@ -1,4 +1,4 @@
-//! One order: from the name to a certificate.
+//! One order: from a name to its certificate.
 
 use crate::acme::Options;
 use crate::acme::challenges::{self, Challenges, Published};
@@ -17,15 +17,15 @@ use std::time::Duration;
 /// Maximum time for the authority to check the name, and to issue the certificate.
 const RETRY_POLICY: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
-/// For all of an order.
+/// Maximum time for a whole order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Kind of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A file on port 80.
+    /// A file served on port 80.
     Http01,
-    /// A handshake on port 443.
+    /// A TLS handshake on port 443.
     TlsAlpn01,
 }
 
@@ -55,8 +55,9 @@ pub(super) struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// Gets a certificate: chain and key in PEM. `replaced` is the one that is renewed; `failures` in a row choose the way in
-    /// which the name is proven, so that one which does not work does not keep the other from being tried.
+    /// Orders a certificate, and returns its chain and key in PEM. `replaced` is the certificate to renew. The number
+    /// of consecutive `failures` selects the challenge, so that one that does not work does not keep the other from
+    /// being tried.
     pub(super) async fn certificate(
         &self,
         name: &str,
@@ -75,7 +76,7 @@ impl Needs<'_> {
 
     async fn run(&self, name: &str, replaced: Option<&CertificateDer<'_>>, failures: u32) -> Result<String, Failure> {
         let mut order = self.begin(name, replaced).await?;
-        // The proof is withdrawn when this is dropped, whatever happens.
+        // Dropping the guard withdraws the challenge response, also on errors.
         let _published = self.prove(&mut order, failures).await?;
         let status = patiently!(order.poll_ready(&RETRY_POLICY));
         let status = match status {
@@ -110,8 +111,9 @@ impl Needs<'_> {
                 None => order,
             }
         };
-        // An order that says what it replaces is exempt from some limits (RFC 9773 section 5). If the authority does not like
-        // that, perhaps because it never saw the old certificate, it is an order like any other.
+        // An order that names the certificate it replaces is exempt from some limits (RFC 9773 section 5). If the
+        // authority refuses that, perhaps because it does not know the old certificate, the order is repeated without
+        // it.
         if let Some(replaced) = replaced.and_then(|old| CertificateIdentifier::try_from(old).ok())
             && let Ok(order) = patiently!(self.account.new_order(&new().replaces(replaced.clone())))
         {
@@ -121,7 +123,7 @@ impl Needs<'_> {
         order.map_err(|error| self.failed("the authority took no order", &error))
     }
 
-    /// Publishes what the authority wants to see, and asks it to look.
+    /// Publishes the challenge response, and asks the authority to verify it.
     async fn prove(&self, order: &mut Order, failures: u32) -> Result<Vec<Published>, Failure> {
         let mut left = NONCES;
         'again: loop {
@@ -166,7 +168,7 @@ impl Needs<'_> {
         }
     }
 
-    /// The authority's finding: the order itself contains little.
+    /// The authority's reason for the refusal; the order itself has few details.
     async fn why_refused(&self, order: &mut Order) -> Option<Failure> {
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -186,7 +188,7 @@ impl Needs<'_> {
     }
 }
 
-/// A new key, and the request for a certificate in its name.
+/// Creates a key, and a certificate request for the name.
 fn request(name: &str) -> Result<(KeyPair, Vec<u8>), rcgen::Error> {
     let mut params = CertificateParams::new([name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();

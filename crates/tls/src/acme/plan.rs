@@ -1,41 +1,42 @@
-//! When a certificate is renewed, and when something that failed is tried again. Everything is spread by chance: thousands
-//! of names that were obtained together must not come due together, nor many servers.
+//! Times of renewals and retries. All are randomized: thousands of names that were obtained together must not come due
+//! together, and neither must many servers.
 
 use std::time::{Duration, SystemTime};
 
-/// The share of its life after which a certificate is renewed where the authority has no opinion, as Let's Encrypt advises.
-/// Lives become shorter every year, so a number of days would be wrong for most.
+/// The share of its lifetime after which a certificate is renewed if the authority suggests no time, as Let's Encrypt
+/// advises. Lifetimes become shorter every year, so a fixed number of days would be wrong for most.
 const RENEW_AT: f64 = 2.0 / 3.0;
-/// Renewal point of a short life: a third of it would leave too little time to notice and fix a problem.
+/// Renewal point of short-lived certificates: a third of a short lifetime would be too little time to notice and fix a
+/// problem.
 const RENEW_SHORT_AT: f64 = 0.5;
 const SHORT_LIVED: Duration = Duration::from_secs(10 * 86400);
-/// By how much of its life that is moved at most.
+/// Maximum random shift of the renewal, as a share of the lifetime.
 const SPREAD: f64 = 0.03;
-/// The share of its life that is left for a renewal whatever the authority says: for several attempts, of which each may
-/// have to wait for another server's or for the authority.
+/// The share of the lifetime that remains for a renewal whatever the authority suggests: enough for several attempts,
+/// each of which may have to wait for another server's attempt or for the authority.
 const RENEW_FRACTION: f64 = 0.2;
 /// Maximum number of doublings of pauses.
 const MAX_DOUBLINGS: u32 = 20;
 
-/// When to renew a certificate that is valid from then until then.
+/// When to renew a certificate with this validity period.
 pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
     let share = if life < SHORT_LIVED { RENEW_SHORT_AT } else { RENEW_AT };
     from + life.mul_f64(share + SPREAD * (2.0 * fastrand::f64() - 1.0))
 }
 
-/// When to renew it where the authority would have it then.
+/// When to renew a certificate for which the authority suggests `wanted`.
 pub(super) fn in_time(wanted: SystemTime, from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
     wanted.min(until - life.mul_f64(RENEW_FRACTION))
 }
 
-/// A moment between these two.
+/// A random time between the two.
 pub(super) fn within(from: SystemTime, until: SystemTime) -> SystemTime {
     from + until.duration_since(from).unwrap_or_default().mul_f64(fastrand::f64())
 }
 
-/// The pause after so many failures in a row.
+/// The pause after this many consecutive failures.
 pub(super) fn pause(first: Duration, most: Duration, failures: u32) -> Duration {
     let grown = first.saturating_mul(1 << failures.saturating_sub(1).min(MAX_DOUBLINGS));
     grown.min(most).mul_f64(0.75 + 0.5 * fastrand::f64())

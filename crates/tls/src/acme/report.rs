@@ -6,24 +6,24 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// One name.
+/// State of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NameReport {
     /// The name.
     pub name: String,
     /// Its authority: `acme` or `local`.
     pub source: &'static str,
-    /// Until when its certificate is valid, in seconds since the epoch; none if there is none.
+    /// Expiry of its certificate, in seconds since the epoch; `None` without a certificate.
     pub until: Option<u64>,
-    /// When something is to be done next: a renewal, or another attempt.
+    /// Time of the next task: a renewal, or another attempt.
     pub next: Option<u64>,
-    /// Attempts that failed since the last one that did not.
+    /// Failed attempts since the last success.
     pub failures: u32,
-    /// Why the last one failed.
+    /// Error of the last failed attempt.
     pub last_error: Option<String>,
 }
 
-/// All names. The manager writes it, `howdah status` reads it.
+/// State of all names. The manager updates it; `howdah status` reads it.
 #[derive(Debug, Default)]
 pub struct Report {
     names: Mutex<BTreeMap<String, NameReport>>,
@@ -32,19 +32,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// State of each name, in order.
+    /// State of each name, sorted by name.
     #[must_use]
     pub fn names(&self) -> Vec<NameReport> {
         self.names.lock().values().cloned().collect()
     }
 
-    /// Certificates that were obtained.
+    /// Number of certificates obtained.
     #[must_use]
     pub fn orders(&self) -> u64 {
         self.orders.load(Ordering::Relaxed)
     }
 
-    /// Attempts that failed.
+    /// Number of failed attempts.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
@@ -54,7 +54,7 @@ impl Report {
         self.names.lock().insert(report.name.clone(), report);
     }
 
-    /// Forgets a name.
+    /// Removes a name.
     pub fn remove(&self, name: &str) {
         self.names.lock().remove(name);
     }

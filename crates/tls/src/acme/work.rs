@@ -1,4 +1,5 @@
-//! Work on one name at a time, concurrently with others: load, order, ask the authority for its renewal time.
+//! Tasks for one name, which run concurrently with those of other names: load, order, ask the authority for the renewal
+//! time.
 
 use crate::acme::allow::{self, Verdict};
 use crate::acme::blocking::blocking;
@@ -18,56 +19,56 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-/// The authority is asked again about a certificate after what it says, within these.
+/// Minimum and maximum interval between renewal queries for a certificate; the authority chooses within these bounds.
 const RENEWAL_INFO_INTERVAL: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
-/// Pause after a failed question.
+/// Pause after a failed renewal query.
 const RENEWAL_INFO_RETRY: Duration = Duration::from_secs(3600);
 
-/// State shared by all work.
+/// State shared by all tasks.
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) store: Arc<Store>,
     pub(super) kept: Kept,
     pub(super) challenges: Arc<Challenges>,
     pub(super) report: Arc<Report>,
-    /// All that is the authority's, the certificates among it.
+    /// Storage for everything from this authority, including the certificates.
     pub(super) storage: Storage,
-    /// The way to the authority, once it was needed.
+    /// Client and account; `None` until the first order needs them.
     pub(super) access: Mutex<Option<(Client, Account)>>,
     pub(super) client: Mutex<Option<Client>>,
 }
 
-/// Work on a name.
+/// A task for one name.
 pub(super) enum Task {
-    /// Get a certificate, or the one that another server has got.
+    /// Get a certificate: order one, or load one that another server has ordered.
     Order {
-        /// Which certificate is known.
+        /// Version of the certificate that the manager knows.
         known: Option<Version>,
-        /// The certificate that is to be renewed.
+        /// The certificate to renew.
         replaced: Option<CertificateDer<'static>>,
         failures: u32,
     },
-    /// Check whether an unlisted name may have one.
+    /// Check whether an unlisted name may have a certificate.
     Ask,
-    /// Ask the authority when this one should be renewed (ARI, RFC 9773).
+    /// Ask the authority when to renew this certificate (ARI, RFC 9773).
     Inquire(CertificateDer<'static>),
 }
 
-/// Result of work.
+/// Result of a task.
 pub(super) enum Outcome {
-    /// A certificate; `ordered` says that it is new.
+    /// A certificate; `ordered` is `true` if it is new.
     Have { found: Found, ordered: bool },
-    /// Another server is at it.
+    /// Another server is ordering it.
     Busy,
-    /// There is none.
+    /// No certificate was obtained.
     Failed(Failure),
-    /// It may have one.
+    /// The name may have a certificate.
     Allowed,
-    /// It is not allowed.
+    /// The name may not have a certificate.
     Refused(Verdict),
-    /// When to renew, and when to ask about that again.
+    /// When to renew, and when to repeat the query.
     Window { renew_at: SystemTime, ask_at: SystemTime },
-    /// The authority has no opinion, or none now.
+    /// The authority suggests no renewal time, or did not answer.
     NoWindow { ask_at: Option<SystemTime> },
 }
 
@@ -99,7 +100,7 @@ impl Shared {
     ) -> Result<Outcome, Failure> {
         let (kept, owned) = (self.kept.clone(), name.to_owned());
         let locked = blocking(move || match kept.try_lock(&owned) {
-            // A server that waited for the lock, or has not checked for a while, may find that it is done.
+            // Another server may have got the certificate while this one waited for the lock or had not polled.
             Ok(Some(_))
                 if kept.version(&owned).is_ok_and(|version| version != known)
                     && let Some(found) = kept.load(&owned) =>
@@ -137,7 +138,7 @@ impl Shared {
         Ok(Outcome::Have { found, ordered: true })
     }
 
-    /// Failed attempts outlive the server.
+    /// Stores failed attempts, so that a restart does not reset them.
     async fn note(&self, name: &str, failures: u32, failure: &Failure) {
         if failure.whose != Whose::Name {
             return;
@@ -172,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// The client, which reads the system's authorities when it is made.
+    /// The client; its creation reads the system's root certificates.
     async fn client(&self) -> Result<Client, Failure> {
         let mut client = self.client.lock().await;
         if let Some(client) = &*client {
@@ -201,7 +202,7 @@ impl Shared {
         Ok(access.insert((client, account)).clone())
     }
 
-    /// The next order begins with the authority's directory, and if need be with another account.
+    /// Makes the next order fetch the authority's directory again, with another account if necessary.
     async fn lose_access(&self, failure: &Failure) {
         match failure.whose {
             Whose::Name => {}
