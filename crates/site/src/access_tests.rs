@@ -7,7 +7,7 @@ use howdah_rules::{Action, Rule};
 use http::Version;
 use std::path::Path;
 
-/// Ways to spell a path that may lead to the same file or page. `{host}` forms aside, each is a target as it is sent.
+/// Spellings of a path that may lead to the same file or page. Except for `{host}` forms, each is a target as sent.
 fn spellings(path: &str) -> Vec<String> {
     let inner = &path[1..];
     let (directory, name) = inner.rsplit_once('/').map_or(("", inner), |(directory, name)| (directory, name));
@@ -145,7 +145,7 @@ impl Protected {
         fits(&self.paths) && !fits(&self.except)
     }
 
-    /// `php = false` is about files: what a front controller makes of a path is its page.
+    /// `php = false` applies to files only: a front controller may still respond to the path.
     fn is_breached_by(&self, fate: &Fate, files: &[String], names: &[String]) -> bool {
         match self.guard {
             Guard::Access => names.iter().any(|name| self.holds(name)),
@@ -154,7 +154,8 @@ impl Protected {
     }
 }
 
-/// Asks for all paths in all spellings; how many requests were served what is protected, with a line for some of them.
+/// Requests all paths in all spellings. Returns the number of requests that got a protected file or page, with a line
+/// for some of them.
 fn breaches(
     world: &World,
     protected: &[Protected],
@@ -191,7 +192,7 @@ fn breaches(
 const USERS: &str =
     "auth = { realm = 'r', users = { a = '$2y$05$xZEHREeI1mL1Th6Ky4Ku3.sw.6qzbgb/eK/QUvyOkgzX72r1jvWNW' } }";
 
-/// A site with files of all kinds, links to them, and other ways to them: rules and `.htaccess` files that rewrite.
+/// A site with files of all kinds, links to them, and rewrites to them by rules and `.htaccess` files.
 fn site(written: &str, htaccess: bool, front: bool) -> World {
     let files = [
         "/index.php",
@@ -262,7 +263,7 @@ fn nothing_that_a_rule_protects_is_run_or_sent_in_any_spelling() {
             let rules = rules(&format!("[[rule]]\n{where_}{action}")).unwrap();
             let protected: Vec<Protected> = rules.rules().iter().filter_map(Protected::of).collect();
             assert_eq!(protected.len(), 1);
-            // Another path of the same rule has used up what the limit gives.
+            // Requests for another path of the same rule have used up the limit.
             for _ in 0..2 {
                 let _ = world.ask("GET", "example.org", "/secret.php", Version::HTTP_11);
             }
@@ -275,7 +276,7 @@ fn nothing_that_a_rule_protects_is_run_or_sent_in_any_spelling() {
             );
             asked_in_all += asked;
         }
-        // Without the rules the same requests do get there, or the table would say nothing.
+        // Without the rules the same requests succeed; otherwise the test would prove nothing.
         let rules = rules(&format!("[[rule]]\n{where_}deny = true")).unwrap();
         let protected: Vec<Protected> = rules.rules().iter().filter_map(Protected::of).collect();
         let open = site("[[rule]]\npath = '/none'\ndeny = true", htaccess, front);
@@ -327,8 +328,8 @@ fn samples(pattern: &PathPattern) -> Vec<String> {
     all
 }
 
-/// Checks the rules of a text: each of the paths that they protect, in all spellings, on a site that has the files. Returns
-/// how many requests were made.
+/// Checks the rules of a text: every path that they protect, in all spellings, on a site with these files. Returns the
+/// number of requests.
 fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
     // A limit's allowance must not return while the test runs.
     let lines = written
@@ -345,7 +346,7 @@ fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
     if paths.is_empty() {
         return None;
     }
-    // Of a file and of one below it only the latter can be made.
+    // A path that is also the directory of another file cannot be created as a file.
     let files: Vec<String> = paths
         .iter()
         .filter(|path| !paths.iter().any(|other| other.starts_with(&format!("{path}/"))))
@@ -425,8 +426,8 @@ fn every_example_of_the_guides_holds_in_every_spelling() {
     assert!(checked.iter().any(|name| name.starts_with("rules.md") && name.contains("/admin")), "{checked:?}");
 }
 
-/// With a front controller a page needs no file: a rule that protects it names the path with and without everything
-/// below.
+/// With a front controller, a page needs no file, so a rule that protects it must name the path both with and without
+/// everything below it.
 #[test]
 fn no_example_leaves_a_path_open_above_what_it_protects() {
     let guides = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");

@@ -1,4 +1,5 @@
-//! The pool that has booted a site's application by a recipe. It goes ahead of the site's pool for one script.
+//! The pool that has booted a site's application by a recipe. Requests for one script run
+//! there instead of in the site's own pool.
 
 use crate::forwarded::split_port;
 use howdah_config::{Booted, PoolSettings, SiteSettings};
@@ -8,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A pool ahead of the one with position `behind`.
+/// A pool that takes one script from the pool with position `behind`.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pool: usize,
@@ -25,10 +26,10 @@ impl Ahead {
         Some(Self { pool, behind, script, booted })
     }
 
-    /// The position of the pool, if it has booted this script for this other pool.
+    /// Returns the position of this pool if it runs `script` instead of `pool`.
     pub(crate) fn for_script(&self, pool: usize, script: &[u8]) -> Option<usize> {
         let same = || Path::new(OsStr::from_bytes(&self.script)) == Path::new(OsStr::from_bytes(script));
-        // Spellings such as with a doubled slash are one path.
+        // `Path` also compares equal with a doubled slash.
         (self.behind == pool && (self.script == script || same())).then_some(self.pool)
     }
 

@@ -1,12 +1,12 @@
-//! Expensive work for a site's requests, on separate threads, because all connections of an I/O thread would wait for
-//! it. A few of them work for one site at a time: other sites find processors free.
+//! Expensive work for a site's requests, on separate threads, because it would block all connections of an I/O thread.
+//! The number of threads per site is limited, so that one site cannot occupy all processors.
 
 use crate::refusal::Refusal;
 use http::StatusCode;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The threads that may work for a site at once.
+/// Limits the threads that work for one site at the same time.
 #[derive(Debug)]
 pub(crate) struct Aside(Arc<Semaphore>);
 
@@ -17,11 +17,12 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Returns the result of the work. Check its cache again inside: an earlier caller may have done the same work.
+    /// Runs `work` on a separate thread. `work` should check its cache again, as an earlier caller may have done the
+    /// same.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
         let failed = || Refusal::new(StatusCode::INTERNAL_SERVER_ERROR);
         let permit = self.0.clone().acquire_owned().await.map_err(|_| failed())?;
-        // The thread keeps the permit until it is done: the work goes on when its client leaves.
+        // The thread holds the permit until it is done, because the work continues if the client disconnects.
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
             drop(permit);

@@ -1,5 +1,5 @@
-//! Responses to an authority's challenges on a plain port (RFC 8555 section 8.3). They come before everything else: no
-//! rule, redirect or application may prevent a certificate.
+//! Responses to ACME challenges over plain HTTP (RFC 8555 section 8.3). They come before everything else, so that no
+//! rule, redirect or application can prevent the issue of a certificate.
 
 use bytes::Bytes;
 use howdah_protocol::{Body, Response};
@@ -16,8 +16,8 @@ pub trait Challenges: Debug + Send + Sync {
     fn find<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + 'a>>;
 }
 
-/// The response, if this is the path of a running challenge. Other paths go on: an application may have its own ACME
-/// client.
+/// Returns the response if this is the path of a pending challenge. Others go on to the site: an application may have
+/// its own ACME client.
 pub(crate) async fn response(challenges: &dyn Challenges, method: &Method, path: &[u8]) -> Option<Response> {
     let token = path.strip_prefix(PREFIX).and_then(|token| std::str::from_utf8(token).ok())?;
     if method != Method::GET && method != Method::HEAD {

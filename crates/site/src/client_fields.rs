@@ -1,22 +1,22 @@
-//! Fields of a client that reach no application, neither a script nor a server that a request is forwarded to.
+//! Client header fields that are withheld from applications: from scripts and from upstream servers.
 
 use http::header::{HeaderMap, HeaderName};
 
-/// `true` if an application can distinguish a header from all others. CGI, WSGI and Rack make `_` of every character
-/// but letters and digits, so `X_Real_IP` and `X.Real.IP` would pass for `X-Real-IP`; and `Proxy` would become
-/// `HTTP_PROXY`, which libraries take for a setting.
+/// `true` if an application can distinguish a header from all others. CGI, WSGI and Rack replace every character except
+/// letters and digits by `_`, so `X_Real_IP` and `X.Real.IP` would look like `X-Real-IP`. `Proxy` would become
+/// `HTTP_PROXY`, which libraries interpret as a setting.
 pub(crate) fn is_unambiguous(name: &HeaderName) -> bool {
     let name = name.as_str();
     name != "proxy" && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// `true` if a header tells applications how to hand files over. Only proxies may set it: an application that trusts a
-/// client would let it choose the file.
+/// `true` if a header configures how an application hands files over. Only proxies may set it: a client could otherwise
+/// choose the file.
 pub(crate) fn is_for_proxies_to_say(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
 }
 
-/// Removes both kinds from what goes on to another server.
+/// Removes both kinds of fields from a request for an upstream server.
 pub(crate) fn strip(headers: &mut HeaderMap, is_trusted: bool) {
     let is_dropped = |name: &&HeaderName| !is_unambiguous(name) || (!is_trusted && is_for_proxies_to_say(name));
     let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();

@@ -1,4 +1,4 @@
-//! Requests about events of connections and channels, and the maker of them, which outlives the sites on which a connection began.
+//! Script requests for events of connections and channels. Their maker outlives the sites on which a connection began.
 
 use bytes::Bytes;
 use howdah_budget::Budgets;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 pub enum Purpose {
     /// New workers run it before they serve; see `warm_up`.
     WarmUp,
-    /// An operator asks what would become of it; see `explain`.
+    /// `howdah explain`; see `explain`.
     Explain,
-    /// A reload asks new workers for it before they take over (`deploy.check`).
+    /// A reload sends it to new workers before they take over (`deploy.check`).
     DeployCheck,
     /// An event of a WebSocket connection.
     WebSocket,
@@ -26,7 +26,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Its `User-Agent`.
+    /// Value of its `User-Agent`.
     pub(crate) const fn agent(self) -> &'static str {
         match self {
             Self::WarmUp => "Howdah warm-up",
@@ -37,23 +37,23 @@ impl Purpose {
         }
     }
 
-    /// `true` if metrics, access log and traces show it.
+    /// `true` if it appears in metrics, the access log and traces.
     #[must_use]
     pub const fn is_recorded(self) -> bool {
         matches!(self, Self::DeployCheck)
     }
 
-    /// `true` if passwords and limits of clients apply to it.
+    /// `true` if passwords and client limits apply to it.
     #[must_use]
     pub const fn asks_for_access(self) -> bool {
         matches!(self, Self::DeployCheck)
     }
 }
 
-/// A request about something that happened to a client's connection.
+/// A request about an event on a client's connection.
 #[derive(Debug)]
 pub struct EventRequest {
-    /// Method, target, host and fields.
+    /// Method, target, host and header fields.
     pub head: Head,
     /// Its body, complete.
     pub body: Bytes,
@@ -65,23 +65,24 @@ pub struct EventRequest {
     pub purpose: Purpose,
 }
 
-/// The status of a response, and its fields.
+/// The status and header fields of a response.
 pub type Outcome = (StatusCode, HeaderMap);
 
-/// Makes requests by whichever sites serve at that time: connections outlive the sites on which they began.
+/// Makes requests with the sites that are current at that time, because connections outlive the sites on which they
+/// began.
 pub trait MakesRequests: std::fmt::Debug + Send + Sync {
     /// Makes a request, and returns its outcome when the response is complete.
     fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 }
 
-/// A connection for a request of the server.
+/// Returns a pseudo connection for a request of the server.
 pub(crate) fn connection(settings: &Settings, budgets: Budgets, metrics: &Arc<Metrics>, peer: Peer) -> Arc<Connection> {
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     Arc::new(Connection::of_no_client(shared, peer))
 }
 
 impl EventRequest {
-    /// A POST that no client's connection is the reason for, as if it had come from this machine.
+    /// Returns a POST that no client's connection has caused, as if it came from this machine.
     pub(crate) fn of_server(
         (settings, budgets, metrics): (&Settings, Budgets, &Arc<Metrics>),
         purpose: Purpose,
@@ -97,7 +98,7 @@ impl EventRequest {
     }
 }
 
-/// A host that the site is for.
+/// Returns a host of the site.
 pub(crate) fn host_of(site: &SiteSettings) -> String {
     let named = site.hosts.iter().find_map(|host| match host {
         HostPattern::Exact(name) => Some(name.clone()),
@@ -107,7 +108,7 @@ pub(crate) fn host_of(site: &SiteSettings) -> String {
     named.or_else(|| site.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// This machine, at the first address that does not redirect to TLS.
+/// Returns a peer on this machine, connected to the first address that does not redirect to HTTPS.
 pub(crate) fn peer(settings: &Settings) -> Peer {
     let to_tls = settings.tls.redirect;
     let listener = settings.listen.iter().find_map(|addr| match addr {

@@ -1,5 +1,5 @@
-//! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
-//! which is when `phase::access_log` counts and logs it.
+//! The state that phases share about one request, from its head to the last byte of its response. Dropping it ends the
+//! exchange: `phase::access_log` then counts and logs the request.
 
 use crate::ahead::Ahead;
 pub use crate::event_request::Purpose;
@@ -22,45 +22,45 @@ use tracing::field::DisplayValue;
 /// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The site it is for; if it is for none, the one whose limits hold for the refusal.
+    /// The site that serves the request. If no site has its host, the site whose limits apply to the refusal.
     pub site: Arc<Site>,
-    /// No site has its host.
+    /// `true` if no site serves the requested host on this connection.
     pub misdirected: bool,
-    /// The connection it came over.
+    /// The connection that the request arrived on.
     pub connection: Arc<Connection>,
     /// The request's head.
     pub head: Head,
-    /// The client: behind trusted proxies the one they named. Nothing that rules change of the head changes it.
+    /// The client, as named by trusted proxies if there are any. Rules that change the head do not affect it.
     pub client: Client,
-    /// The way back for informational responses.
+    /// Sends informational (1xx) responses.
     pub informational: Option<Informational>,
-    /// The variables that a web server in front has made of the request (FastCGI): scripts get these.
+    /// The variables sent by a web server in front (FastCGI). Scripts get these instead of the server's own.
     pub variables: Option<Box<Params>>,
     /// Messages for that web server's log.
     pub messages: Option<Arc<Messages>>,
-    /// Its id.
+    /// The request's id.
     pub id: RequestId,
     /// Set if the server makes the request itself.
     pub purpose: Option<Purpose>,
-    /// When its head was complete.
+    /// The time at which the head was complete.
     pub started: Instant,
-    /// The arrival, as a time of day.
+    /// Wall-clock time of arrival.
     pub time: SystemTime,
     /// Settings from rules; `None` if none matched.
     pub ruled: Option<Box<Ruled>>,
-    /// The status that an error page is made for.
+    /// The status whose error page is being served.
     pub error_status: Option<u16>,
-    /// The number of the rule that sent it to a pool or a proxy, among the routes of its site; 0 for none.
+    /// Number, among the site's routes, of the rule that sent the request to a pool or proxy; 0 for none.
     pub route: usize,
-    /// The responder.
+    /// The part of the server that responded, for metrics.
     pub front: Front,
-    /// The response's status; 499 until there is one.
+    /// The response's status; 499 (client closed the request) until there is a response.
     pub status: u16,
-    /// The response's fields, where the access log has some of them.
+    /// The response's header fields, kept only if the access log format uses any of them.
     pub logged_headers: Option<Box<HeaderMap>>,
     /// The coding that the server compressed the response with.
     pub coding: Option<&'static str>,
-    /// Where the request ran and what it took.
+    /// The worker that ran the request, and its timings.
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
@@ -68,7 +68,7 @@ pub struct Exchange {
     pub cut_off: bool,
     /// Changes by rules for the script.
     pub changes: Option<Box<Changes>>,
-    /// Its place in a trace; none where traces are not made.
+    /// Its position in a trace; `None` if tracing is disabled.
     pub trace: Option<Box<Trace>>,
 }
 
@@ -87,19 +87,19 @@ pub struct Changes {
     pub user: Option<Arc<str>>,
 }
 
-/// Where a request ran and what it took.
+/// The worker that ran a request, and its timings.
 #[derive(Debug)]
 pub enum Ran {
-    /// It was not for PHP.
+    /// PHP did not run it.
     Nowhere,
-    /// Known.
+    /// Known already.
     Known(RequestStats),
-    /// Known when the response's stream has ended.
+    /// Set when the response stream has ended.
     Later(Arc<OnceLock<RequestStats>>),
 }
 
 impl Ran {
-    /// The known facts.
+    /// The statistics, if they are known yet.
     #[must_use]
     pub fn stats(&self) -> Option<&RequestStats> {
         match self {
@@ -110,11 +110,11 @@ impl Ran {
     }
 }
 
-/// The status in the log of a request whose client left before the response.
+/// Status logged for a request whose client disconnected before the response.
 const CLIENT_GONE: u16 = 499;
 
 impl Exchange {
-    /// A request begins. Its body is on its own.
+    /// Begins an exchange: finds the site, the client and the id. Returns the request body separately.
     #[must_use]
     pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
         let Request { head, body, informational, variables, messages, connection, received, time } = request;
@@ -136,7 +136,7 @@ impl Exchange {
             }
         }
         let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
-            // A client that has asked for another site's certificate does not get this one's pages over that connection.
+            // A connection opened with another site's certificate must not get this site's pages.
             Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(&head), &connection)),
             Found::Nobody(site) => (site, true),
         };
@@ -189,19 +189,19 @@ impl Exchange {
         ahead.includes(&self.head, self.host_text(), self.client.https)
     }
 
-    /// [`Self::host`] as text; empty where there is none. `limits` has made sure that it is ASCII.
+    /// [`Self::host`] as text; empty if there is none. `limits` has checked that it is ASCII.
     #[must_use]
     pub fn host_text(&self) -> &str {
         self.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default()
     }
 
-    /// `false` if passwords and limits of clients do not apply: the server itself lets the request in.
+    /// `false` if passwords and client limits do not apply because the server itself made the request.
     #[must_use]
     pub fn asks_for_access(&self) -> bool {
         self.purpose.is_none_or(Purpose::asks_for_access)
     }
 
-    /// The query as rules have left it.
+    /// The query after the changes by `.htaccess` files or rules.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         let of_files = self.changes.as_ref().and_then(|changes| changes.query.as_ref().map(Option::as_deref));
@@ -209,13 +209,13 @@ impl Exchange {
         of_files.or(of_rules).unwrap_or_else(|| self.head.target.query())
     }
 
-    /// The id of its trace, for lines of the log; none where traces are not made.
+    /// The trace id for log lines; `None` if tracing is disabled.
     #[must_use]
     pub fn trace_id(&self) -> Option<DisplayValue<TraceId>> {
         self.trace.as_ref().map(|trace| tracing::field::display(trace.id()))
     }
 
-    /// The largest body it may have, if rules or the settings say it.
+    /// Maximum request body in bytes, if a rule or the settings limit it. A rule takes precedence.
     #[must_use]
     pub fn max_body(&self) -> Option<u64> {
         let own = self.ruled.as_ref().and_then(|ruled| ruled.outcome.max_body);

@@ -1,5 +1,5 @@
-//! `howdah explain`: which site, file, script and pool a request comes to, and why, found by the code that serves
-//! requests, from the settings and the file system alone.
+//! `howdah explain`: finds the site, file, script and pool of a request, and the reasons. It runs the code that serves
+//! requests, with the settings and the file system only.
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -16,23 +16,23 @@ use std::net::{IpAddr, SocketAddr};
 
 pub use crate::explanation::{Explanation, ScriptRun};
 
-/// The request that is asked about.
+/// The request to explain.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Its method.
+    /// The method.
     pub method: String,
     /// `http://host/path?query`, or only the path.
     pub url: String,
     /// Its headers besides `Host`.
     pub headers: Vec<(String, String)>,
-    /// Where it comes from.
+    /// The client's address.
     pub client: IpAddr,
 }
 
 /// Explains a request.
 ///
 /// # Errors
-/// The mistake in the question.
+/// The question is not a valid request.
 pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String> {
     let head = head(question)?;
     let mut explaining = Explaining::default();
@@ -72,7 +72,7 @@ fn head(question: &Question) -> Result<Head, String> {
     Ok(Head { method, target, version, headers })
 }
 
-/// The address that the request comes to, and its client.
+/// Returns the peer of the request: its listening address and its client.
 fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> Peer {
     let named = forwarded::named_host(head).map(String::from_utf8_lossy).unwrap_or_default();
     let port = forwarded::split_port(&named).1.and_then(|port| port.parse().ok());
@@ -117,7 +117,7 @@ fn name_site(sites: &Sites, exchange: &Exchange, notes: &Notes) {
         let mut room: HostRoom = [0; _];
         let host = host.and_then(|host| normal_host(host, &mut room)).map(String::from_utf8_lossy).unwrap_or_default();
         let fits = |pattern: &&HostPattern| pattern.fits(&host);
-        // A name counts before a star, and the longest first.
+        // An exact name wins over a `*` pattern, and a longer pattern over a shorter one.
         let why = site.settings.hosts.iter().filter(fits).max_by_key(|pattern| match pattern {
             HostPattern::Exact(_) => usize::MAX,
             HostPattern::Below(name) => name.len() + 1,

@@ -1,4 +1,4 @@
-//! The explanation of a request for `howdah explain`, as the responders on its way fill it in.
+//! The explanation of a request for `howdah explain`, filled in by the responders.
 
 use crate::notes::{Note, Notes};
 use http::StatusCode;
@@ -10,13 +10,13 @@ pub struct Explanation {
     pub notes: Vec<Note>,
     /// The name of the site.
     pub site: Option<String>,
-    /// The status, unless a script or another server decides.
+    /// The status, unless a script or an upstream server decides it.
     pub status: Option<u16>,
     /// The file that is sent.
     pub file: Option<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     pub location: Option<String>,
-    /// The proxy that it is handed on to.
+    /// The proxy that the request is forwarded to.
     pub proxy: Option<String>,
     /// The script that runs.
     pub script: Option<ScriptRun>,
@@ -43,12 +43,12 @@ pub(crate) struct Explaining {
 }
 
 impl Explaining {
-    /// `true` once it is known what responds.
+    /// `true` once the responder is known.
     pub(crate) fn is_settled(&self) -> bool {
         self.found.status.is_some() || self.found.proxy.is_some() || self.found.script.is_some()
     }
 
-    /// Settles on a response with this status, for this reason.
+    /// Ends the explanation with a response of this status, for this reason.
     pub(crate) fn respond(&mut self, status: StatusCode, why: impl Into<String>) {
         self.notes.add("response", why);
         self.found.status = Some(status.as_u16());

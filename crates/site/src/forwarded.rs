@@ -1,10 +1,11 @@
-//! The client and its connection: its own, or, behind a trusted proxy, as reported by the proxy in the headers that the
-//! settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's headers change
-//! nothing, and neither do fields that are not listed: a proxy passes on what its client made up.
+//! The client of a request: the peer of the connection or, behind a trusted proxy, the client that the proxy reports in
+//! the header fields that the settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). Fields
+//! of an untrusted peer are ignored. So are fields that are not listed, because a proxy may pass on forged ones of its
+//! client.
 //!
-//! In each header the nearest proxy has the last word, literally: it wrote the last element, or the whole header, and
-//! anything before may be the client's. Only addresses are followed further, as far as they are trusted proxies'.
-//! Headers are read as bytes: an element that is no text must not hide the proxy's after it.
+//! Only the last element of each field is trusted: the nearest proxy wrote it, and the elements before it may be the
+//! client's. Only addresses are followed further back, as long as they are those of trusted proxies. Fields are read as
+//! bytes, so that an element with invalid text cannot hide the proxy's element after it.
 
 use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
 use howdah_protocol::{Head, Params, Peer};
@@ -12,7 +13,7 @@ use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-/// The client of a request, as scripts and logs see it. Found once, when the request begins.
+/// The client of a request, as scripts and logs see it. Determined once, when the request begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     /// The address; `None` on a Unix socket.
@@ -23,17 +24,17 @@ pub struct Client {
     reported: Option<Box<Reported>>,
 }
 
-/// The facts that trusted proxies reported, which replace those of the connection.
+/// Values reported by trusted proxies, which replace those of the connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Reported {
-    /// Address and port. The port is empty where it is not known.
+    /// Address and port. The port is empty if it is unknown.
     node: Option<(String, String)>,
     host: Option<String>,
     server_port: Option<Cow<'static, str>>,
 }
 
 impl Client {
-    /// The client as the connection shows it.
+    /// The client is the peer of the connection.
     fn direct(peer: &Peer) -> Self {
         Self { ip: peer.addr, https: peer.https, reported: None }
     }
@@ -60,13 +61,13 @@ impl Client {
         self.node().map_or(&*peer.addr_text, |(addr, _)| addr)
     }
 
-    /// `REMOTE_PORT`; empty where it is not known.
+    /// `REMOTE_PORT`; empty if it is unknown.
     #[must_use]
     pub fn port<'a>(&'a self, peer: &'a Peer) -> &'a str {
         self.node().map_or(&*peer.port_text, |(_, port)| port)
     }
 
-    /// The host that a proxy reports, with its port if it named one; `None` leaves the one that the request names.
+    /// The host that a proxy reports, with its port if there is one; `None` if the request's own host applies.
     #[must_use]
     pub fn reported_host(&self) -> Option<&str> {
         self.reported.as_ref()?.host.as_deref()
@@ -90,13 +91,13 @@ const PROTO: &str = "x-forwarded-proto";
 const HOST: &str = "x-forwarded-host";
 const PORT: &str = "x-forwarded-port";
 
-/// `true` if this peer is one of these proxies; `None` for a Unix socket.
+/// `true` if `peer` is one of these proxies. `peer` is `None` for a Unix socket.
 #[must_use]
 pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
     proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
 }
 
-/// Finds out who the client is. A request has the result in `Exchange::client`.
+/// Determines the client. `Exchange::client` has the result for a request.
 #[must_use]
 pub fn client(peer: &Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client {
     let mut client = Client::direct(peer);
@@ -105,7 +106,7 @@ pub fn client(peer: &Peer, headers: &HeaderMap, settings: &HttpSettings) -> Clie
     }
     let trusted = &settings.trusted_proxies;
     let is_listed = |header| settings.trusted_headers.contains(&header);
-    // Where both are listed, the field that nearly every proxy writes wins.
+    // If both are listed, `X-Forwarded-For` wins, because nearly every proxy writes it.
     let has_for = is_listed(TrustedHeader::For) && headers.contains_key(FOR);
     if is_listed(TrustedHeader::Forwarded) && headers.contains_key(FORWARDED) && !has_for {
         apply_forwarded(&mut client, headers, trusted);
@@ -115,21 +116,22 @@ pub fn client(peer: &Peer, headers: &HeaderMap, settings: &HttpSettings) -> Clie
     client
 }
 
-/// The last element of a field that may be spread over several lines; `None` if there is none, or it is no text.
+/// Returns the last element of a field, which may span several lines; `None` if there is none or it is not valid text.
 fn last_element<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let line = headers.get_all(name).iter().next_back()?.as_bytes();
     let element = line.rsplit(|&b| b == b',').next()?;
     std::str::from_utf8(element).ok().map(str::trim).filter(|element| !element.is_empty())
 }
 
-/// The elements of a list without quotes that may be spread over several lines, last one first. What is no text is empty.
+/// Returns the elements of a list without quotes, which may span several lines, in reverse order. Invalid text becomes
+/// an empty element.
 fn elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().rev();
     let elements = lines.flat_map(|line| line.as_bytes().rsplit(|&b| b == b','));
     elements.map(|element| std::str::from_utf8(element).unwrap_or_default().trim())
 }
 
-/// Elements with quotes: a comma within them separates nothing, so each line has to be read from its start.
+/// Like `elements_from_last`, for elements that may contain quoted commas. So each line must be parsed from its start.
 fn quoted_elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().rev();
     let elements = lines.flat_map(|line| {
@@ -158,8 +160,8 @@ fn split_outside_quotes(text: &str, at: u8) -> Vec<&str> {
     parts
 }
 
-/// Walks the chain of addresses from the nearest proxy outwards, and takes the first that is not a trusted proxy.
-/// Stops at anything that is no address: what lies beyond was written by someone unknown.
+/// Walks the chain of addresses from the nearest proxy outwards, and uses the first that is not a trusted proxy. Stops
+/// at an invalid address, because the elements beyond it were written by an unknown party.
 fn apply_chain<'h, T>(
     client: &mut Client,
     hops: impl Iterator<Item = (Option<(IpAddr, Option<u16>)>, T)>,
@@ -199,7 +201,7 @@ fn apply_forwarded(client: &mut Client, headers: &HeaderMap, trusted: &[TrustedP
         }
         (node, (proto, host))
     });
-    // Each trusted hop may say more about what lies before it; the outermost trusted word counts.
+    // Each trusted hop may describe the hop before it. The outermost trusted description wins.
     apply_chain(client, hops, trusted, |client, (proto, host)| {
         if let Some(proto) = proto {
             set_proto(client, &proto);
@@ -221,8 +223,8 @@ fn apply_x_forwarded(
         let hops = elements_from_last(headers, FOR).map(|element| (parse_node(element), ()));
         apply_chain(client, hops, trusted, |_, ()| {});
     }
-    // Of what lies beyond the nearest proxy these tell nothing that could be followed: which proxy wrote which element is
-    // not said, and the first one may be the client's.
+    // Only the last element of these fields is used: they do not show which proxy wrote which element, and the first
+    // one may be the client's.
     let last = |header, name| if is_listed(header) { last_element(headers, name) } else { None };
     if let Some(proto) = last(TrustedHeader::Proto, PROTO) {
         set_proto(client, proto);
@@ -236,7 +238,7 @@ fn apply_x_forwarded(
     complete_port(client);
 }
 
-/// A port as digits; `parse` alone would take a sign.
+/// Parses a port. Digits only, because `parse` alone would accept a sign.
 fn port_number(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -257,7 +259,7 @@ fn set_host(client: &mut Client, host: &str) {
     }
 }
 
-/// A port that is part of the forwarded host is the one the client sees.
+/// Uses the port of the forwarded host, if it has one, as the server port that the client sees.
 fn complete_port(client: &mut Client) {
     let port = client.reported_host().and_then(|host| split_port(host).1).map(str::to_owned);
     if let Some(port) = port {
@@ -265,20 +267,20 @@ fn complete_port(client: &mut Client) {
     }
 }
 
-/// The host that a request names: a target in absolute form, and HTTP/2's `:authority`, count more than `Host` (RFC 9112
-/// 3.2.2). `limits` makes sure that it is one.
+/// Returns the host that a request names. A target in absolute form and HTTP/2's `:authority` take precedence over
+/// `Host` (RFC 9112 3.2.2). `limits` checks that it is valid.
 #[must_use]
 pub fn named_host(head: &Head) -> Option<&[u8]> {
     head.target.authority().or_else(|| head.headers.get(http::header::HOST).map(HeaderValue::as_bytes))
 }
 
-/// The host that the client asked for, with its port if it named one.
+/// Returns the host that the client requested, with its port if there is one.
 #[must_use]
 pub fn host<'a>(head: &'a Head, client: &'a Client) -> Option<&'a [u8]> {
     client.reported_host().map(str::as_bytes).or_else(|| named_host(head))
 }
 
-/// Splits `host:port`; brackets of an IPv6 address stay with the host.
+/// Splits `host:port`. The host keeps the brackets of an IPv6 address.
 #[must_use]
 pub fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
@@ -303,7 +305,7 @@ fn unquote(value: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// An address with or without a port, IPv6 with or without brackets; `None` for `unknown` and made-up names.
+/// Parses an address with or without a port, IPv6 with or without brackets. `None` for `unknown` and obfuscated names.
 fn parse_node(text: &str) -> Option<(IpAddr, Option<u16>)> {
     if let Ok(addr) = text.parse::<IpAddr>() {
         return Some((addr, None));
@@ -314,7 +316,7 @@ fn parse_node(text: &str) -> Option<(IpAddr, Option<u16>)> {
     if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
         return inner.parse().ok().map(|addr| (addr, None));
     }
-    // `192.0.2.1:_hidden`: the port is a made-up name.
+    // `192.0.2.1:_hidden`: the port is obfuscated (RFC 7239 6).
     let (addr, port) = text.rsplit_once(':')?;
     if !port.starts_with('_') {
         return None;

@@ -1,4 +1,4 @@
-//! Tests of `forwarded`: what a trusted proxy says counts, what anyone else says does not.
+//! Tests of `forwarded`: fields of trusted proxies apply, all others are ignored.
 
 use super::*;
 use http::HeaderValue;
@@ -11,7 +11,7 @@ fn peer(addr: &str) -> Peer {
     Peer::tcp(addr.parse().unwrap(), "192.0.2.80:8080".parse().unwrap(), |peer| trusts(&trusted(), peer))
 }
 
-/// Settings that believe these fields.
+/// Settings that trust these fields.
 fn believing(list: &[TrustedHeader]) -> HttpSettings {
     HttpSettings { trusted_proxies: trusted(), trusted_headers: list.to_vec(), ..HttpSettings::default() }
 }
@@ -26,7 +26,8 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     map
 }
 
-/// `addr port https host server_port` of the client that a peer and headers make, if all `X-Forwarded-*` are believed.
+/// Returns `addr port https host server_port` of the client for a peer and its fields, if all `X-Forwarded-*` are
+/// trusted.
 fn seen(peer_addr: &str, lines: &[(&'static str, &'static str)]) -> String {
     seen_with(&believing(&X_ALL), peer_addr, &headers(lines))
 }

@@ -1,5 +1,5 @@
-//! Targets for fuzzing: what strangers send, through the code that reads it first. Each takes any bytes and panics if a rule is
-//! broken; `howdah_fuzz_driver` runs them in tests.
+//! Fuzz targets for the code that parses untrusted input. Each accepts any bytes and panics if an invariant is
+//! violated. `howdah_fuzz_driver` runs them in tests.
 
 use crate::compress::negotiate;
 use crate::forwarded;
@@ -13,7 +13,7 @@ use howdah_protocol::Peer;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
-/// Header lines as they come over the wire; those that a connection would refuse are left out.
+/// Header lines as received, without those that a connection would refuse.
 fn fields(data: &[u8]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in lines(data).into_iter().take(200) {
@@ -24,7 +24,7 @@ fn fields(data: &[u8]) -> HeaderMap {
     map
 }
 
-/// Names and values as the pool hands them over: any bytes.
+/// Names and values as the pool returns them: any bytes.
 fn lines(data: &[u8]) -> Vec<(Bytes, Bytes)> {
     let split = |line: &[u8]| {
         let colon = line.iter().position(|&b| b == b':').unwrap_or(line.len());
@@ -34,7 +34,7 @@ fn lines(data: &[u8]) -> Vec<(Bytes, Bytes)> {
     data.split(|&b| b == b'\n').map(split).collect()
 }
 
-/// A path keeps to its rules, whatever is encoded in it.
+/// A decoded path satisfies its invariants for any input.
 pub fn request_path(data: &[u8]) {
     let Ok(plain) = decode(data) else { return };
     assert!(plain.len() <= data.len() && !plain.contains(&0));
@@ -45,8 +45,8 @@ pub fn request_path(data: &[u8]) {
     assert_eq!(normalise(&path).as_ref(), Ok(&path));
 }
 
-/// No header of an untrusted peer, and none that is not listed, changes who the client is. What a trusted one says is an
-/// address, a host and a port, or nothing.
+/// Fields of an untrusted peer, and fields that are not listed, do not change the client. Fields of a trusted peer
+/// yield a valid address, host and port, or nothing.
 pub fn forwarded_fields(data: &[u8]) {
     let headers = fields(data);
     let trusted = vec!["10.0.0.0/8".parse().unwrap_or_else(|_| unreachable!())];
@@ -80,8 +80,8 @@ pub fn file_request(data: &[u8]) {
     let _ = negotiate::choose(accepted, &offered);
 }
 
-/// The head of a response, first line the status, as a compromised worker may send it. What comes of it can be sent: every
-/// name and value is valid, nothing is about the connection, there is not too much of it.
+/// The head of a response as a compromised worker may send it; the first line is the status. The result can be sent:
+/// all names and values are valid, there are no connection fields, and the size is within the limits.
 pub fn response_head(data: &[u8]) {
     let (status, rest) = data.split_at(data.len().min(3));
     let status = std::str::from_utf8(status).ok().and_then(|digits| digits.parse().ok()).unwrap_or(200);

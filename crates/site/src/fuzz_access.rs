@@ -1,6 +1,6 @@
-//! The target "access": rules that protect, and requests for what they protect in whatever spelling, through the code that
-//! serves requests, with a tree of files and without PHP. What is served is compared with a simple model: nothing that a
-//! rule protects is run or sent, by the name of its file or by the path that a front controller takes it for.
+//! The fuzz target "access": rules that protect paths, and requests for these paths in any spelling. They run through
+//! the code that serves requests, with a tree of files and without PHP. The result is checked against a simple model:
+//! nothing that a rule protects is run or sent, neither by its file name nor by the path that a front controller sees.
 
 use crate::exchange::Exchange;
 use crate::service::Service;
@@ -29,7 +29,7 @@ pub(crate) enum Fate {
     Status(u16),
 }
 
-/// Notes the script that is to be run, and runs none.
+/// Records the script that would run, without running it.
 #[derive(Debug, Default)]
 struct Noted(Mutex<Option<Vec<u8>>>);
 
@@ -123,8 +123,8 @@ impl World {
         }
     }
 
-    /// The names of what was served: of the file as it was found, of the one that links lead to, and the path that an
-    /// application takes the request for.
+    /// Returns the names of the served file: the name as it was found, the name that links lead to, and the path that
+    /// the application sees.
     pub(crate) fn names(&self, fate: &Fate, target: &str, front: Option<&str>) -> Vec<String> {
         let (Fate::Runs(name) | Fate::Sent(name)) = fate else { return Vec::new() };
         let mut names = vec![name.clone()];
@@ -147,7 +147,7 @@ pub(crate) fn rules(text: &str) -> Result<SiteRules, String> {
     SiteRules::default().between(text, "")
 }
 
-/// The files of the fuzzed site. What is asked for is spelled with the same names.
+/// The files of the fuzzed site. Requests use the same names.
 const FILES: [&str; 10] = [
     "/index.php",
     "/a.php",

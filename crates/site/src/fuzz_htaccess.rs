@@ -1,5 +1,5 @@
-//! The target "htaccess": a request and the file that is asked about it, both any bytes. A file may be wrong and may say
-//! anything; what comes of it keeps to the rules of paths and addresses, and takes a bounded time.
+//! The fuzz target "htaccess": a request and a `.htaccess` file, both of any bytes. For any file, even an invalid one,
+//! the result satisfies the invariants of paths and URLs, and takes bounded time.
 
 use bytes::Bytes;
 use howdah_htaccess::{Entry, Facts, Htaccess, Kind, Maker, Stamp, World};

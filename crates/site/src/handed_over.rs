@@ -1,9 +1,9 @@
-//! Files that scripts hand to the server instead of sending them: `X-Accel-Redirect` with an address that stands for a
-//! directory (nginx's contract), `X-Sendfile` with a path (Apache's and lighttpd's). The static file code responds with
-//! all that it can: ranges, conditions, `sendfile`. What the script has printed is thrown away.
+//! Files that scripts have the server send: `X-Accel-Redirect` with a URL path that maps to a directory (as in nginx),
+//! `X-Sendfile` with a file system path (as in Apache and lighttpd). The static file code responds, with support for
+//! ranges, conditions and `sendfile`. The script's own output is discarded.
 //!
-//! Both are off until directories are named. Clients never see these fields; a trusted proxy gets those that nothing here
-//! serves, as it may do so itself. The same holds for what else scripts say to nginx.
+//! Both are disabled unless directories are configured. Clients never get these fields. A trusted proxy gets those that
+//! this server does not handle, because it may handle them itself. The same applies to other fields for nginx.
 
 use crate::refusal::Refusal;
 use crate::request_path::{decode, normalise};
@@ -22,21 +22,21 @@ use std::sync::Arc;
 const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
 const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
 
-/// Headers of the script's response that are kept, as in nginx; the type is handled separately. All others describe a
-/// response that is not sent.
+/// Header fields of the script's response that are kept, as in nginx; the media type is handled separately. All others
+/// describe the discarded response.
 const KEPT_HEADERS: [HeaderName; 4] =
     [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
 
-/// Files kept open for reuse in each directory.
+/// Maximum number of files that are kept open for each directory.
 const OPEN_FILES: usize = 64;
 
-/// `true` for headers that only a proxy in front may see: they name files and tell how to send them. Other headers for
-/// nginx have no effect here: flushed data is sent at once with and without `X-Accel-Buffering: no`.
+/// `true` for header fields that only a proxy in front may see, because they contain internal paths. The others have no
+/// effect here: flushed data is sent at once with and without `X-Accel-Buffering: no`.
 fn is_for_proxies(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-accel-") || *name == X_SENDFILE
 }
 
-/// Removes what clients must not see: internal paths.
+/// Removes the fields that clients must not see.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let said: Vec<HeaderName> = headers.keys().filter(|name| is_for_proxies(name)).cloned().collect();
     for name in said {
@@ -44,10 +44,10 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// A directory of files that only scripts give out.
+/// A directory of files that only scripts can hand over.
 #[derive(Debug)]
 struct Directory {
-    /// Its name: the start of an address, or its path.
+    /// Its URL prefix, or its file system path.
     named: PathBuf,
     files: Arc<StaticFiles>,
 }
@@ -60,9 +60,9 @@ pub struct HandedOver {
 }
 
 impl HandedOver {
-    /// Opens the directories of the settings. An error names the setting and what is wrong.
+    /// Opens the directories of the settings. An error names the setting and the problem.
     pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
-        // The script decides who may have a file, and what caches may do with it.
+        // The script decides about access to a file and about caching.
         let mut own = settings.clone();
         own.follow_symlinks = Symlinks::Never.into();
         own.dotfiles = true;
@@ -79,7 +79,7 @@ impl HandedOver {
         }
         for path in &settings.x_sendfile {
             let files = open("x_sendfile", path)?;
-            // Applications name files by either.
+            // Applications may use the configured path or the resolved one.
             if let Ok(real) = path.canonicalize()
                 && real != *path
             {
@@ -90,8 +90,8 @@ impl HandedOver {
         Ok(found)
     }
 
-    /// Puts the file that `response` names into its place, if it names one. A trusted client is a
-    /// proxy and may do so itself where nothing here does.
+    /// Replaces `response` with the file that it names, if any. A trusted client is a proxy, which may handle the
+    /// fields itself if this server does not.
     pub(crate) fn apply(
         &self,
         response: &mut Response,
@@ -99,7 +99,7 @@ impl HandedOver {
         id: RequestId,
         trusted: bool,
     ) -> Result<(), Refusal> {
-        // Responses have few fields, so looking at each name costs less than two searches.
+        // Responses have few fields, so one pass over the names is cheaper than two lookups.
         if !response.headers().keys().any(is_for_proxies) {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl HandedOver {
                     tracing::warn!(target: "howdah::php", %id, "{field} dropped: no directory is configured for it");
                 }
             } else if let Some(named) = response.headers_mut().remove(&field) {
-                // The rest of the body is given up with the response.
+                // Dropping the old response discards the rest of its body.
                 *response = respond(directories, &field, &named, response.headers(), request, id)?;
                 return Ok(());
             }
@@ -121,7 +121,7 @@ impl HandedOver {
     }
 }
 
-/// The response with a file.
+/// Returns the response with a file.
 fn respond(
     directories: &[Directory],
     field: &HeaderName,
@@ -149,14 +149,14 @@ fn respond(
     let fields = response.headers_mut();
     for name in KEPT_HEADERS {
         for value in script.get_all(&name) {
-            // The script's own head had room for them, and so has this one.
+            // Cannot fail: the script's own head had room for these fields.
             let _ = fields.try_append(name.clone(), value.clone());
         }
     }
     Ok(response)
 }
 
-/// The path that a field names: an address is encoded and may have a query, a path is taken as it is.
+/// Returns the path that a field names. A URL is decoded and loses its query; a file system path is used unchanged.
 fn path(field: &HeaderName, named: &[u8]) -> Option<PathBuf> {
     if *field == X_SENDFILE {
         return Some(PathBuf::from(OsStr::from_bytes(named)));
@@ -166,7 +166,7 @@ fn path(field: &HeaderName, named: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(&plain)))
 }
 
-/// The innermost directory that a path lies in, and the rest of the path, which `StaticFiles` judges.
+/// Returns the innermost directory that contains a path, and the rest of the path, which `StaticFiles` checks.
 fn below<'a>(directories: &'a [Directory], path: &'a Path) -> Option<(&'a StaticFiles, &'a Path)> {
     let inside =
         directories.iter().filter_map(|directory| Some((directory, path.strip_prefix(&directory.named).ok()?)));

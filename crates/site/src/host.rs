@@ -1,7 +1,7 @@
-//! Valid characters of a host: in a target, in `Host`, and from proxies.
+//! Validation of hosts in targets, in `Host`, and in fields of proxies.
 
-/// The bytes of a host's name: those that names in DNS and their like consist of. RFC 3986 3.2.2 allows more (`,`, `%20`),
-/// which no client sends for a real host and which scripts and caches would take apart.
+/// The valid bytes of a host name, as in DNS. RFC 3986 3.2.2 allows more (`,`, `%20`), but no client sends these for a
+/// real host, and scripts and caches would split the name at them.
 static IN_NAME: [bool; 256] = {
     let others = b"-._";
     let mut table = [false; 256];
@@ -18,7 +18,8 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// True for a host with an optional port: letters, digits and `-._`, not of dots alone, or an IPv6 address in brackets.
+/// `true` for a host with an optional port: letters, digits and `-._`, but not only dots, or an IPv6 address in
+/// brackets.
 pub(crate) fn is_host(text: &[u8]) -> bool {
     let (name, rest) = match text.first() {
         Some(b'[') => match text.iter().position(|&b| b == b']') {
@@ -39,7 +40,7 @@ pub(crate) fn is_host(text: &[u8]) -> bool {
     (name.first() == Some(&b'[') || is_name()) && port_ok
 }
 
-/// A number of digits, unless it is a very long one.
+/// Parses a decimal number of at most nine digits.
 fn decimal(digits: &[u8]) -> Option<u32> {
     (digits.len() <= 9).then(|| digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
 }

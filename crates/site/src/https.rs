@@ -1,4 +1,4 @@
-//! Sends clients that came without TLS to where it is spoken, and tells the others to stay there.
+//! Redirects clients without TLS to HTTPS, and advertises HTTP/3 to clients with TLS.
 
 use crate::challenges;
 use crate::forwarded::{self, Client};
@@ -12,14 +12,14 @@ use std::net::Ipv6Addr;
 /// Settings for HTTPS.
 #[derive(Debug, Default)]
 pub struct Https {
-    /// Clients without TLS are sent to this port.
+    /// Clients without TLS are redirected to this port.
     redirect: Option<u16>,
-    /// HTTP/3 is spoken at the same ports.
+    /// `true` if HTTP/3 is available on the same ports.
     http3: bool,
 }
 
 impl Https {
-    /// From the settings, which were checked.
+    /// Creates them from the settings, which were checked before.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let port = settings.listen.iter().find_map(|addr| match addr {
@@ -29,10 +29,11 @@ impl Https {
         Self { redirect: port.filter(|_| settings.tls.redirect), http3: settings.tls.http3 }
     }
 
-    /// The redirect to the same address with TLS, for requests without; to the site's `server_name`, if it has one.
+    /// Returns the redirect of a request without TLS to the same URL with HTTPS, under the site's `server_name` if it
+    /// has one.
     ///
-    /// Challenges of certificate authorities over HTTP (RFC 8555 8.3) are never redirected: there may be no certificate
-    /// yet. The path that would be served counts, not its spelling.
+    /// ACME challenges over HTTP (RFC 8555 8.3) are never redirected, as there may be no certificate yet. They are
+    /// recognized by the normalised path.
     ///
     /// # Errors
     /// 400 if the host is unknown.
@@ -47,7 +48,7 @@ impl Https {
         if plain_path(head.target.path()).is_ok_and(|path| path.starts_with(challenges::PREFIX)) {
             return Ok(None);
         }
-        // `limits` has made sure that these are hosts.
+        // `limits` has checked that the host is valid.
         let host = forwarded::named_host(head).and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let (name, _) = forwarded::split_port(host);
         let name = pinned.map(str::to_owned).or_else(|| (!name.is_empty()).then(|| name.to_owned()));
@@ -63,7 +64,7 @@ impl Https {
             location.extend_from_slice(query);
         }
         let mut response = Response::new(Body::empty());
-        // 301 may turn other methods into GET, 308 may not.
+        // Clients may turn other methods into GET after 301, but not after 308.
         let safe = head.method == Method::GET || head.method == Method::HEAD;
         *response.status_mut() = if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
         let location = HeaderValue::from_bytes(&location).map_err(|_| Refusal::bad_request("an invalid target"))?;
@@ -71,7 +72,7 @@ impl Https {
         Ok(Some(response))
     }
 
-    /// Tells a client that came with TLS that it may come over HTTP/3 (RFC 7838). A script's own header stays.
+    /// Adds `Alt-Svc` to advertise HTTP/3 to clients with TLS (RFC 7838). Keeps a script's own field.
     pub(crate) fn stay(&self, head: &Head, peer: &Peer, response: &mut Response) {
         if self.http3
             && peer.https
@@ -83,7 +84,7 @@ impl Https {
     }
 }
 
-/// The address that the client came to, as a host; none on a Unix socket.
+/// Returns the local address of the connection as a host; `None` on a Unix socket.
 pub(crate) fn address(peer: &Peer) -> Option<String> {
     peer.addr?;
     let address = &*peer.server_addr;

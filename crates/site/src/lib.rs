@@ -1,12 +1,12 @@
-//! The inner half of the front: what a request means, and what responds to it.
-//!
-//! Reading order, which is the path of a request: `service` (the list of responders), `phase/*` (one file per phase). What
-//! leaves for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
-//! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`; what is dear is done `aside`; `live` is what scripts reach of its connections; `ahead` is the pool that has booted its application. `explain` asks the same
-//! code what would become of a request, `server_request` makes requests of the server itself, `warm_up` those for new
-//! workers. Connections and sockets are `howdah-protocol`'s;
-//! nothing here sees them.
+//! The inner half of the front: interprets requests and responds to them.  - The path of a request, and the reading
+//! order: `service` (the list of responders), then `phase/*` (one file per phase). Requests for PHP and for proxies
+//! leave through `upstream`. - State: `sites` finds the `site` of a request, and `server` is the state that all sites
+//! share. `exchange` holds the state of one request; `ruled` holds the settings that rules made for it. - Parts of a
+//! site that depend on neither: `static_files`, `withheld`, `handed_over`, `compress`. `aside` runs expensive work on
+//! separate threads, `live` follows scripts' orders for connections and channels, and `ahead` is the pool that has
+//! booted the site's application. - Requests of the server itself: `server_request`, `warm_up` for new workers, and
+//! `explain`, which runs the same code to find out how a request would be handled.  Connections and sockets are in
+//! `howdah-protocol`; this crate does not use them directly.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

@@ -1,28 +1,28 @@
-//! Pages of directories that were made a moment ago: a large directory takes tens of milliseconds to read.
+//! Cache of directory listings: a large directory takes tens of milliseconds to read.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time for which a page is kept if its directory has not changed; sizes and times on it may have.
+/// Time for which a listing is reused if its directory has not changed. Sizes and times of its files may have changed.
 const CACHE_TIME: Duration = Duration::from_secs(5);
-/// Pages that a site keeps, and their bytes together.
+/// Maximum number of cached listings per site, and their total size in bytes.
 const MAX_PAGES: usize = 64;
 const MAX_BYTES: usize = 4 << 20;
 
-/// A directory, and the path under which it was asked for.
+/// A directory, and the path under which it was requested.
 pub(crate) type Key = (PathBuf, Vec<u8>);
 
-/// The pages of a site that were made a moment ago.
+/// The cached listings of a site.
 #[derive(Debug, Default)]
 pub(crate) struct Listings(Mutex<Vec<Page>>);
 
-/// The page of a directory.
+/// A cached listing.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) key: Key,
-    /// When the directory was changed.
+    /// The directory's modification time.
     pub(crate) changed: SystemTime,
     pub(crate) made: Instant,
     pub(crate) text: Bytes,

@@ -1,4 +1,4 @@
-//! Orders of scripts for the WebSocket connections, channels and the Mercure hub of their site.
+//! Carries out scripts' orders for the WebSocket connections, channels and Mercure hub of their site.
 
 use crate::mercure::has_connections;
 use crate::server::Server;
@@ -9,17 +9,17 @@ use howdah_pool::{LiveField, LiveKind, LiveOrder, TakesLive};
 use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
-/// Follows the orders of one site's scripts.
+/// Carries out the orders of one site's scripts.
 #[derive(Debug)]
 pub(crate) struct SiteLive {
-    /// The server has the site.
+    /// Weak, because the server owns the site.
     server: Weak<Server>,
     site: Arc<str>,
     has_hub: bool,
 }
 
 impl SiteLive {
-    /// `None` if the site has neither connections nor a Mercure hub.
+    /// Returns `None` if the site has neither WebSocket connections nor a Mercure hub.
     pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn TakesLive>> {
         let has_connections = has_connections(settings);
         let has_hub = settings.mercure.is_used();
@@ -32,7 +32,7 @@ impl SiteLive {
         server.websockets().find(&self.site, &order.field(LiveField::Connection)?)
     }
 
-    /// `None` if there is no such connection, or a field is missing: nothing happens.
+    /// Carries out an order. `None` if the connection does not exist or a field is missing; the order is then ignored.
     fn follow(&self, server: &Server, order: &LiveOrder) -> Option<()> {
         let data = || order.field(LiveField::Data);
         let message = || Some(message(&data()?, order.field(LiveField::Binary).is_some()));
@@ -62,13 +62,13 @@ impl SiteLive {
             LiveKind::State => drop(self.link(server, order)?.set_state(data()?)),
             LiveKind::Publish => {
                 let id = order.field(LiveField::Id).map(text).filter(|id| !id.is_empty());
-                // The worker has checked it, but is not trusted.
+                // The worker has checked the id, but workers are not trusted.
                 id.as_deref().map_or(Ok(()), howdah_mercure::check_id).ok()?;
                 let is_kept = id.is_some();
                 let update = Update {
                     topics: order.all(LiveField::Topic).map(|topic| text(topic).into()).collect(),
                     id: id.unwrap_or_default().into(),
-                    // Channels are for connections that the application has subscribed.
+                    // Channels are only for connections that the application has subscribed.
                     private: true,
                     ..message()?
                 };
@@ -86,7 +86,7 @@ impl SiteLive {
     }
 }
 
-/// A name; bytes that are no UTF-8 are replaced.
+/// Converts a name; invalid UTF-8 is replaced.
 fn text(bytes: Bytes) -> String {
     String::from_utf8(bytes.into()).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

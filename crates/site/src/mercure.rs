@@ -1,4 +1,4 @@
-//! Mercure hubs: a site's keys and permissions, which come with its settings, and its hub, which outlives them.
+//! Mercure hubs: a site's keys and permissions, which are part of its settings, and its hub, which survives reloads.
 
 use bytes::Bytes;
 use howdah_config::{MercureSettings, Secret, SiteSettings};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The settings of a site's hub in the form in which requests use them.
+/// The settings of a site's hub, prepared for requests.
 #[derive(Debug)]
 pub(crate) struct Mercure {
     pub(crate) publisher: Option<Key>,
@@ -25,7 +25,7 @@ pub(crate) struct Mercure {
 }
 
 impl Mercure {
-    /// `None` where there is no hub. An error names the setting and what is wrong with it.
+    /// Returns `None` if the site has no hub. An error names the setting and the problem.
     pub(crate) fn new(settings: &MercureSettings) -> Result<Option<Self>, String> {
         if !settings.is_used() {
             return Ok(None);
@@ -47,7 +47,8 @@ impl Mercure {
         !self.origins.is_empty()
     }
 
-    /// The value of `Access-Control-Allow-Origin` for a page of this origin, and whether its cookies count.
+    /// Returns the value of `Access-Control-Allow-Origin` for a page of this origin, and `true` if its cookies are
+    /// accepted.
     pub(crate) fn allowed_origin(&self, origin: &HeaderValue) -> Option<(HeaderValue, bool)> {
         if self.origins.iter().any(|own| own.as_bytes() == origin.as_bytes()) {
             return Some((origin.clone(), true));
@@ -56,7 +57,7 @@ impl Mercure {
     }
 }
 
-/// The update that a script publishes by `mercure_publish()`.
+/// Returns the update that a script publishes with `mercure_publish()`.
 fn publication(order: &LiveOrder) -> Publication {
     let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     let field = |name| order.field(name).map(text);
@@ -70,27 +71,28 @@ fn publication(order: &LiveOrder) -> Publication {
     }
 }
 
-/// `true` if scripts of this site have WebSocket connections.
+/// `true` if the site's rules open WebSocket connections for scripts.
 pub(crate) fn has_connections(settings: &SiteSettings) -> bool {
     let mut actions = settings.rules.rules().iter().flat_map(|rule| &rule.actions);
     actions.any(|action| matches!(action, Action::WebSocket(_)))
 }
 
-/// The hubs of all sites, by their names: of Mercure and of WebSocket channels. Reloads hand them on, so subscribers stay.
+/// The hubs of all sites by site name, for Mercure and WebSocket channels. A reload passes them on, so subscribers
+/// stay.
 #[derive(Debug, Default)]
 pub struct Hubs {
     all: Mutex<FxHashMap<String, SiteHub>>,
     broker: Option<Broker>,
 }
 
-/// The hub of a site, and its log if servers share it.
+/// The hub of a site, and its log if several servers share it.
 #[derive(Debug, Clone)]
 struct SiteHub {
     hub: Hub,
     log: Option<Arc<Log>>,
 }
 
-/// Sends updates by a log.
+/// Publishes updates through a shared log.
 #[derive(Debug)]
 struct ByLog(Arc<Log>);
 
@@ -120,7 +122,7 @@ impl SiteHub {
 }
 
 impl Hubs {
-    /// Hubs that are shared with the other servers of this broker.
+    /// Creates hubs that are shared with the other servers of this broker.
     #[must_use]
     pub(crate) fn shared(broker: Broker) -> Self {
         Self { all: Mutex::default(), broker: Some(broker) }
@@ -140,7 +142,7 @@ impl Hubs {
         }
     }
 
-    /// Waits until every hub has the history that servers share, or the broker is away.
+    /// Waits until every hub has the shared history, or the broker is unavailable.
     pub async fn all_ready(&self) {
         let all: Vec<SiteHub> = self.all.lock().values().cloned().collect();
         for log in all.iter().filter_map(|site| site.log.as_ref()) {
@@ -148,41 +150,42 @@ impl Hubs {
         }
     }
 
-    /// Waits until the hub of a site has the history that servers share, or the broker is away.
+    /// Waits until the hub of a site has the shared history, or the broker is unavailable.
     pub(crate) async fn ready(&self, site: &str) {
         if let Some(log) = self.find(site).log {
             log.caught_up().await;
         }
     }
 
-    /// Waits until other servers get what was published in a site, or the broker is away.
+    /// Waits until the broker has stored the updates published in a site, or is unavailable.
     pub(crate) async fn stored(&self, site: &str) {
         if let Some(log) = self.find(site).log {
             log.stored().await;
         }
     }
 
-    /// Opens the hubs that sites have use for: the first subscriber may continue after an update of any time.
+    /// Opens the hubs that sites use before the first request, because a subscriber may resume after any earlier
+    /// update.
     pub(crate) fn open(&self, sites: &[SiteSettings]) {
         let has_hub =
             |site: &&SiteSettings| site.mercure.is_used() || site.pusher.app.is_some() || has_connections(site);
         sites.iter().filter(has_hub).for_each(|site| drop(self.of(&site.name)));
     }
 
-    /// Publishes the update of an order, which a script of this site has given.
+    /// Publishes the update of an order from a script of this site.
     pub(crate) fn publish(&self, site: &str, order: &LiveOrder, metrics: &Metrics) {
         match publication(order).into_update() {
             Ok(update) => {
                 metrics.mercure_updates.inc();
                 self.of(site).publish(update);
             }
-            // The worker has checked its arguments, but it is not trusted.
+            // The worker has checked the arguments, but workers are not trusted.
             Err(why) => tracing::warn!(target: "howdah::mercure", site, "update of a script refused: {why}"),
         }
     }
 
-    /// The site, the subscribers and the topics of each hub that has subscribers. WebSocket connections are subscribers, and
-    /// their channels topics.
+    /// Returns the site and the numbers of subscribers and topics of each hub with subscribers. WebSocket connections
+    /// count as subscribers, and their channels as topics.
     #[must_use]
     pub fn usage(&self) -> Vec<(String, usize, usize)> {
         let hubs = self.all.lock();
@@ -193,13 +196,13 @@ impl Hubs {
         usage
     }
 
-    /// Closes every hub: each subscriber ends at another moment of this time.
+    /// Closes every hub. The subscribers are disconnected at different times within `spread`.
     pub fn close(&self, spread: Duration) {
         self.all.lock().values().for_each(|site| site.hub.close(spread));
     }
 
-    /// The settings of a site have changed, or the site was removed: its subscribers come back, within this time, and are
-    /// asked for their tokens again. WebSocket connections stay.
+    /// Handles changed settings of a site, or its removal. Its subscribers are disconnected within `spread`, so that
+    /// they reconnect and present their tokens again. WebSocket connections stay open.
     pub(crate) fn changed(&self, site: &str, exists: bool, spread: Duration) {
         let mut hubs = self.all.lock();
         if exists {

@@ -1,8 +1,8 @@
-//! Notes on a request's way for `howdah explain`: the phases run the same code with and without.
+//! Notes of the phases for `howdah explain`. The phases run the same code with and without them.
 
 use std::cell::RefCell;
 
-/// One thing that was found out.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// Its subject: `site`, `route`, `pool`, …
@@ -11,7 +11,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// Everything that was found out, in order.
+/// All findings, in order.
 #[derive(Debug, Default)]
 pub struct Notes(RefCell<Vec<Note>>);
 
@@ -21,7 +21,7 @@ impl Notes {
         self.0.borrow_mut().push(Note { about, text: text.into() });
     }
 
-    /// All of them.
+    /// Returns all notes.
     #[must_use]
     pub fn into_inner(self) -> Vec<Note> {
         self.0.into_inner()

@@ -1,5 +1,5 @@
-//! Verification of passwords: each keeps a processor busy for tens of milliseconds, so separate threads do it, a few at
-//! a time, and only a limited number of requests may wait for them.
+//! Verification of passwords. Each takes tens of milliseconds of CPU time, so it runs on separate threads, a few at a
+//! time, and the number of waiting requests is limited.
 
 use crate::refusal::Refusal;
 use howdah_config::client_number;
@@ -15,15 +15,16 @@ use tokio::sync::Semaphore;
 
 /// Maximum number of waiting requests; later ones get 503.
 const MAX_WAITING: usize = 256;
-/// Requests of one client, those whose password is being verified included: a client that tries passwords leaves room for others.
+/// Maximum number of requests of one client that wait or are being verified, so that a client that tries passwords
+/// leaves room for others.
 const MAX_PER_CLIENT: u32 = 16;
 
 /// Password verification shared by all sites.
 #[derive(Debug)]
 pub struct Passwords {
-    /// One for each thread that may do so at once.
+    /// One permit per thread that may verify at the same time.
     permits: Arc<Semaphore>,
-    /// One for each request that may wait.
+    /// One permit per request that may wait.
     places: Semaphore,
     clients: Arc<Clients>,
     metrics: Arc<Metrics>,
@@ -33,12 +34,12 @@ pub struct Passwords {
 #[derive(Debug, Default)]
 struct Clients(Mutex<FxHashMap<u128, u32>>);
 
-/// One of them.
+/// A counted request of one client; dropping it decrements the count.
 struct OfClient(Arc<Clients>, u128);
 
 impl Clients {
     fn enter(self: &Arc<Self>, client: Option<IpAddr>) -> Option<OfClient> {
-        // Clients of a Unix socket are all one.
+        // All clients of a Unix socket count as one.
         let client = client.map_or(1, client_number);
         let mut clients = self.0.lock();
         let count = clients.entry(client).or_default();
@@ -69,7 +70,7 @@ impl Passwords {
         Self { permits, places: Semaphore::new(MAX_WAITING), clients: Arc::default(), metrics }
     }
 
-    /// The user who has said the right password; none for a wrong one, which the log tells.
+    /// Verifies a password. Returns the user, or `None` for a wrong password, which is logged.
     pub(crate) async fn verify(
         &self,
         id: RequestId,
@@ -85,7 +86,7 @@ impl Passwords {
             self.permits.clone().acquire_owned().await.map_err(|_| busy())?
         };
         let metrics = self.metrics.clone();
-        // The thread keeps the permit until it is done: a hash goes on when its client leaves.
+        // The thread holds the permit until it is done, because hashing continues if the client disconnects.
         let run = move || {
             let shown = metrics.password_checks_running.hold();
             let user = verification.run();

@@ -1,25 +1,25 @@
-//! Which part of a path each rule about names holds for. A path is decoded and normalised as a whole; then the script in
-//! it is found, and **what follows a script is its application's**: WebDAV, Git and ACME have names there that no file of
-//! a site may have.
+//! The parts of a path that each rule about names applies to. A path is decoded and normalised as a whole, then the
+//! script in it is found. **The part after a script belongs to the application**: WebDAV, Git and ACME use names there
+//! that files of a site must not have.
 //!
-//! | rule | holds for |
+//! | rule | applies to |
 //! |---|---|
-//! | percent-encoding, NUL, `.`, `..`, empty names (`request_path`) | the whole path, before everything else |
+//! | percent-encoding, NUL, `.`, `..`, empty names (`request_path`) | the whole path, before all other rules |
 //! | names that begin with a dot (`static.dotfiles`) | the part up to the script, or the whole path without one |
-//! | where links may lead (`static.follow_symlinks`) | the same part |
-//! | endings of scripts | the last name of that part, as written: `.php` |
-//! | names that are never sent (`withheld`) | the last name of a file, as asked for and with all links resolved |
+//! | allowed targets of links (`static.follow_symlinks`) | the same part |
+//! | extensions of scripts | the last name of that part, exactly as written: `.php` |
+//! | names that are never sent (`withheld`) | the last name of a file, as requested and with all links resolved |
 //! | `exists` of a rule | the part up to the script |
 //! | `path` and `regex` of a rule | the whole path, then each name of what is served (`phase::rules::served`) |
 //!
-//! Blanks and dots at the end of a name belong to it: no file is found by another spelling of its name. A name that some
-//! other system would take for a script's (`X.PHP`, `x.php.`) is never run and never sent.
+//! Spaces and dots at the end of a name are part of it: a file is found only by its exact name. A name that another
+//! system would treat as a script (`X.PHP`, `x.php.`) is never run and never sent.
 
 use crate::withheld::is_source_name;
 use std::fs::Metadata;
 
-/// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
-/// called like scripts.
+/// Maximum number of prefixes of a path that are tried as a script. All but the last would be directories with names
+/// like scripts, which hardly exist.
 pub(crate) const MAX_SCRIPTS: usize = 16;
 
 /// The kind of a path's target.
@@ -42,19 +42,19 @@ impl From<&Metadata> for Kind {
     }
 }
 
-/// `true` if a file of this name is run: it ends in `.php`, exactly.
+/// `true` if a file with this name is run: it ends in exactly `.php`.
 pub(crate) fn is_script_name(name: &[u8]) -> bool {
     name.strip_suffix(b".php").and_then(<[u8]>::last).is_some_and(|&before| before != b'/')
 }
 
-/// `true` if a name is a script's except for its spelling: other case, or dots, blanks and tildes at its end.
+/// `true` if a name resembles a script's: `.php` in upper case, or followed by dots, spaces or tildes.
 pub(crate) fn misspells_script(name: &[u8]) -> bool {
     let ending = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
     let as_written = !ending.is_empty() && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     is_source_name(name) && !as_written
 }
 
-/// Where the first name that begins with a dot begins. `/.well-known/` is not hidden (RFC 8615).
+/// Returns the position of the first name that begins with a dot, except for `/.well-known/` (RFC 8615).
 pub(crate) fn hidden_from(path: &[u8]) -> Option<usize> {
     let well_known = path.strip_prefix(b"/.well-known").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
     let from = if well_known { 1 } else { 0 };
@@ -62,8 +62,8 @@ pub(crate) fn hidden_from(path: &[u8]) -> Option<usize> {
     dots.filter(|(_, pair)| *pair == b"/.").map(|(at, _)| at + 1).next()
 }
 
-/// The end of the first part of a path before `limit` that ends in `.php` before a slash and is a file. Nothing can lie
-/// below what is not there, nor below what is no directory.
+/// Returns the end of the first prefix of a path, before `limit`, that ends in `.php` before a slash and is a file.
+/// Stops at a prefix that does not exist or is not a directory.
 pub(crate) fn script_end(path: &[u8], limit: usize, look: impl Fn(&[u8]) -> Option<Kind>) -> Option<usize> {
     let ends = (5..limit.min(path.len())).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
     for end in ends.take(MAX_SCRIPTS) {

@@ -1,4 +1,4 @@
-//! The server's own responses: a status and a small page. Internal reasons are for the log, not for the client.
+//! The server's own error responses: a status and a small page. Internal reasons go to the log, not to the client.
 
 use bytes::Bytes;
 use howdah_pool::{Fault, FaultKind};
@@ -6,17 +6,17 @@ use howdah_protocol::{Body, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 
-/// Why a request gets no proper response.
+/// An error response of the server.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: StatusCode,
-    /// The client's mistake, where naming it helps.
+    /// The client's error, if naming it helps.
     reason: Option<&'static str>,
     retry_after: Option<u32>,
     allow: Option<&'static str>,
-    /// The challenge that asks for a password.
+    /// Value of `WWW-Authenticate`.
     challenge: Option<HeaderValue>,
-    /// The path of a page that takes the place of this one's.
+    /// Path of an error page that replaces the built-in page.
     page: Option<Arc<str>>,
 }
 
@@ -27,7 +27,7 @@ impl Refusal {
         Self { status, reason: None, retry_after: None, allow: None, challenge: None, page: None }
     }
 
-    /// 400, with what is wrong.
+    /// 400, with the reason.
     #[must_use]
     pub const fn bad_request(reason: &'static str) -> Self {
         Self {
@@ -40,48 +40,48 @@ impl Refusal {
         }
     }
 
-    /// 503: there is no room for what would have to wait.
+    /// 503: a budget or the file descriptors are exhausted.
     #[must_use]
     pub fn over_budget() -> Self {
         Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
-    /// Says what the request has that it must not have, or lacks.
+    /// Adds a reason, which the page shows to the client.
     #[must_use]
     pub const fn because(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
     }
 
-    /// Names the methods that are allowed.
+    /// Sets `Allow`.
     #[must_use]
     pub const fn allow(mut self, methods: &'static str) -> Self {
         self.allow = Some(methods);
         self
     }
 
-    /// Says when to come again, in seconds.
+    /// Sets `Retry-After`, in seconds.
     #[must_use]
     pub const fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// Asks for a user's name and password.
+    /// Sets `WWW-Authenticate`.
     #[must_use]
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.challenge = Some(challenge);
         self
     }
 
-    /// Names the path of a page that takes the place of this one's.
+    /// Sets the path of an error page that replaces the built-in page.
     #[must_use]
     pub fn with_page(mut self, path: Arc<str>) -> Self {
         self.page = Some(path);
         self
     }
 
-    /// The path of that page.
+    /// The path of the error page, if one was set.
     #[must_use]
     pub fn page(&self) -> Option<&Arc<str>> {
         self.page.as_ref()
@@ -93,11 +93,11 @@ impl Refusal {
         self.status
     }
 
-    /// The page, as HTML for those who ask for it and as a line of text for all others.
+    /// Returns the response: HTML for clients that accept it, a line of text for all others.
     #[must_use]
     pub fn into_response(self, request: &HeaderMap) -> Response {
         let code = self.status.as_u16();
-        // 499 is for the log; the client has gone.
+        // 499 has no reason phrase. It is only logged, as the client has disconnected.
         let title = self.status.canonical_reason().unwrap_or("Error");
         let html = request
             .get(header::ACCEPT)

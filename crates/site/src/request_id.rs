@@ -8,14 +8,14 @@ thread_local! {
     static STATE: Cell<u64> = Cell::new(seed());
 }
 
-/// A start that differs between threads and processes: the standard library seeds its hash keys from the system.
+/// Returns a seed that differs between threads and processes: the standard library seeds its hash keys from the system.
 fn seed() -> u64 {
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u64(u64::from(std::process::id()));
     hasher.finish()
 }
 
-/// The next id of this thread. Not a secret: an id can be predicted from earlier ones.
+/// Returns the next id of this thread. It is not secret: an id can be predicted from earlier ones.
 #[must_use]
 pub fn next() -> RequestId {
     STATE.with(|state| {
@@ -29,14 +29,14 @@ pub fn next() -> RequestId {
     })
 }
 
-/// The id's sixteen digits, as `Display` writes them, without its machinery.
+/// Returns the id's sixteen hexadecimal digits like `Display`, but faster.
 #[must_use]
 pub fn digits(id: RequestId) -> [u8; 16] {
     let nibble = |i: usize| b"0123456789abcdef"[(id.0 >> (60 - 4 * i) & 15) as usize];
     std::array::from_fn(nibble)
 }
 
-/// The id in a header of a trusted proxy: 1 to 16 hexadecimal digits; anything else is not taken.
+/// Parses the id in a header of a trusted proxy: 1 to 16 hexadecimal digits. Anything else is ignored.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<RequestId> {
     if text.is_empty() || text.len() > 16 || !text.iter().all(u8::is_ascii_hexdigit) {

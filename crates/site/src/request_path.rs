@@ -1,11 +1,10 @@
-//! Paths of addresses: percent-decoded once, normalised, and encoded again. Each takes time in proportion to the path's
-//! length.
+//! Paths of URLs: percent-decoding (once), normalisation and encoding. Each takes linear time.
 
 pub(crate) use howdah_rules::path::{decode, normalise};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A path decoded and normalised; usually it is so already.
+/// Decodes and normalises a path. Usually borrows, because the path is plain already.
 pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     if howdah_rules::path::is_plain(raw) {
         return Ok(Cow::Borrowed(raw));
@@ -26,12 +25,12 @@ pub(super) fn encode(path: &[u8]) -> String {
     text
 }
 
-/// Where a redirect to an encoded path leads, with the query of the request.
+/// Returns the `Location` of a redirect to an encoded path, with the query of the request.
 pub(crate) fn redirect_to(path: &str, query: Option<&[u8]>) -> String {
     query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)))
 }
 
-/// A query as it may stand in a `Location`: as the client spelled it, but for what cannot stand there.
+/// Returns a query for use in a `Location`: unchanged except for bytes that are invalid there.
 pub(crate) fn encode_query(query: &[u8]) -> String {
     let mut text = String::with_capacity(query.len() + 8);
     for &byte in query {

@@ -1,4 +1,4 @@
-//! One station on the way of a request. The way itself is the list in `service`.
+//! The trait of a responder, one step of a request. `service` has the list of all responders.
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -8,7 +8,7 @@ use crate::upstream::Upstream;
 use howdah_protocol::{RequestBody, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The part of the server that responders use, one for each I/O thread.
+/// State that responders use; one per I/O thread.
 #[derive(Debug)]
 pub(crate) struct Context<U> {
     pub(crate) upstream: Arc<U>,
@@ -20,31 +20,32 @@ impl<U> Context<U> {
         Self { upstream, routes: Mutex::default() }
     }
 
-    /// The outcomes of `route` that this thread keeps.
+    /// This thread's cache of routes.
     pub(crate) fn routes(&self) -> MutexGuard<'_, RouteCache> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Responds to some requests and hands the others on.
+/// Responds to some requests and passes the others on to the next responder.
 ///
-/// The futures of all responders share the memory of the largest, and each connection has that. So a future that most
-/// requests do not need is boxed by its responder.
+/// The futures of all responders share the memory of the largest one, and each connection allocates that. So a
+/// responder boxes a future that most requests do not need.
 pub(crate) trait Responder {
-    /// `false` for a request that [`Self::respond`] would hand on at the first look: its future is not made then.
+    /// Returns `false` for a request that [`Self::respond`] would pass on anyway. Its future is then not created.
     fn concerns(exchange: &Exchange) -> bool {
         let _ = exchange;
         true
     }
 
-    /// Returns the response; `None` hands the request on to the next responder. One that reads the body takes it.
+    /// Returns the response; `None` passes the request on to the next responder. A responder that reads the body takes
+    /// it.
     fn respond<U: Upstream>(
         context: &Context<U>,
         exchange: &mut Exchange,
         body: &mut RequestBody,
     ) -> impl Future<Output = Result<Option<Response>, Refusal>> + Send;
 
-    /// Notes what [`Self::respond`] would do, for `howdah explain`.
+    /// Records what [`Self::respond`] would do, for `howdah explain`.
     fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
         let _ = (exchange, explaining);
     }

@@ -1,24 +1,23 @@
-//! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
+//! Phase "route": maps the request's path to a PHP script, a static file, or nothing.
 //!
-//! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. What exists decides, in this order:
+//! The path is percent-decoded and normalised first (`decode`, `normalise`). Everything after that sees plain bytes, so
+//! no encoding can give a path two meanings. The first match wins:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
-//! 3. a script in the middle of the path: run with the rest as `PATH_INFO`, whatever names that has (`path_parts`);
+//! 3. a script in the middle of the path: run with the rest of the path as `PATH_INFO` (`path_parts`);
 //! 4. the front controller;
 //! 5. nothing: 404.
 //!
-//! **A script is never sent as source.** A file is sent only if neither the name that was asked for nor the name it
-//! resolves to (through all symbolic links) is one that is withheld (`withheld`), nor the file itself.
+//! **A script is never sent as source.** A file is sent only if `withheld` matches neither the requested name, nor the
+//! name it resolves to through all symbolic links, nor the file itself.
 //!
-//! Outcomes are kept for `RECHECK_INTERVAL` per path and thread, so the usual request costs no system call here. An outcome that
-//! rests on a file's absence is checked again each time: a file that PHP has just written is found at once. That a file
-//! is gone is noticed when it is to be opened, and the outcome is then found anew (`RouteCache::forget`).
+//! Routes are cached for `RECHECK_INTERVAL` per path and thread, so most requests need no system call here. A route
+//! that depends on a missing file is rechecked on every request, so a file that PHP has just written is found at once.
+//! A deleted file is noticed when opening it fails; the path is then resolved again (`RouteCache::forget`).
 //!
-//! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
-//! walks it, not this file, and of the scripts that might be in the middle of it only the first few are tried
-//! (`path_parts::MAX_SCRIPTS`).
+//! **Every path costs only a few system calls**, however many scripts or directories it names: the kernel walks the
+//! path, and only the first few possible scripts in the middle of it are tried (`path_parts::MAX_SCRIPTS`).
 
 use crate::notes::Notes;
 use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, script_end};
@@ -36,11 +35,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time for which an outcome is reused without checking the file system.
+/// Time for which a route is reused without checking the file system.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Outcomes kept, of all sites together; with one more, all are forgotten.
+/// Maximum number of cached routes per thread, over all sites. The cache is cleared when it is full.
 const MAX_CACHED: usize = 8192;
-/// Paths longer than this are not kept.
+/// Maximum length of a cache key in bytes; longer ones are not cached.
 const MAX_CACHED_LEN: usize = 512;
 
 /// The route of a request.
@@ -50,17 +49,17 @@ pub enum Route {
     Script(Script),
     /// A file to be sent.
     File(ResolvedFile),
-    /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
+    /// A directory requested without a trailing slash: the percent-encoded path with the slash.
     AddSlash(String),
-    /// A directory whose content is to be shown, and where it is.
+    /// A directory to list, as a file system path.
     Listing(PathBuf),
     /// Nothing.
     NotFound,
-    /// There was no descriptor left to find out.
+    /// The lookup failed because the process is out of file descriptors.
     Unknown,
-    /// Something that is there and is not given out: PHP source under another name.
+    /// The file exists but must not be sent, for example PHP source under another name.
     Forbidden,
-    /// A path that cannot name anything, with what is wrong with it.
+    /// A malformed path, with the reason.
     Invalid(&'static str),
 }
 
@@ -75,34 +74,34 @@ pub struct Script {
     pub path_info: Vec<u8>,
     /// The pool's position in the settings.
     pub pool: usize,
-    /// `DOCUMENT_ROOT`, where a rule says another than the site's.
+    /// `DOCUMENT_ROOT`, if a rule overrides the site's.
     pub root: Option<PathBuf>,
-    /// The path of the file that links lead to, where that is another one below the root.
+    /// The request path of the file that symbolic links lead to, if that is a different one below the root.
     pub real: Option<Vec<u8>>,
 }
 
 /// A regular file that may be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResolvedFile {
-    /// Where it is, with all symbolic links resolved. Open it with `O_NOFOLLOW`: a link that took its place since then
-    /// must not lead to a script's source.
+    /// File system path with all symbolic links resolved. Open it with `O_NOFOLLOW`: a link that has replaced the file
+    /// since then must not lead to a script's source.
     pub path: PathBuf,
-    /// The path it was asked for by, decoded and normalised (`/a/b.css`); its ending tells the media type.
+    /// The requested path, decoded and normalised (`/a/b.css`). Its extension determines the media type.
     pub name: Vec<u8>,
     /// The path of the file that links lead to, where that is another one below the root.
     pub real: Option<Vec<u8>>,
 }
 
-/// Outcomes that were found a moment ago.
+/// One thread's cache of recently resolved routes.
 #[derive(Debug, Default)]
 pub struct RouteCache {
-    /// By the site's number, then by path.
+    /// Indexed by the site's number.
     sites: Vec<OfSite>,
-    /// Total number.
+    /// Number of cached routes of all sites.
     count: usize,
 }
 
-/// Those of one site, in one of its releases.
+/// Cached routes of one site, for one of its releases.
 #[derive(Debug, Default)]
 struct OfSite {
     release: u32,
@@ -113,12 +112,12 @@ struct OfSite {
 struct Kept {
     found: Instant,
     route: Arc<Route>,
-    /// A path whose absence led to the outcome.
+    /// A file whose absence led to the route.
     absent: Option<PathBuf>,
 }
 
 impl RouteCache {
-    /// The route of a request for `path` (as sent, without the query), with the settings of rules.
+    /// Returns the route of a request for `path` (as sent, without the query), with the settings of rules applied.
     pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
         let key = lookup.key(path);
         let of_site = self.sites.get(site.number).filter(|known| known.release == site.release);
@@ -130,7 +129,7 @@ impl RouteCache {
         }
         let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
-        // Directories are read each time, and unknown results are retried.
+        // Listings are read on every request, and failed lookups are retried.
         if key.len() <= MAX_CACHED_LEN && !matches!(*route, Route::Listing(_) | Route::Unknown) {
             if self.count >= MAX_CACHED {
                 self.sites.clear();
@@ -153,7 +152,7 @@ impl RouteCache {
         route
     }
 
-    /// The file that `path` led to is not there any more.
+    /// Drops the cached route of `path`, because its file no longer exists.
     pub fn forget(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>) {
         let of_site = self.sites.get_mut(site.number).filter(|known| known.release == site.release);
         if of_site.and_then(|known| known.kept.remove(&*lookup.key(path))).is_some() {
@@ -167,13 +166,13 @@ pub(crate) fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
-/// Resolves as a request would, with notes on the reasons.
+/// Resolves like a request, and records the reasons in `notes`.
 pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Notes) -> Route {
     resolve(site, raw, lookup, Some(notes)).0
 }
 
-/// The route of a path (decoded and normalized) that rules have settled: an existing file, no front controller. `php`
-/// overrides whether it is run, and `lookup` names the pool and allows the list of a directory.
+/// Returns the route of a decoded and normalised path that `.htaccess` files have chosen: no index files, no front
+/// controller. `php` forces or forbids running the file; `lookup` names the pool and allows directory listings.
 pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, lookup: &Lookup<'_>) -> Route {
     let finder = Finder::new(site, lookup, None);
     if let Some(script) = finder.resident_script(path) {
@@ -201,7 +200,7 @@ pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, looku
     }
 }
 
-/// Looks at the file system. The second value is a path whose absence led to the outcome.
+/// Resolves a path on the file system. The second value is a file whose absence led to the route.
 fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
     let path = match lookup.path {
         Some(path) => Cow::Borrowed(path),
@@ -220,8 +219,8 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
             return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
         }
         finder.note(|| "the pool runs one script for all paths but those of files".to_owned());
-        // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
-        // look at the file system for each request would find none.
+        // Returns no absent path, so a new file is found only after `RECHECK_INTERVAL`. Paths of a worker script rarely
+        // name files, and a check per request would almost always be wasted.
         return (finder.plain_file(path).unwrap_or(Route::Script(script)), None);
     }
     let mut absent = None;
@@ -252,7 +251,8 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
                 absent = Some(finder.full(path));
             }
         }
-        // The kernel says so if it met nothing but directories before the first name that is not there.
+        // The kernel returns `ENOENT` only if every name before the missing one is a directory, and `ENOTDIR` if one is
+        // a file.
         let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
         if !no_file_on_the_way && let Some(route) = finder.script_with_path_info(path) {
             return (route, absent);
@@ -267,15 +267,15 @@ fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
     }
 }
 
-/// Reachability of a path.
+/// Result of resolving a path under the policy on symbolic links.
 enum Reach {
-    /// It is here, with all links resolved; and the path of that, where it is another one below the root.
+    /// The file system path with all links resolved, and its request path if that is a different one below the root.
     At(PathBuf, Option<Vec<u8>>),
-    /// There is a link on the way that is not followed.
+    /// The path contains a link that the policy does not follow.
     Refused,
-    /// Nothing is there any more.
+    /// The file no longer exists.
     Gone,
-    /// There was no descriptor left to find out.
+    /// The lookup failed because the process is out of file descriptors.
     Unknown,
 }
 
@@ -289,7 +289,7 @@ impl Reach {
     }
 }
 
-/// Looks for one request's response below the root.
+/// Resolves the path of one request below the root.
 struct Finder<'a> {
     site: &'a Site,
     lookup: &'a Lookup<'a>,
@@ -306,7 +306,7 @@ impl<'a> Finder<'a> {
         note(self.notes, text);
     }
 
-    /// The place in the file system of a normalised path.
+    /// Returns the file system path of a normalised request path.
     fn full(&self, path: &[u8]) -> PathBuf {
         let (base, rest) = self.lookup.base(self.site, path);
         join(base, rest)
@@ -321,7 +321,7 @@ impl<'a> Finder<'a> {
         if self.site.settings.static_files.dotfiles { None } else { hidden_from(path) }
     }
 
-    /// Looks at the file system, links followed.
+    /// Returns the kind of the file, with symbolic links followed. One `stat` call.
     fn look(&self, path: &[u8]) -> io::Result<Kind> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
@@ -337,7 +337,7 @@ impl<'a> Finder<'a> {
         self.look(path).ok()
     }
 
-    /// The target of a path, if the policy on links allows it. A link that is not followed is logged.
+    /// Resolves all links of a path, if the policy on links allows it. A refused link is logged.
     fn reach(&self, path: &[u8]) -> Reach {
         let full = self.full(path);
         let resolved = match real_path_of(&full) {
@@ -352,7 +352,7 @@ impl<'a> Finder<'a> {
             let real = other.then(|| real_path_of(base).ok()).flatten().and_then(|root| below(&root, mount, &resolved));
             return Reach::At(resolved, real.filter(|real| real != path));
         }
-        // The root is resolved each time: a deployment may have moved it.
+        // The root is resolved on each call because a deployment may have switched it.
         let root = match real_path_of(base) {
             Ok(root) => root,
             Err(error) => return Reach::missed(&error, base),
@@ -371,8 +371,8 @@ impl<'a> Finder<'a> {
         Reach::Refused
     }
 
-    /// The route of a regular file: `None` if it is gone. A file behind a link that is not followed is not found: the
-    /// front controller's page instead of a style sheet would only hide the mistake.
+    /// Returns the route of a regular file; `None` if it no longer exists. A file behind a link that is not followed is
+    /// `NotFound`: falling back to the front controller, for a style sheet say, would only hide the mistake.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
             return self.script(path, b"");
@@ -431,12 +431,12 @@ impl<'a> Finder<'a> {
             .then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
     }
 
-    /// The directory of a rule's `root`; an `alias` leaves the site's root as it is, as in Apache.
+    /// Returns the directory of a rule's `root`. An `alias` does not change `DOCUMENT_ROOT`, as in Apache.
     fn root(&self) -> Option<PathBuf> {
         self.lookup.place.filter(|place| place.mount.is_empty()).map(|place| place.directory.clone())
     }
 
-    /// A regular file that is a script, if it may be reached.
+    /// Returns the route of an existing script, if the policy on links allows it.
     fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Route> {
         let real = match self.reach(name) {
             Reach::At(_, real) => real,
@@ -464,15 +464,15 @@ impl<'a> Finder<'a> {
         }))
     }
 
-    /// The script in the middle of the path, with the rest of it.
+    /// Finds a script in the middle of the path; the rest of the path becomes `PATH_INFO`.
     fn script_with_path_info(&self, path: &[u8]) -> Option<Route> {
         let visible = self.hidden_from(path).unwrap_or(path.len());
         let end = script_end(path, visible, |name| self.kind(name))?;
         self.script(&path[..end], &path[end..])
     }
 
-    /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
-    /// root it bears the name it has there, else its file's name.
+    /// Returns the script of a pool whose workers run one script for all paths (`runs_one_script`). Its `SCRIPT_NAME`
+    /// is its path below the root, or only its file name if it is outside the root.
     fn resident_script(&self, path: &[u8]) -> Option<Script> {
         let pool = self.site.server.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
         let file = pool.script.as_deref()?;
@@ -490,7 +490,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// A regular file that is no script: its application sees all other paths itself.
+    /// Returns the route of a regular file that is not a script. A pool with one script gets all other paths.
     fn plain_file(&self, path: &[u8]) -> Option<Route> {
         if self.is_hidden(path) || is_script_name(path) {
             return None;
@@ -506,7 +506,7 @@ impl<'a> Finder<'a> {
             Some(named) => named.map(|name| &**name),
             None => self.site.settings.front_controller.as_deref(),
         };
-        // Where nothing is run nothing stands in for what is not there.
+        // If a rule forbids running PHP, there is no fallback for missing files.
         let name = name.filter(|name| !name.is_empty() && !self.lookup.no_php)?;
         self.note(|| format!("the front controller, {name}"));
         let path = format!("/{}", name.trim_start_matches('/'));
@@ -517,7 +517,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The path of what lies below a root with all links resolved; `mount` is the part of it that stands for the root.
+/// Returns the request path of a resolved file below `root`; `mount` is the request path of the root itself.
 fn below(root: &Path, mount: &[u8], resolved: &Path) -> Option<Vec<u8>> {
     let rest = resolved.strip_prefix(root).ok().filter(|rest| !rest.as_os_str().is_empty())?;
     Some([mount, b"/", rest.as_os_str().as_bytes()].concat())

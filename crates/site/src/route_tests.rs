@@ -1,4 +1,4 @@
-//! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
+//! Tests of `route`: the routes of paths, and above all that no path leads to a script's source.
 
 use super::*;
 use crate::path_parts::MAX_SCRIPTS;
@@ -17,7 +17,7 @@ struct Tree {
     site: Arc<Site>,
 }
 
-/// A root `www` with some of everything, next to it what must not be reached.
+/// A root `www` with files of all kinds, and files next to it that must not be reachable.
 fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("www");
@@ -66,7 +66,7 @@ fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
     Tree { dir, site: site_of(settings) }
 }
 
-/// The one site of settings without any.
+/// The site of settings without a `[[site]]`.
 fn site_of(settings: Settings) -> Arc<Site> {
     let budgets = howdah_budget::Budgets::new(1 << 30, 1 << 30);
     let sites = Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), budgets).unwrap();
@@ -143,7 +143,7 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
         ("/a.txt/x.php/y", "404"),
         ("/UP.PHP/i", "404"),
         ("/s.PHP/i", "404"),
-        // A directory may be called like a script.
+        // A directory may have a name like a script.
         ("/app.php/file.txt", "file /app.php/file.txt"),
         ("/app.php/none", "404"),
         // Only ASCII letters are compared without case.
@@ -152,7 +152,7 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
     ]);
 }
 
-/// Names after a script are its application's: WebDAV, Git and ACME use names that no file of a site may have.
+/// Names after a script belong to the application: WebDAV, Git and ACME use names that files of a site must not have.
 #[test]
 fn no_name_behind_a_script_is_judged() {
     let cases: Vec<(String, String)> = [
@@ -191,7 +191,7 @@ fn no_name_behind_a_script_is_judged() {
     ]);
 }
 
-/// An ending in other letters, or with something behind it, runs nowhere: not even where a file says that all are scripts.
+/// A misspelled extension never runs, not even if a `.htaccess` file makes all files scripts.
 #[test]
 fn other_spellings_of_a_scripts_ending_are_neither_run_nor_sent() {
     let tree = tree();
@@ -252,7 +252,7 @@ fn source_is_never_a_file_to_send() {
         ("/sub/../s.php", "script /s.php+"),
         ("/s.php/.", "script /s.php+/"),
         ("/s.php/..", "404"),
-        // Files that really have such names.
+        // Files with exactly these names exist.
         ("/dot.php.", "403"),
         ("/space.php%20", "403"),
         ("/tilde.php~", "403"),
@@ -441,7 +441,7 @@ fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
     assert!(accepted > 1000);
 }
 
-/// The looks at the file system that a path costs.
+/// Number of checks of the file system for a path.
 fn looks(tree: &Tree, path: &str) -> usize {
     LOOKS.set(0);
     let _ = resolve(&tree.site, path.as_bytes(), &Lookup::default(), None);

@@ -12,28 +12,28 @@ use std::sync::Arc;
 pub struct Ruled {
     /// The rules' outcome.
     pub outcome: Box<Outcome>,
-    /// The user whose password was right.
+    /// The authenticated user.
     pub user: Option<Arc<str>>,
     /// Limits that count this request until it ends.
     pub admitted: Vec<Admitted>,
-    /// The outcome's path is one of `try_files`.
+    /// `true` if the outcome's path comes from `try_files`.
     pub tried: bool,
 }
 
-/// Where files are looked for, where that differs from what the site says.
+/// Parameters of the file lookup that differ from the site's settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lookup<'a> {
     /// A path that replaces the requested one: decoded and normalized.
     pub path: Option<&'a [u8]>,
-    /// Where files lie.
+    /// Directory that replaces the document root, or part of it.
     pub place: Option<&'a Arc<Place>>,
-    /// Names that are tried in a directory.
+    /// Index files of a directory.
     pub index: Option<&'a Arc<[String]>>,
     /// The script to run if no file matches; the inner `None` for none.
     pub front_controller: Option<Option<&'a Arc<str>>>,
-    /// No script is run.
+    /// `true` if no script may run.
     pub no_php: bool,
-    /// A directory without an index is listed.
+    /// `true` if a directory without an index file is listed.
     pub listing: bool,
     /// The pool's position in the settings.
     pub pool: Option<usize>,
@@ -60,7 +60,7 @@ impl<'a> Lookup<'a> {
 
     /// Key of a cached route: the raw path alone if nothing differs from the site's settings.
     pub(crate) fn key<'k>(&self, raw: &'k [u8]) -> Cow<'k, [u8]> {
-        // Names in rules live as long as they do, so an address identifies one.
+        // The rules own these values for their lifetime, so an address identifies a value.
         fn address<T: ?Sized>(it: Option<&Arc<T>>) -> usize {
             it.map_or(0, |it| Arc::as_ptr(it).cast::<u8>() as usize)
         }
@@ -69,7 +69,7 @@ impl<'a> Lookup<'a> {
         if same && !self.no_php && !self.listing && self.pool.is_none() {
             return Cow::Borrowed(raw);
         }
-        // No path that is asked for begins with NUL.
+        // A requested path never begins with NUL, so these keys do not collide with raw paths.
         let flags = [self.path.is_some(), front.is_some(), self.no_php, self.listing, self.pool.is_some()];
         let mut key = vec![0];
         key.extend(flags.map(u8::from));
@@ -80,7 +80,7 @@ impl<'a> Lookup<'a> {
         Cow::Owned(key)
     }
 
-    /// The directory that paths start from, and the part of the path below it.
+    /// Returns the directory that contains a path, and the rest of the path below it.
     pub(crate) fn base<'p>(&self, site: &'p Site, path: &'p [u8]) -> (&'p Path, &'p [u8])
     where
         'a: 'p,
@@ -95,13 +95,13 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The part of a path below the place's.
+/// Returns the part of a path below the mount of a place.
 fn below<'p>(place: &Place, path: &'p [u8]) -> Option<&'p [u8]> {
     let rest = path.strip_prefix(place.mount.as_bytes())?;
     (rest.is_empty() || rest.starts_with(b"/")).then_some(rest)
 }
 
-/// The place of a path in the file system.
+/// Returns the file system path of `rest` below `base`.
 pub(crate) fn join(base: &Path, rest: &[u8]) -> PathBuf {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut full = base.as_os_str().as_bytes().to_vec();

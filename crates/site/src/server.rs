@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Lines in the log about hosts that are no site's are no closer than this.
+/// Minimum interval between log lines about unknown hosts, and about clients that speak another protocol.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
-/// Minimum interval of log lines about requests that did not get a worker in time: under overload there are thousands,
-/// and writing them would take time from those that can be served.
+/// Minimum interval between log lines about requests that did not get a worker in time. Under overload there are
+/// thousands of them, and logging each would slow down the requests that can be served.
 const OVERLOAD_QUIET: Duration = Duration::from_secs(1);
 
-/// A probe's question.
+/// Kind of a health probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// Is the server alive?
+    /// Liveness: the process is running.
     Alive,
-    /// Should requests be sent here?
+    /// Readiness: the server can serve requests.
     Ready,
 }
 
@@ -39,41 +39,41 @@ pub(crate) enum Probe {
 pub struct Server {
     /// The settings as they were loaded.
     pub settings: Arc<Settings>,
-    /// Budgets for everything that waits.
+    /// Budgets of memory and disk for waiting data.
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// The cells of requests that come to no site.
+    /// Metrics of requests that match no site.
     pub misdirected: Arc<RequestMetrics>,
-    /// The access log of requests that come to no site, if one is kept.
+    /// Access log of requests that match no site, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
-    /// Where request bodies are spooled.
+    /// Directory for spooled request bodies.
     pub temp_dir: PathBuf,
-    /// `SERVER_SOFTWARE`. Applications look for "nginx" in it to learn that addresses can be rewritten (WordPress).
+    /// `SERVER_SOFTWARE`. WordPress, for one, looks for "nginx" in it to decide that URLs can be rewritten.
     pub software: String,
     /// Paths of probes; usually none.
     probes: Vec<(Box<str>, Probe)>,
-    /// Files that no site sends, under whatever name.
+    /// Files that no site sends under any name.
     pub private: Arc<PrivateFiles>,
-    /// Bodies that were compressed before, found by their content, so that it does not matter whose they are.
+    /// Cache of compressed bodies. It is keyed by content, so all sites can share it.
     pub compressed: Arc<Cache>,
-    /// Responses to authorities' challenges, if the server obtains certificates; set when that begins.
+    /// Responses to ACME challenges. Set when the server begins to obtain certificates.
     challenges: OnceLock<Arc<dyn Challenges>>,
-    /// The tracer, if tracing is on.
+    /// The tracer, if tracing is enabled.
     telemetry: OnceLock<Arc<Telemetry>>,
-    /// The Mercure hubs of its sites; those of the server before it, after a reload.
+    /// The hubs of all sites. A reload passes them on to the next `Server`.
     hubs: OnceLock<Arc<Hubs>>,
-    /// The broker that it shares with other servers.
+    /// The broker shared with other servers, if one is configured.
     broker: OnceLock<Broker>,
     /// Verification of passwords.
     pub passwords: Passwords,
-    /// WebSocket connections of all sites; handed on from one server to the next.
+    /// WebSocket connections of all sites. A reload passes them on to the next `Server`.
     websockets: OnceLock<Arc<Connections>>,
-    /// Makes the requests of their events.
+    /// Makes the script requests for WebSocket events.
     events: OnceLock<Arc<dyn MakesRequests>>,
-    /// Lines about hosts that are no site's.
+    /// Limits log lines about unknown hosts.
     unknown_hosts: Quiet,
-    /// Lines about clients that do not speak what is spoken here.
+    /// Limits log lines about clients that speak another protocol.
     other_protocols: Quiet,
     /// Limits log lines about requests that did not get a worker in time.
     pub(crate) waited_in_vain: Quiet,
@@ -116,14 +116,14 @@ impl Server {
         }
     }
 
-    /// The probe for this path, if it is one. If both paths are the same, readiness counts.
+    /// Returns the probe with this path, if there is one.
     pub(crate) fn probe(&self, path: &[u8]) -> Option<Probe> {
         self.probes.iter().find(|(own, _)| own.as_bytes() == path).map(|(_, probe)| *probe)
     }
 
-    /// Has questions of certificate authorities responded to from now on.
+    /// Starts responding to ACME challenges.
     pub fn respond_to_challenges(&self, challenges: Arc<dyn Challenges>) {
-        // Only the first counts; there is one who looks after certificates.
+        // A second call has no effect: only one component obtains certificates.
         let _ = self.challenges.set(challenges);
     }
 
@@ -131,12 +131,12 @@ impl Server {
         self.challenges.get()
     }
 
-    /// Has traces of requests made from now on.
+    /// Starts tracing requests.
     pub fn make_traces(&self, telemetry: Arc<Telemetry>) {
         let _ = self.telemetry.set(telemetry);
     }
 
-    /// Has requests for events made by the sites that serve at that time.
+    /// Sets the component that makes script requests for events. It uses the sites current at the time of each event.
     pub fn make_events_by(&self, events: Arc<dyn MakesRequests>) {
         let _ = self.events.set(events);
     }
@@ -150,7 +150,7 @@ impl Server {
         self.websockets.get_or_init(Arc::default)
     }
 
-    /// Shares hubs and rates with the other servers of this broker from now on.
+    /// Starts sharing hubs and rate limits with the other servers of this broker.
     pub fn share(&self, broker: Broker) {
         let _ = self.broker.set(broker);
         self.hubs().open(&self.settings.all_sites());
@@ -160,13 +160,13 @@ impl Server {
         self.broker.get()
     }
 
-    /// Makes traces as another server before this one, and takes its connections over.
+    /// Takes over tracing, WebSocket connections, hubs and the broker from the `Server` before a reload.
     pub fn go_on_from(&self, before: &Self) {
         let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
         }
-        // No request has come yet that could have made others.
+        // Cannot fail: hubs are created by requests, and none has arrived yet.
         let _ = self.hubs.set(before.hubs().clone());
         if let Some(broker) = before.broker() {
             self.share(broker.clone());
@@ -186,7 +186,7 @@ impl Server {
         self.hubs().of("")
     }
 
-    /// Reloads the pages that browsers show, as this file has changed.
+    /// Makes browsers reload their pages because this file has changed.
     pub fn reload_pages(&self, changed: &Path) {
         let data = changed.to_string_lossy().into_owned().into();
         self.page_reloads().notify(Update { topics: Box::new(["changed".into()]), data, ..Update::default() });
@@ -196,7 +196,8 @@ impl Server {
         self.telemetry.get()
     }
 
-    /// Logs a request that was refused before it was parsed. What hints at wrong settings is in the error log now and then.
+    /// Logs a request that was refused before it was parsed. Signs of a misconfiguration also go to the error log, at a
+    /// limited rate.
     pub(crate) fn note_rejected(&self, request: &Rejected<'_>) {
         if let Some(log) = &self.access_log {
             rejected::record(log, request);
@@ -214,7 +215,8 @@ impl Server {
         let Some(others) = self.other_protocols.speaks() else { return };
         let (client, status) = (&*request.connection.peer.addr_text, request.status.as_u16());
         match request.rejection {
-            // Anybody can knock at the wrong port; a balancer is the operator's own.
+            // Any client can connect to the wrong port, but a load balancer is the operator's own, so it deserves a
+            // warning.
             Rejection::ProxyProtocol => {
                 tracing::warn!(target: "howdah::request", client, status, others, "request refused: {hint}");
             }
@@ -222,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Counts a request for a host that is no site's, and says so in the log now and then.
+    /// Counts a request for an unknown host, and logs it at a limited rate.
     pub(crate) fn note_unknown_host(&self, host: &str) {
         self.metrics.unknown_hosts.inc();
         let Some(others) = self.unknown_hosts.speaks() else { return };

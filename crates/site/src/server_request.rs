@@ -1,5 +1,5 @@
-//! Requests that the server makes itself, by whichever part of it: they take the way of every request, and their [`Purpose`]
-//! is the one thing that sets them apart. A new kind of them is a variant there.
+//! Requests that the server makes itself. They run through the same phases as all others and differ only in their
+//! [`Purpose`]. To add a new kind, add a variant there.
 
 pub use crate::event_request::Purpose;
 use crate::event_request::{EventRequest, Outcome, connection, host_of, peer};
@@ -15,14 +15,14 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
-/// A GET such as a visitor on this machine would send, to the first address that does not redirect to TLS.
+/// A GET like that of a client on this machine, to the first address that does not redirect to HTTPS.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerRequest<'a> {
     /// The reason why it is made.
     pub purpose: Purpose,
     /// The site that it is for.
     pub site: &'a Site,
-    /// `Host`; `None`: a host of the site.
+    /// Value of `Host`; `None` for a host of the site.
     pub host: Option<&'a str>,
     /// Path and query, such as `/products?page=2`.
     pub target: &'a str,
@@ -32,7 +32,7 @@ impl<'a> ServerRequest<'a> {
     /// A request for `host/path`, or for `/path` of the first site.
     ///
     /// # Errors
-    /// No site is for the host.
+    /// No site has the host.
     pub fn for_address(sites: &'a Sites, purpose: Purpose, address: &'a str) -> Result<Self, String> {
         let (host, target) = address.split_at(address.find('/').unwrap_or(0));
         if host.is_empty() {
@@ -81,7 +81,8 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
     );
     exchange.purpose = Some(purpose);
     if purpose == Purpose::WarmUp {
-        // No log has it, and what an application keeps of it is no visitor's. Recipes know these requests by it.
+        // The request is not logged. Id 0 keeps its traces in the application apart from visitors', and recipes
+        // recognize such requests by it.
         exchange.id = RequestId(0);
     }
     exchange

@@ -1,6 +1,5 @@
-//! A request's way through its site, and the response's way back: the list of responders, and the completion of a
-//! response. To add a responder, write it in a separate file (`responder`) and name it in the list. `howdah explain`
-//! goes the same way.
+//! Runs a request through the responders of its site and completes the response. To add a responder, write it in a
+//! separate file (see `responder`) and add it to the list below. `howdah explain` walks the same list.
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -30,7 +29,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the two ways along a list of responders: that of requests is one future, without a box for each responder.
+/// Generates two functions that walk a list of responders: `respond` for requests, a single future without a box per
+/// responder, and `explain`.
 macro_rules! chain {
     ($($responder:ty),* $(,)?) => {
         /// Returns the response of the first responder that has one.
@@ -49,7 +49,7 @@ macro_rules! chain {
             Err(Refusal::new(StatusCode::NOT_FOUND))
         }
 
-        /// Notes what each responder would do, up to the one that responds.
+        /// Records what each responder would do, and stops at the first that would respond.
         pub(crate) fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
             $(
                 <$responder>::explain(exchange, explaining);
@@ -62,9 +62,9 @@ macro_rules! chain {
 }
 
 chain![
-    // A web server in front has done what the others do.
+    // First, because a web server in front (FastCGI) has already done the work of the other responders.
     FromWebServer,
-    // Nothing may stand in the way of a certificate, and probes name no site.
+    // Before the checks: they must not block ACME challenges, and probes do not name a host of a site.
     Challenge,
     Probe,
     HeadLimits,
@@ -72,17 +72,17 @@ chain![
     HttpsRedirect,
     ServerOptions,
     PageReload, // under `howdah dev`
-    Rules,      // hands on to a proxy, too
+    Rules,      // also forwards to proxies
     WebSocket,
     PoolPage,
-    MercureHub,  // in sites that have one; it bounds its bodies itself
-    PusherFront, // likewise
+    MercureHub,  // in sites with a hub; enforces its own body limit
+    PusherFront, // in sites with a Pusher application; enforces its own body limit
     BodyLimit,
-    HtaccessFiles, // in sites that follow them, for all that is left
+    HtaccessFiles, // in sites that use `.htaccess`, for all remaining requests
     Destination,   // file, script, proxy or directory
 ];
 
-/// Completes a response, whatever has made it. `close` ends a connection of HTTP/1 with it.
+/// Completes a response of any responder. `close` closes an HTTP/1 connection after it.
 fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Response {
     if exchange.variables.is_some() {
         hold(exchange, &mut response);
@@ -113,7 +113,7 @@ impl<U: Upstream> Service<U> {
 }
 
 impl<U: Upstream> Handler for Service<U> {
-    /// The exchange ends (and is logged) when the response's body has ended.
+    /// The exchange ends, and is logged, after the last byte of the response body.
     async fn handle(&self, request: Request) -> Response {
         let (exchange, body) = Exchange::begin(&self.sites, request);
         self.complete(exchange, body).await
@@ -129,7 +129,7 @@ impl<U: Upstream> Handler for Service<U> {
 }
 
 impl<U: Upstream> Service<U> {
-    /// Returns the response to an exchange that begins. The response carries the exchange.
+    /// Returns the response to a new exchange. The response body owns the exchange from then on.
     pub(crate) async fn complete(&self, mut exchange: Box<Exchange>, body: RequestBody) -> Response {
         let has_body = !body.is_none();
         let made = {
@@ -153,7 +153,7 @@ impl<U: Upstream> Service<U> {
         response
     }
 
-    /// The response as it goes out.
+    /// Returns the completed response, or the completed error page of a refusal.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
         let refusal = match self.respond(exchange, body).await {
             Ok(response) => match limits::check_response(exchange, &response) {
@@ -166,12 +166,12 @@ impl<U: Upstream> Service<U> {
         completed(exchange, page, has_body)
     }
 
-    /// The response as the first responder makes it that has one.
+    /// Returns the response of the first responder that has one, before it is completed.
     pub(crate) async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         respond(&self.context, exchange, body).await
     }
 
-    /// A refusal, with the page that rules name for it.
+    /// Returns the response to a refusal, with the error page that rules configure for its status.
     async fn refuse(&self, exchange: &mut Exchange, refusal: Refusal) -> Response {
         exchange.front = Front::Error;
         let status = refusal.status();
@@ -203,7 +203,7 @@ impl<U: Upstream> Service<U> {
     }
 }
 
-/// Charges a body that waits in memory to its budget. Without room for it the response is 503.
+/// Charges a body held in memory to its budget. Replaces the response with 503 if the budget is exhausted.
 fn hold(exchange: &mut Exchange, response: &mut Response) {
     if response.body_mut().hold(&exchange.connection) {
         return;
@@ -213,8 +213,8 @@ fn hold(exchange: &mut Exchange, response: &mut Response) {
     *response = Refusal::over_budget().into_response(&exchange.head.headers);
 }
 
-/// Adds the fields that every response carries. After a refusal the rest of the request's body is not worth reading:
-/// `close` ends the connection with the response.
+/// Adds the header fields that every response carries. `close` closes an HTTP/1 connection after the response; refusals
+/// set it because the rest of the request body is not read.
 fn complete_head(exchange: &Exchange, response: &mut Response, close: bool) {
     let site = &exchange.site;
     if let Some(server) = &site.server_header {

@@ -1,4 +1,4 @@
-//! A site: its settings in the form in which the phases use them. Built once, read by all threads.
+//! A site: its settings, prepared for the phases. Built once, read by all threads.
 
 use crate::ahead::Ahead;
 use crate::aside::Aside;
@@ -28,11 +28,11 @@ use std::sync::Arc;
 /// Limits on requests, from the settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The longest target, in bytes.
+    /// Maximum length of the request target in bytes.
     pub max_uri: usize,
-    /// The bytes of all header lines, as they came over the wire.
+    /// Maximum size of all header lines in bytes, as received.
     pub max_header: usize,
-    /// The largest body, if the settings say it.
+    /// Maximum request body in bytes, if the settings limit it.
     pub max_body: Option<u64>,
 }
 
@@ -48,14 +48,14 @@ impl Limits {
     }
 }
 
-/// Everything the phases need that does not change between requests for one site.
+/// Everything about a site that the phases need and that does not change between requests.
 #[derive(Debug)]
 pub struct Site {
     /// State shared by all sites.
     pub server: Arc<Server>,
-    /// Its position among the sites.
+    /// Position among the sites.
     pub number: usize,
-    /// Which of its releases this is, where requests may find one after the other.
+    /// Number of this release. It increases when the root's link leads to another directory (`root_links`).
     pub release: u32,
     releases: Option<Releases<Self>>,
     /// Its settings.
@@ -64,49 +64,49 @@ pub struct Site {
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pub(crate) pool: usize,
-    /// The recipe's pool that goes ahead of that pool for one script.
+    /// A recipe's pool that runs one script instead of `pool`.
     pub(crate) ahead: Option<Ahead>,
-    /// Paths that the server answers itself about pools of this site, with the pool's position.
+    /// Paths of the status pages of this site's pools, with the pool's position in the settings.
     pool_pages: Vec<(String, usize)>,
     /// Directives of `.htaccess` files below the root, if they are followed.
     pub htaccess: Option<Htaccess>,
-    /// The environment that all pools which run its scripts are started with alike, for `PassEnv` in these files.
+    /// The environment variables that all pools of this site have in common, for `PassEnv` in `.htaccess` files.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Receives orders of scripts for its connections and channels, if rules make any.
+    /// Receives scripts' orders for WebSocket connections and channels, if rules create any.
     pub(crate) live: Option<Arc<dyn TakesLive>>,
     /// Limits on requests.
     pub limits: Limits,
-    /// Where clients without TLS are sent.
+    /// Redirect of clients without TLS.
     pub https: Https,
     /// Files that are never sent.
     pub withheld: Arc<Withheld>,
     /// Static files of the root.
     pub static_files: StaticFiles,
-    /// Pages of directories without an index.
+    /// Listings of directories without an index file.
     pub(crate) listings: Listings,
     pub(crate) aside: Aside,
-    /// Static files of directories named by rules.
+    /// Static files of directories that rules name.
     places: Vec<(PathBuf, StaticFiles)>,
     /// Keys and permissions of its Mercure hub, if it has one.
     pub(crate) mercure: Option<Mercure>,
-    /// Its application of the Pusher protocol, if it has one.
+    /// Its Pusher application, if it has one.
     pub(crate) pusher: Option<Arc<Pusher>>,
-    /// The files that scripts may hand over.
+    /// Files that scripts may have the server send.
     pub handed_over: HandedOver,
-    /// Encodes bodies.
+    /// Compresses response bodies.
     pub compressor: Compressor,
-    /// The cells of requests to no route, then of those to each of its routes.
+    /// Request metrics: index 0 for requests without a route, then one entry per route.
     pub requests: Vec<Arc<RequestMetrics>>,
     /// The access log, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
-    /// The value of `Server`.
+    /// Value of the `Server` header.
     pub server_header: Option<HeaderValue>,
-    /// The header that tells clients the request's id.
+    /// Name of the response header with the request's id.
     pub request_id_header: Option<HeaderName>,
 }
 
 impl Site {
-    /// This site with another root: the link's current target.
+    /// Returns this site with the link's current target as its root. On an error it logs and keeps the old one.
     fn release(&self, root: PathBuf) -> Option<Self> {
         let settings = SiteSettings { root, root_links: RootLinks::Keep, ..self.settings.clone() };
         let name = settings.name.clone();
@@ -122,7 +122,7 @@ impl Site {
         }
     }
 
-    /// This site as it is now, for a request that begins.
+    /// Returns the current release of this site, for a new request.
     pub(crate) fn at_this_moment(self: &Arc<Self>) -> Arc<Self> {
         match &self.releases {
             None => self.clone(),
@@ -130,7 +130,7 @@ impl Site {
         }
     }
 
-    /// Derives a site from its settings. An error names the setting and what is wrong with it.
+    /// Builds a site from its settings. An error names the setting and the problem.
     pub(crate) fn new(
         server: &Arc<Server>,
         settings: SiteSettings,
@@ -204,14 +204,14 @@ impl Site {
         })
     }
 
-    /// The files below a directory that a rule names; for a file, its siblings.
+    /// Returns the static files below a directory that a rule names. If the rule names a file, those of its directory.
     #[must_use]
     pub fn files_of(&self, place: &Place) -> &StaticFiles {
         let found = self.places.iter().find(|(directory, _)| *directory == place.directory);
         found.map_or(&self.static_files, |(_, files)| files)
     }
 
-    /// The position of a pool in the settings; names were checked when these were loaded.
+    /// Returns the position of a pool in the settings. Pool names were checked when the settings were loaded.
     pub(crate) fn pool_named(&self, name: &str) -> usize {
         self.server.settings.pools.iter().position(|pool| pool.name == name).unwrap_or(self.pool)
     }
@@ -223,13 +223,13 @@ impl Site {
     }
 }
 
-/// Returns the variables that all pools of a site have with the same value: which of them runs a script is not known when
-/// `.htaccess` files are evaluated, and none must get a variable of another.
+/// Returns the environment variables that all pools of a site have with the same value. When `.htaccess` files are
+/// evaluated, the pool that will run the script is not known yet, and no pool may get a variable of another pool.
 fn environment(all: &Settings, site: &SiteSettings) -> BTreeMap<OsString, OsString> {
     let mut pools = all.pools.iter().filter(|pool| site.uses(&pool.name)).map(|pool| {
         let env: Vec<_> = pool.php.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut environment = environment::of_php(std::env::vars_os(), pool.php.clear_env, &env);
-        // Those of its user take the place of the server's.
+        // A pool with its own user gets that user's `HOME` and `USER`, not the server's.
         if pool.php.user.is_some() || all.user.is_some() {
             environment.retain(|name, _| {
                 (name != "HOME" && name != "USER") || pool.php.env.iter().any(|(own, _)| name == own.as_str())
@@ -244,7 +244,7 @@ fn environment(all: &Settings, site: &SiteSettings) -> BTreeMap<OsString, OsStri
     common
 }
 
-/// The paths of the pools that a site uses; its own pool comes first where several have the same.
+/// Returns the status paths of the pools that a site uses. Its own pool comes first, so it wins if paths are equal.
 fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, usize)> {
     let mut used: Vec<(usize, &PoolSettings)> =
         pools.iter().enumerate().filter(|(_, pool)| site.uses(&pool.name)).collect();
@@ -252,7 +252,7 @@ fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, usize
     used.into_iter().filter_map(|(at, pool)| Some((pool.status_path.clone()?, at))).collect()
 }
 
-/// The files below every directory that rules name.
+/// Opens the static files below every directory that rules name.
 fn places(
     settings: &SiteSettings,
     public: &[PathBuf],
@@ -273,7 +273,7 @@ fn places(
     Ok(places)
 }
 
-/// Where rules say that all links are followed to, from the root or from a directory that stands in its place.
+/// Returns the directories into which rules allow all links, for the root and for each directory that rules name.
 fn public_directories(settings: &SiteSettings, root: &Path) -> Vec<PathBuf> {
     let actions = || settings.rules.rules().iter().flat_map(|rule| &rule.actions);
     let places = actions().filter_map(|action| match action {

@@ -1,7 +1,7 @@
-//! The sites of a server, and which of them a request is for.
+//! The sites of a server, and the choice of the site for a request.
 //!
-//! A host that is named counts before one that a `*` stands for, of several `*` the longest, and then comes the site for
-//! `"default"`. Finding one takes no lock and no allocation, and with one site for all hosts no look at the host at all.
+//! An exact host wins over a `*` pattern, a longer pattern over a shorter one, and the `"default"` site comes last. The
+//! lookup takes no lock and does not allocate. With a single site for all hosts, the host is not examined at all.
 
 use crate::server::Server;
 use crate::site::Site;
@@ -15,15 +15,15 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Files that a site may keep open however many sites share them.
+/// Minimum number of files that each site may keep open, however many sites share the limit.
 const MIN_OPEN_FILES: usize = 8;
 
-/// Which site a request is for.
+/// Result of the site lookup.
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'a> {
-    /// This one.
+    /// The site of the request.
     Site(&'a Arc<Site>),
-    /// None; this one's limits and fields hold for the refusal.
+    /// No site matches. The limits and header fields of this site apply to the refusal.
     Nobody(&'a Arc<Site>),
 }
 
@@ -34,25 +34,25 @@ pub struct Sites {
     pub server: Arc<Server>,
     /// All of them, in the order of the settings. Never empty.
     all: Vec<Arc<Site>>,
-    /// The sites of hosts that are named. No client adds to them, so the hash needs no secret.
+    /// Sites by exact host. Clients cannot add entries, so the hash needs no random seed.
     exact: FxHashMap<Box<[u8]>, usize>,
     /// Sites by the domain after a `*.`.
     below: FxHashMap<Box<[u8]>, usize>,
-    /// FastCGI addresses that are for one site.
+    /// FastCGI addresses that belong to one site.
     addresses: Vec<(ListenAddr, usize)>,
-    /// The site of all other hosts.
+    /// The `"default"` site, for all other hosts.
     default: Option<usize>,
-    /// Nothing else is there than that one.
+    /// `true` if the default site is the only one.
     only: bool,
-    /// Client certificates are requested.
+    /// `true` if client certificates are requested.
     asks_clients: bool,
     covers: OnceLock<Covers>,
 }
 
-/// Tells whether the certificate that clients get who send the first name is for the second one too.
+/// Returns `true` if the certificate for the first name (as SNI) is also valid for the second name.
 type IsFor = dyn Fn(&str, &str) -> bool + Send + Sync;
 
-/// Knows the certificates' names.
+/// Checks which names a certificate covers.
 pub struct Covers(pub Box<IsFor>);
 
 impl std::fmt::Debug for Covers {
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Covers {
 }
 
 impl Sites {
-    /// Derives the sites from settings. An error names the setting and what is wrong with it.
+    /// Builds the sites from the settings. An error names the setting and the problem.
     pub fn new(
         settings: Arc<Settings>,
         metrics: Arc<Metrics>,
@@ -83,7 +83,7 @@ impl Sites {
                 }
             }
             addresses.extend(own.listen.iter().map(|addr| (addr.clone(), number)));
-            // A number that it says itself is its own; that of the top level is for all together.
+            // A site's own `open_files` is for that site alone; the top-level value is shared by all sites.
             if own.static_files.open_files == settings.static_files.open_files {
                 own.static_files.open_files = open_files.min(settings.static_files.open_files);
             }
@@ -103,8 +103,8 @@ impl Sites {
         &self.all
     }
 
-    /// Asks subscribers to come back whose hub has other settings than in the sites `before`, spread over this time, and has
-    /// channels watched by these sites.
+    /// Disconnects, spread over this time, the subscribers of hubs whose settings differ from `before`; they reconnect.
+    /// Also makes the Pusher applications of these sites watch their channels.
     pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
         for site in &self.all {
             if let Some(pusher) = &site.pusher {
@@ -119,13 +119,13 @@ impl Sites {
         }
     }
 
-    /// The site of a request if there is one for all hosts, who needs not be looked at.
+    /// Returns the site if there is only one, for all hosts. The host of a request then need not be examined.
     #[must_use]
     pub fn only(&self) -> Option<&Arc<Site>> {
         if self.only { self.all.first() } else { None }
     }
 
-    /// The site for a host, as a request has it: with or without a port, and in whatever letters.
+    /// Finds the site for a host as in a request: with or without a port, in upper or lower case.
     #[must_use]
     pub fn find(&self, host: Option<&[u8]>) -> Found<'_> {
         let mut room: HostRoom = [0; _];
@@ -136,8 +136,8 @@ impl Sites {
         }
     }
 
-    /// The site of a request that a web server in front has judged: that of the address it came to, else of its host, else
-    /// the one whose root it names, else the first.
+    /// Returns the site of a FastCGI request from a web server: by the address that it arrived on, else by host, else
+    /// by `DOCUMENT_ROOT`, else the first site.
     pub(crate) fn of_web_server(&self, peer: &Peer, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
         if let Some((_, number)) = self.addresses.iter().find(|(addr, _)| is_at(peer, addr)) {
             return &self.all[*number];
@@ -154,9 +154,9 @@ impl Sites {
         named.next().or_else(of_root).unwrap_or(&self.all[0])
     }
 
-    /// Decides whether a connection may request this site under this host (RFC 9110 7.4): not if its client named
-    /// another host in the TLS handshake, unless the certificate that it got covers this host too. With client
-    /// certificates, it never may for another site. Trusted proxies may use any name.
+    /// Returns `true` if a connection may request this site under this host (RFC 9110 7.4). If the client named another
+    /// site in the TLS handshake, the certificate that it got must cover this host too. With client certificates, a
+    /// connection may never request another site. Trusted proxies may use any name.
     #[must_use]
     pub fn may_serve(&self, site: &Site, host: Option<&[u8]>, connection: &Connection) -> bool {
         let Some(session) = connection.session.get().filter(|_| !self.only && !connection.peer.trusted) else {
@@ -166,9 +166,9 @@ impl Sites {
         self.agrees(site, name.as_bytes()) || (!self.asks_clients && self.covers(name, host))
     }
 
-    /// Says how to find out whether the certificate that clients get who send a name is for a host too.
+    /// Sets the check of the names that a certificate covers.
     pub fn ask_about_certificates(&self, covers: Covers) {
-        // Set once, at the start.
+        // Called once, at startup.
         let _ = self.covers.set(covers);
     }
 
@@ -178,7 +178,7 @@ impl Sites {
         host.zip(self.covers.get()).is_some_and(|(host, covers)| covers.0(name, host))
     }
 
-    /// `true` if a host is one of this site's.
+    /// `true` if a host belongs to this site.
     fn agrees(&self, site: &Site, host: &[u8]) -> bool {
         matches!(self.find(Some(host)), Found::Site(found) if found.number == site.number)
     }
@@ -195,7 +195,7 @@ impl Sites {
     }
 }
 
-/// `true` if a peer has connected to this address.
+/// `true` if the peer is connected to this address.
 fn is_at(peer: &Peer, addr: &ListenAddr) -> bool {
     match addr.place() {
         SocketPlace::Unix(path) => {

@@ -1,9 +1,9 @@
-//! Tests of `sites`: which site a host leads to.
+//! Tests of `sites`: the site of a host.
 
 use super::*;
 use howdah_config::Settings;
 
-/// A server with sites for these hosts, called by their numbers.
+/// A server with sites for these hosts. The sites are named by their numbers.
 fn sites(hosts: &[&[&str]]) -> (tempfile::TempDir, Sites) {
     let root = tempfile::tempdir().unwrap();
     let mut settings = Settings { root: root.path().to_owned(), ..Settings::default() };
@@ -110,7 +110,7 @@ fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
     let first = &sites.all()[0];
     assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2"));
     assert!(!sites.agrees(first, b"b") && !sites.agrees(first, b"unknown"));
-    // Without certificates nothing is known of them.
+    // Without certificates, no name is covered.
     assert!(!sites.covers("b", Some(b"a")));
     sites.ask_about_certificates(Covers(Box::new(|name, host| (name, host) == ("b", "a"))));
     assert!(sites.covers("b", Some(b"A.:443")) && !sites.covers("b", Some(b"a2")) && !sites.covers("b", None));

@@ -1,23 +1,22 @@
-//! The border to PHP and to other servers: what the phases need of the pools and of proxies, so that tests can put something else
-//! in their place.
+//! The interface to pools and proxies that the phases use. Tests substitute their own implementation.
 
 use howdah_pool::{Fault, Request};
 use howdah_protocol::{Outbound, Response};
 use http::StatusCode;
 use std::time::Duration;
 
-/// Why another server has not responded.
+/// The failure of an upstream server to respond.
 #[derive(Debug)]
 pub struct Unreachable {
     /// The status that the client gets.
     pub status: StatusCode,
     /// The proxy's name.
     pub proxy: String,
-    /// Which server it was and what happened, for the log.
+    /// The server and the error, for the log.
     pub why: String,
 }
 
-/// The server's own page about a pool: its state, in the formats of PHP-FPM, or with the query `ping` whether it has a worker.
+/// The status page of a pool in PHP-FPM's formats. With the query `ping`, it only shows if the pool has a worker.
 #[derive(Debug)]
 pub struct PoolPageText {
     pub status: StatusCode,
@@ -25,37 +24,38 @@ pub struct PoolPageText {
     pub body: String,
 }
 
-/// The pools that a request may run in, by their positions in the settings.
+/// The pools that may run a request, by their positions in the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     pub pool: usize,
-    /// The pool that takes the request instead while it serves.
+    /// A recipe's pool that runs the request instead, as long as it is serving.
     pub ahead: Option<usize>,
 }
 
-/// Runs requests. The composition root implements it on the pools and proxies.
+/// Runs requests. `cli` implements it with the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
-    /// Returns when the pool that would run a request has a place for it, or has had none for a while; how long that took.
+    /// Waits, for a limited time, until the pool that would run a request has room for it. Returns the time waited.
     fn room(&self, target: Target) -> impl Future<Output = Duration> + Send {
         let _ = target;
         std::future::ready(Duration::ZERO)
     }
 
-    /// The largest form that the PHP of the pool with this position in the settings reads; none for any.
+    /// Maximum size in bytes of a form that PHP reads in the pool with this position in the settings; `None` for no
+    /// limit.
     fn form_limit(&self, pool: usize) -> Option<u64> {
         let _ = pool;
         None
     }
 
-    /// `Ok` if requests should be sent here.
+    /// `Ok` if the server is ready for requests.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason why it is not ready.
     fn ready(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// The page about the pool at this position in the settings.
+    /// Returns the status page of the pool with this position in the settings.
     fn pool_page(&self, pool: usize, query: &[u8]) -> Option<PoolPageText> {
         let _ = (pool, query);
         None

@@ -1,5 +1,5 @@
-//! Requests that warm a worker pool up before it serves: what its workers get for a path is what a visitor's GET would
-//! bring them, since the same phases make it. Only the end is another: what leaves for a pool is kept.
+//! Requests that warm up a worker pool before it serves. The usual phases make them, so workers get the same request as
+//! for a visitor's GET. Only the last step differs: the request for the pool is captured instead of run.
 
 use crate::server_request::{Purpose, ServerRequest};
 use crate::service::Service;
@@ -17,10 +17,10 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
-/// Nothing of such a request waits, so nothing is charged for it.
+/// Unlimited, because such a request holds no memory while it waits.
 static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(u64::MAX, u64::MAX));
 
-/// Keeps what is on its way to a pool, and that pool's number.
+/// An upstream that captures the request for a pool, and the pool's position.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Option<(usize, EncodedRequest)>>);
 
@@ -31,14 +31,14 @@ impl Upstream for Kept {
     }
 }
 
-/// The request for a target such as `/products?page=2`, as the pool with this number gets it from the first site whose
-/// requests for it come there.
+/// Returns the request for a target such as `/products?page=2` as the pool with this position would get it, from the
+/// first site that sends the target to this pool.
 ///
-/// The sites are made for it: earlier files are not cached, and nothing is counted or logged, and no visitor's limit is
-/// used up.
+/// The sites are built only for this call: no file is cached from before, nothing is counted or logged, and no client
+/// limit is used up.
 ///
 /// # Errors
-/// The outcome that the request would have instead.
+/// The request does not reach the pool; the error describes its outcome.
 pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
     let sites = Arc::new(Sites::new(settings.clone(), Metrics::new(), &AccessLogs::default(), *BUDGETS)?);
     let mut instead = None;
@@ -59,7 +59,7 @@ fn of_site(sites: &Arc<Sites>, site: &Site, target: &str) -> Result<(usize, Enco
     let kept = Arc::new(Kept::default());
     let service = Service::new(sites.clone(), kept.clone());
     let mut exchange = ServerRequest { purpose: Purpose::WarmUp, site, host: None, target }.begin(sites)?;
-    // With all that it could wait for answered at once, it is over when it has been polled once.
+    // Nothing in it waits, so one poll completes the future.
     let responding = pin!(service.respond(&mut exchange, RequestBody::none()));
     let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
     if let Some(found) = kept.0.lock().take() {

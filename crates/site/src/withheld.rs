@@ -1,9 +1,10 @@
-//! Files that are never sent, whatever the request: PHP source, also under the names that editors, packers and people
-//! give to copies of it, and the server's own configuration.
+//! Files that are never sent for any request: PHP source, including copies with the usual names of backups and
+//! archives, and the server's own configuration.
 //!
-//! Three rules. PHP's own endings are source in any case (`is_source_name`). `static.never_send` lists further names.
-//! And some files are withheld themselves, under any name or link: `howdah.toml` and files with sites, `php.ini`, what
-//! pools run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
+//! There are three rules. Names with PHP's extensions, in upper or lower case, are source (`is_source_name`).
+//! `static.never_send` lists further names. Some files are withheld under any name or link: `howdah.toml` and files of
+//! sites, `php.ini`, the scripts of pools, and the logs. Names are matched without the extension of a content coding,
+//! so `x.php.gz` is treated as `x.php`.
 
 use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name that a configuration has unless another is given.
+/// Default file name of the configuration.
 const CONFIGURATION: &[u8] = b"howdah.toml";
 
 /// Files and names that are never sent.
@@ -24,22 +25,22 @@ pub struct Withheld {
     files: Arc<PrivateFiles>,
 }
 
-/// Files of the server that are never sent, whatever site and name they are reached by.
+/// Files of the server that no site sends, under any name.
 #[derive(Debug, Default)]
 pub struct PrivateFiles {
-    /// Files that are checked each time: an editor replaces the old one by a new file.
+    /// Files whose identity is checked each time, because an editor may replace them.
     files: Vec<PathBuf>,
-    /// Further ones, known by where they really are; with a thousand sites looking at each would cost too much.
+    /// Further files by their real path only: with a thousand sites, checking each file would be too expensive.
     further: HashSet<PathBuf>,
-    /// Device and inode of each at the server's start. An editor may keep the old file under another name.
+    /// Device and inode of each file when the server started. An editor may keep the old file under another name.
     at_start: HashSet<(u64, u64)>,
 }
 
-/// Files that are looked at each time.
+/// Maximum number of files whose identity is checked each time.
 const MAX_EXAMINED: usize = 64;
 
 impl PrivateFiles {
-    /// Those of these settings.
+    /// Collects the private files of these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let mut files: Vec<PathBuf> = settings.config_file.iter().cloned().collect();
@@ -66,7 +67,7 @@ impl PrivateFiles {
         Self { files, further: further.into_iter().map(real).collect(), at_start }
     }
 
-    /// `true` if the file at this path, which has no links in it, is one of them.
+    /// `true` if the file at this path is private. The path must be free of links.
     fn is_at(&self, path: &Path) -> bool {
         let any = !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode));
         any || self.further.contains(path)
@@ -90,7 +91,7 @@ impl Withheld {
         }
     }
 
-    /// `true` if a file with this path is withheld for its name.
+    /// `true` if a file with this path is withheld because of its name.
     #[must_use]
     pub fn by_name(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
@@ -105,7 +106,7 @@ impl Withheld {
             || NamePattern::any(&self.names, name)
     }
 
-    /// `true` if the file at `path`, which has no links in it, is withheld under any name.
+    /// `true` if the file at `path` is withheld under any name. The path must be free of links.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         self.files.is_at(path)
@@ -134,8 +135,8 @@ fn is_copy_of(of: &[u8], name: &[u8]) -> bool {
     })
 }
 
-/// `true` if a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in any
-/// case, also followed by dots, spaces and tildes that other systems and editors append.
+/// `true` if a file with this name may contain PHP source and is never sent: it has one of PHP's usual extensions, in
+/// upper or lower case, possibly followed by dots, spaces and tildes that other systems and editors append.
 pub(crate) fn is_source_name(path: &[u8]) -> bool {
     const ENDINGS: [&[u8]; 11] =
         [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];

@@ -1,4 +1,4 @@
-//! Tests of `withheld`: what is never sent, under which names, and what is.
+//! Tests of `withheld`: files that are never sent, under any name, and files that are.
 
 use super::*;
 
@@ -151,7 +151,7 @@ fn files_of_the_server_are_known_under_any_name_also_after_they_were_replaced() 
         }
     }
     assert!(!withheld.is_at(&at("other")) && !withheld.is_at(&at("none")) && !withheld.is_at(dir.path()));
-    // As editors do it: the old file stays under another name, a new one takes its place.
+    // Like editors: keep the old file under another name and create a new one.
     std::fs::rename(at("conf"), at("kept")).unwrap();
     std::fs::write(at("new"), "y").unwrap();
     std::fs::rename(at("new"), at("conf")).unwrap();

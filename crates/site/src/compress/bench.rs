@@ -94,7 +94,7 @@ fn hits() {
     time("whole phase, declined, 51 KB base64", 200, || respond(&base64));
 }
 
-/// Resident memory that idle stream encoders take.
+/// Resident memory of idle stream encoders.
 #[test]
 #[ignore = "prints figures"]
 fn stream_memory() {

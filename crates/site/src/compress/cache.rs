@@ -1,27 +1,27 @@
 //! Bodies that were compressed before: found by a hash of their bytes, verified by comparing the bytes themselves.
 //!
-//! A page that PHP puts together anew for each request is often the same to the last byte. Then the work of a hit is one
-//! comparison, where compressing takes a hundred to a thousand microseconds. The hash only finds a candidate: a body is
-//! taken from the cache if all its bytes equal the stored original's, so a collision, made or met by chance, costs a
-//! comparison and nothing else. The body may lie where its worker can still change it: then what was compared was equal.
+//! A page that PHP generates anew for each request is often identical to the last byte. A cache hit then costs one
+//! comparison, while compressing takes 100 to 1000 µs. The hash only finds a candidate. A cached body is used only if
+//! all bytes equal the stored original's, so a hash collision, deliberate or not, costs no more than a comparison. The
+//! body may lie in memory that its worker can still change; the bytes that were compared were equal.
 //!
-//! *Two hashes.* As the bytes are compared anyway, the first hash reads the two ends of a body and pieces from between, 3 KB
-//! together. Bodies that differ elsewhere only (a token in the middle of a page) share it, and the first of them that is
-//! stored has its place. Where another one has it, and before anything is stored, the hash of all bytes is taken: bodies
-//! stored under that one are found as well, so pages that differ in a few bytes do not push each other out.
+//! *Two hashes.* As all bytes are compared anyway, the first hash samples only the two ends of a body and pieces in
+//! between, 3 KB in total. Bodies that differ only elsewhere (a token in the middle of a page) share this hash, and the
+//! first one stored takes its slot. If another body holds the slot, or before a body is stored, the hash of all bytes
+//! is computed. Bodies are found under that hash as well, so pages that differ in a few bytes do not evict each other.
 //!
-//! *Shared, not one per thread.* A lookup holds a lock for about 50 ns, to find an entry and count two references up;
-//! hashing, comparing and compressing happen outside. With 64 threads that look up 10 000 bodies a second each, one lock
-//! would be taken 3 % of the time, and there are several. A cache per thread would save that and would compress each
-//! body once per thread, in memory divided by the number of threads.
+//! *Shared, not one per thread.* A lookup holds a lock for about 50 ns, to find an entry and increment two reference
+//! counts. Hashing, comparing and compressing happen outside the lock. With 64 threads and 10 000 lookups a second
+//! each, a single lock would be held 3 % of the time, and there are several. A cache per thread would avoid that, but
+//! compress each body once per thread, in a fraction of the memory.
 //!
-//! *Second sighting.* The first time a body is seen only its key is noted, in a table of fixed size that forgets by
-//! being overwritten (by the hash of all bytes). Bodies with a nonce or a clock in them never get further, so they
-//! neither cost memory nor push out others.
+//! *Second sighting.* The first time a body is seen, only its key (the hash of all bytes) is recorded, in a table of
+//! fixed size in which new keys overwrite old ones. Bodies that contain a nonce or a time are never seen again, so they
+//! neither use memory nor evict others.
 //!
-//! *Originals are copied*, although the body at hand could be shared: it may be a slice of a mapped file (whose bytes
-//! change with the file, under the stored copy) or of a larger buffer (which it would keep alive, uncounted). The copy is
-//! made once per entry, before compression, and costs a twentieth of that.
+//! *Originals are copied*, although the body could be shared: it may be a slice of a mapped file, whose bytes change
+//! with the file, or of a larger buffer, which it would keep alive without being counted. The copy is made once per
+//! entry, before compression, and costs a twentieth of the compression.
 //!
 //! Eviction is CLOCK, by bytes, within a shard.
 
@@ -31,26 +31,26 @@ use howdah_protocol::Whole;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Hashes a body. Tests put in worse ones.
+/// Hashes a body. Tests use weaker functions.
 pub type Hasher = fn(&[u8]) -> u64;
 
-/// Memory that a shard should at least have; a cache of this size or less is one shard.
+/// Minimum size of a shard in bytes. A cache of this size or less has one shard.
 const SHARD_BYTES: usize = 4 * 1024 * 1024;
 const MAX_SHARDS: usize = 16;
 /// Keys that a shard remembers after one sighting (8 KB).
 const SEEN: usize = 1024;
 /// Bytes at each end of a body that the first hash reads.
 const ENDS: usize = 512;
-/// Pieces from between them that it reads, and how long they are.
+/// Number of pieces between the ends that the first hash reads, and their length in bytes.
 const SAMPLES: usize = 32;
 const SAMPLE_LEN: usize = 64;
-/// All that it reads; a body of this length or less is read whole.
+/// Total number of bytes that the first hash reads. It reads a body of this length or less completely.
 const SAMPLE: usize = 2 * ENDS + SAMPLES * SAMPLE_LEN;
 
 /// Cost of an entry in addition to its two bodies: key, slot, index, two reference counts.
 const OVERHEAD: usize = 256;
 
-/// Compressed bodies by their originals. A clone is the same cache.
+/// Cache of compressed bodies, keyed by their originals. Clones share the same cache.
 #[derive(Debug, Clone)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -64,35 +64,35 @@ struct Inner {
     budget: usize,
 }
 
-/// Cached forms of a body.
+/// Result of a lookup that records the body as seen.
 #[derive(Debug)]
 pub enum Sighting {
-    /// It is here: the encoded body, or `None` if encoding it was found useless.
+    /// Cached: the encoded body, or `None` if encoding it is known to be useless.
     Hit(Option<Bytes>),
-    /// It was seen not long ago and is worth a place; to be filled once the body is compressed.
+    /// Seen recently, so it should be stored once it is compressed.
     Again(Admission),
-    /// It is new (or too large, or the cache is off).
+    /// Not seen before, too large, or the cache is disabled.
     New,
 }
 
 /// Result of the first hash.
 #[derive(Debug)]
 pub enum Found {
-    /// The body is here: as `Sighting::Hit`.
+    /// Cached, as in `Sighting::Hit`.
     Hit(Option<Bytes>),
-    /// Another body has its place.
+    /// Another body with the same first hash holds the slot.
     Other,
-    /// Nothing is there.
+    /// No body has this first hash.
     Nothing,
 }
 
-/// A body that is looked for, wherever it lies.
+/// A body to look up, wherever its bytes are stored.
 pub trait Original {
     /// Its length.
     fn length(&self) -> usize;
-    /// Copies bytes from this position on.
+    /// Fills `to` with the bytes from position `from`.
     fn copy_to(&self, from: usize, to: &mut [u8]);
-    /// `true` if these are its bytes.
+    /// `true` if the body equals `other`.
     fn equals(&self, other: &[u8]) -> bool;
 }
 
@@ -120,11 +120,11 @@ impl Original for Whole {
     }
 }
 
-/// A place in the cache that waits for its encoded body.
+/// Reserved entry for a body that is being compressed.
 #[derive(Debug)]
 pub struct Admission {
     cache: Arc<Inner>,
-    /// The place that is tried first.
+    /// Key by the first hash. It is used if its slot is free.
     first: Key,
     key: Key,
     original: Bytes,
@@ -142,7 +142,7 @@ impl Admission {
         self.store(Some(encoded));
     }
 
-    /// Stores that encoding this body is useless.
+    /// Records that encoding this body is useless.
     pub fn useless(self) {
         self.store(None);
     }
@@ -151,7 +151,7 @@ impl Admission {
         let Self { cache, first, key, original } = self;
         let key = if cache.shard(&first).has(&first) { key } else { first };
         let removed = cache.shard(&key).insert(Entry { key, original, encoded, used: false }, cache.budget);
-        // Freed here, after the lock.
+        // Freed after the lock is released.
         drop(removed);
     }
 }
@@ -163,24 +163,24 @@ pub struct Stats {
     pub hits: u64,
     /// Bodies not found.
     pub misses: u64,
-    /// Bodies whose key was found with other bytes behind it.
+    /// Lookups whose key belonged to a different body.
     pub collisions: u64,
-    /// Entries that made room for others.
+    /// Entries evicted for others.
     pub evictions: u64,
-    /// Entries now.
+    /// Current number of entries.
     pub entries: u64,
     /// Current size, including the overhead of entries.
     pub bytes: u64,
 }
 
 impl Cache {
-    /// A cache of this many bytes; of none, it finds and stores nothing.
+    /// Creates a cache of this many bytes; 0 disables it.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self::with_hasher(bytes, xxhash_rust::xxh3::xxh3_64)
     }
 
-    /// A cache with another hash.
+    /// Creates a cache with another hash function.
     #[must_use]
     pub fn with_hasher(bytes: usize, hasher: Hasher) -> Self {
         let count = if bytes == 0 { 0 } else { (bytes / SHARD_BYTES).clamp(1, MAX_SHARDS) };
@@ -188,7 +188,7 @@ impl Cache {
         Self { inner: Arc::new(Inner { hasher, shards, budget: bytes.checked_div(count).unwrap_or(0) }) }
     }
 
-    /// Looks for a body encoded like this, and notes that it was seen.
+    /// Looks up a body with this coding, and records it as seen.
     #[must_use]
     pub fn look(&self, coding: Coding, body: &[u8]) -> Sighting {
         match self.find(coding, body) {
@@ -197,7 +197,7 @@ impl Cache {
         }
     }
 
-    /// Looks for a body encoded like this by its first hash, which reads little of it.
+    /// Looks up a body with this coding by its first hash, which reads only a sample of it.
     #[must_use]
     pub fn find(&self, coding: Coding, body: &(impl Original + ?Sized)) -> Found {
         if self.is_too_large(body.length()) {
@@ -207,7 +207,7 @@ impl Cache {
         self.find_by(&key, body)
     }
 
-    /// Looks for a body that `find` has not found by the hash of all its bytes, and notes that it was seen.
+    /// Looks up a body by the hash of all its bytes, after `find` failed, and records it as seen.
     #[must_use]
     pub fn look_closely(&self, coding: Coding, body: &[u8]) -> Sighting {
         if self.is_too_large(body.len()) {
@@ -228,7 +228,7 @@ impl Cache {
         Sighting::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
     }
 
-    /// An entry that would take more than half of a shard is not worth the others that it evicts.
+    /// `true` if a body would take more than half of a shard: it would evict too many others.
     fn is_too_large(&self, length: usize) -> bool {
         length + OVERHEAD > self.inner.budget / 2
     }
@@ -255,7 +255,7 @@ impl Cache {
         let (head, foot) = ends.split_at_mut(ENDS);
         body.copy_to(0, head);
         body.copy_to(length - ENDS, foot);
-        // From the middle of each of the equal parts of what lies between.
+        // The middle of each of `SAMPLES` equal parts between the two ends.
         let part = (length - 2 * ENDS) / SAMPLES;
         for (index, piece) in pieces.chunks_exact_mut(SAMPLE_LEN).enumerate() {
             body.copy_to(ENDS + index * part + (part - SAMPLE_LEN) / 2, piece);
@@ -263,7 +263,7 @@ impl Cache {
         (self.inner.hasher)(&sample)
     }
 
-    /// The figures of all shards together.
+    /// Returns the totals of all shards.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut all = Stats::default();
@@ -282,13 +282,13 @@ impl Cache {
 
 impl Inner {
     fn shard(&self, key: &Key) -> MutexGuard<'_, Shard> {
-        // The upper half picks the shard, the lower bits a place among the keys seen.
+        // The upper half of the hash selects the shard; the lower bits select the slot in `seen`.
         lock(&self.shards[(key.hash >> 32) as usize % self.shards.len()])
     }
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // No shard is ever left half changed by a panic: nothing panics between two changes that belong together.
+    // A poisoned shard is still consistent: nothing panics between two dependent changes.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -297,7 +297,7 @@ struct Key {
     hash: u64,
     length: usize,
     coding: Coding,
-    /// Of all bytes.
+    /// `true` if `hash` covers all bytes, `false` for the first hash.
     whole: bool,
 }
 
@@ -306,7 +306,7 @@ struct Entry {
     key: Key,
     original: Bytes,
     encoded: Option<Bytes>,
-    /// Found since the clock's hand last passed.
+    /// Used since the clock hand last passed the entry.
     used: bool,
 }
 
@@ -346,38 +346,38 @@ impl Shard {
         self.index.contains_key(key)
     }
 
-    /// The two bodies behind this key, and whether they were found since the clock's hand last passed.
+    /// Returns the two bodies with this key, and the entry's `used` flag from before.
     fn find(&mut self, key: &Key) -> Option<(Bytes, Option<Bytes>, bool)> {
         let entry = self.slots.get_mut(*self.index.get(key)?)?.as_mut()?;
         let used = std::mem::replace(&mut entry.used, true);
-        // Counted as a hit here, under the one lock that a hit takes; put right if the bytes differ.
+        // Counted as a hit here, while the lock is held anyway. `not_found` corrects it if the bytes differ.
         self.stats.hits += 1;
         Some((entry.original.clone(), entry.encoded.clone(), used))
     }
 
-    /// The entry that `find` returned was another body's.
+    /// Corrects the counters if the entry that `find` returned belongs to another body.
     fn not_found(&mut self, key: &Key, used: bool) {
         self.stats.hits -= 1;
         self.stats.collisions += 1;
-        // An entry that only stands in the way of others is to go some time.
+        // Restores the flag, so that an entry with only collisions is evicted eventually.
         if let Some(entry) = self.index.get(key).and_then(|place| self.slots.get_mut(*place)?.as_mut()) {
             entry.used = used;
         }
     }
 
-    /// Notes the key and tells whether it was noted before.
+    /// Records the key. Returns `true` if it was recorded before.
     fn seen_before(&mut self, key: &Key) -> bool {
         let place = key.hash as usize % SEEN;
         let coding = (key.coding.algorithm as u64) << 8 | u64::from(key.coding.level);
-        // Never 0, which marks an empty place.
+        // Never 0, which marks an empty slot.
         let mark = (key.hash ^ (key.length as u64).rotate_left(40) ^ coding.rotate_left(20)) | 1;
         std::mem::replace(&mut self.seen[place], mark) == mark
     }
 
-    /// Stores an entry and returns what had to go for it.
+    /// Stores an entry and returns the entries evicted for it.
     fn insert(&mut self, entry: Entry, budget: usize) -> Vec<Entry> {
         let mut removed = Vec::new();
-        // Another thread may have compressed the same body meanwhile, or it is a collision: the newer one stays.
+        // Another thread has stored the same body in the meantime, or the keys collide: the newer entry wins.
         if let Some(place) = self.index.get(&entry.key).copied() {
             removed.extend(self.remove(place));
         }
@@ -400,9 +400,9 @@ impl Shard {
         removed
     }
 
-    /// Moves the clock's hand to an entry that has not been found since the hand last passed it.
+    /// Moves the clock hand to the next entry that was not used since the hand last passed it.
     fn advance(&mut self) -> Option<usize> {
-        // Two rounds: the first may find every entry used.
+        // Two rounds: in the first, every entry may be in use.
         for _ in 0..2 * self.slots.len() {
             self.hand = (self.hand + 1) % self.slots.len();
             if let Some(entry) = &mut self.slots[self.hand]

@@ -69,7 +69,8 @@ fn a_collision_never_gets_other_bytes() {
     assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
     assert_eq!(cache.stats().collisions, 2);
     assert_eq!(cache.stats().hits, 1);
-    // The second gets the place for the hash of all bytes, and the later of two that collide there as well takes it.
+    // The second body is stored under the hash of all bytes. If two collide there too, the later one replaces the
+    // earlier.
     admit(&cache, GZIP, &two, b"encoded two");
     assert_eq!(hit(&cache, GZIP, &two).unwrap(), "encoded two");
     assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
@@ -80,7 +81,7 @@ fn a_collision_never_gets_other_bytes() {
     assert_eq!(cache.stats().entries, 2);
 }
 
-/// A page of 50 KB that differs from others of its kind in a place that the first hash does not read.
+/// A page of 50 KB with a token at a position that the first hash does not read.
 fn page_with_token(token: u32) -> Vec<u8> {
     let mut page = body("page ", 50_000);
     // The pieces are in the middle of 32 equal parts of what lies between the ends.
@@ -218,7 +219,7 @@ fn threads_see_their_own_bytes() {
             let cache = &cache;
             scope.spawn(move || {
                 for round in 0..2000_u32 {
-                    // Four threads fight for each of four keys.
+                    // Four threads compete for each of four keys.
                     let number = (round / 8) as u8 % 4;
                     let page = [vec![number; 2000], vec![thread; 4]].concat();
                     match cache.look(GZIP, &page) {

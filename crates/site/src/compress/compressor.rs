@@ -1,8 +1,8 @@
-//! The whole decision for one response: negotiate, judge, look into the cache, sample, encode, set the fields.
+//! The steps for one response: negotiate, judge, look up in the cache, sample, encode, set the header fields.
 //!
-//! HEAD: the fields are those that GET would get where they can be known. With the body at hand they are: a cached body
-//! even gives the `Content-Length`. Without it, `Vary` is set, and what is only true of the unencoded body (length,
-//! ranges, strong `ETag`) is left out where GET might encode.
+//! HEAD gets the same fields as GET, as far as they are known. If the body is available they are; a cached body even
+//! provides the `Content-Length`. Otherwise `Vary` is set, and the fields that hold only for the unencoded body
+//! (length, ranges, strong `ETag`) are omitted if GET might encode.
 
 use super::cache::{Admission, Cache, Found, Sighting, Stats};
 use super::encode::{ONE_GO, whole};
@@ -16,7 +16,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_N
 use http::{Method, StatusCode};
 use std::sync::Arc;
 
-/// Compression as the settings want it, with its cache. One for all threads.
+/// Compression as configured, with its cache. Shared by all threads.
 #[derive(Debug)]
 pub struct Compressor {
     /// Empty if compression is off.
@@ -25,13 +25,13 @@ pub struct Compressor {
     cache: Arc<Cache>,
 }
 
-/// In order of preference where the client takes several equally.
+/// In order of preference if the client gives several the same weight.
 const ALGORITHMS: &[Algorithm] = &[Algorithm::Zstd, Algorithm::Brotli, Algorithm::Gzip];
 
 /// The smallest body that is compressed, in bytes.
 const MIN_SIZE: u64 = 1024;
 
-/// The parts of a request that matter here; read before the request is consumed.
+/// The parts of a request that compression needs, read before the request is consumed.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     head: bool,
@@ -41,13 +41,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// True if the client takes a coding that the server has.
+    /// `true` if the client accepts a coding that the server supports.
     #[must_use]
     pub fn encodes(&self) -> bool {
         self.algorithm.is_some() && !self.head
     }
 
-    /// As if the client took no coding.
+    /// Continues as if the client accepted no coding.
     pub fn take_no_coding(&mut self) {
         self.algorithm = None;
     }
@@ -58,11 +58,11 @@ impl Asked {
 pub struct Encoding {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// The way.
+    /// The source of the encoded body.
     pub how: How,
 }
 
-/// The way to an encoded body.
+/// Source of an encoded body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// Compressed in one go.
@@ -91,7 +91,7 @@ impl Encoding {
     }
 }
 
-/// A body that went in complete, and what became of it.
+/// Result of encoding a complete body.
 #[derive(Debug)]
 pub struct Done {
     /// The body to send.
@@ -109,14 +109,14 @@ pub enum Whole {
     Slices(Box<Encoded>),
 }
 
-/// Facts about a file before it is read.
+/// Result of a cache lookup for a file, before it is read.
 #[derive(Debug)]
 pub enum Known {
-    /// Its bytes encoded; the header fields are set to fit.
+    /// The encoded bytes are cached. The header fields have been set.
     Encoded(Bytes, Encoding),
-    /// It goes out as it is.
+    /// The file is sent unencoded.
     Plain,
-    /// Nothing is known; the result can be stored there.
+    /// Not cached. The result can be stored with the admission, if there is one.
     Nothing(Option<Admission>),
 }
 
@@ -134,7 +134,7 @@ impl Compressor {
         Self { algorithms, types: TypeList::new(&settings.types), cache }
     }
 
-    /// Reads from a request what the other functions need to know for a response of this status.
+    /// Reads from a request the parts that the other functions need for a response with this status.
     #[must_use]
     pub fn asked(&self, method: &Method, headers: &HeaderMap, status: StatusCode) -> Asked {
         if self.algorithms.is_empty() {
@@ -148,7 +148,7 @@ impl Compressor {
         }
     }
 
-    /// True if a response with this head may be encoded for this request. Changes nothing.
+    /// `true` if a response with this head may be encoded for this request. Changes nothing.
     #[must_use]
     pub fn may_encode(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) -> bool {
         asked.algorithm.is_some()
@@ -156,14 +156,14 @@ impl Compressor {
             && matches!(policy::judge(status, headers, &self.types), Verdict::Candidate { .. })
     }
 
-    /// The figures of the cache.
+    /// Statistics of the cache.
     #[must_use]
     pub fn cache_stats(&self) -> Stats {
         self.cache.stats()
     }
 
-    /// Looks for what was noted of a file. It stands in the cache of encoded bodies under the file's identity, as if that
-    /// were its bytes: one budget and one way out for both.
+    /// Looks up the cached result for a file. It is stored in the cache of encoded bodies with the file's identity in
+    /// place of the original bytes, so files and bodies share one budget and eviction.
     #[must_use]
     pub fn known(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, file: &FileIdentity) -> Known {
         let Some((coding, _)) = self.candidate(asked, status, headers) else { return Known::Nothing(None) };
@@ -180,10 +180,10 @@ impl Compressor {
         Known::Encoded(encoded, Encoding { algorithm: coding.algorithm, how: How::Cached })
     }
 
-    /// Encodes a body that is at hand completely, if that is allowed and useful, and sets the header fields to fit.
+    /// Encodes a complete body if that is allowed and useful, and sets the header fields.
     ///
-    /// Where the length changes, `Content-Length` is removed, to be set from the body's own. For HEAD, `body` may be what
-    /// GET would have got or empty; an empty body comes back.
+    /// If the length changes, `Content-Length` is removed, to be set from the new body. For HEAD, `body` may be the
+    /// body of a GET or empty; the returned body is empty.
     #[must_use]
     pub fn complete(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: WholeBody) -> Done {
         let plain = |body| Done { body: Whole::Bytes(body), encoding: None };
@@ -212,10 +212,10 @@ impl Compressor {
             Found::Hit(Some(encoded)) => return hit(encoded),
             found => found,
         };
-        // Encoders and the sample get bytes that stay as they are.
+        // Encoders and the sample need bytes that the worker cannot change.
         let body = body.into_bytes();
         let pays = || sample::pays(&body);
-        // A body without a place is sampled first, as the hash of all bytes is of no use for one that is not encoded.
+        // Sample first if the cache has no candidate: a body that is not encoded needs no hash of all its bytes.
         if matches!(found, Found::Nothing) && !pays() {
             return plain(sent(body.into()));
         }
@@ -246,10 +246,10 @@ impl Compressor {
         }
     }
 
-    /// Decides about a body that comes in parts, and sets the header fields to fit. The encoder that comes back goes
-    /// into an [`Encoded`] with the body's source; `None` means to send the body as it is (for HEAD: none).
+    /// Decides for a streamed body, and sets the header fields. Put the returned encoder into an [`Encoded`] with the
+    /// body's source. `None` means that the body is sent unencoded (for HEAD: no body).
     ///
-    /// `first` is the first part if it is there already. It is sampled; without it the media type alone decides.
+    /// `first` is the first chunk, if it is available already. It is sampled; without it the media type alone decides.
     #[must_use]
     pub fn stream(
         &self,
@@ -266,7 +266,7 @@ impl Compressor {
             policy::forget_unencoded(headers);
             return None;
         }
-        // A short first part says little about what follows.
+        // A short first chunk is not representative.
         if first.is_some_and(|first| first.len() >= FIRST_PART && !sample::pays(first)) {
             return None;
         }
@@ -275,7 +275,7 @@ impl Compressor {
         Some((encoder, Encoding { algorithm: coding.algorithm, how: How::Streamed }))
     }
 
-    /// The coding for a response that may be encoded, and the length that it declares. Sets `Vary`.
+    /// Returns the coding for a response that may be encoded, and its declared length. Sets `Vary`.
     fn candidate(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap) -> Option<(Coding, Option<u64>)> {
         if self.algorithms.is_empty() {
             return None;
@@ -298,8 +298,8 @@ impl Compressor {
     }
 }
 
-/// The levels, measured on a page of 50 KB: gzip at 5 costs 2.7 times the time of 1 for 9 % fewer bytes, Brotli at 4 costs
-/// 1.6 times the time of 2 for no gain.
+/// Returns the level of an algorithm. Measured on a page of 50 KB: gzip 5 takes 2.7 times as long as gzip 1 for 9 %
+/// fewer bytes; Brotli 4 takes 1.6 times as long as Brotli 2 for no gain.
 const fn coding(algorithm: Algorithm) -> Coding {
     let level = match algorithm {
         Algorithm::Gzip => 1,
@@ -309,11 +309,11 @@ const fn coding(algorithm: Algorithm) -> Coding {
     Coding { algorithm, level }
 }
 
-/// The shortest first part that is sampled.
+/// Minimum length in bytes of a first chunk that is sampled.
 const FIRST_PART: usize = 1024;
 
 fn one_go(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<Bytes> {
-    // Cached forms are made from the cache's copy: the bytes of a mapped file may change meanwhile.
+    // Encode the cache's own copy: the bytes of a mapped file may change in the meantime.
     let original = admission.as_ref().map_or(body, Admission::original);
     let encoded = whole(coding, original);
     if let Some(admission) = admission {

@@ -1,4 +1,4 @@
-//! Tests of the whole decision: header fields and bodies for GET and HEAD, cached, declined, large, streamed.
+//! Tests of the compressor: header fields and bodies for GET and HEAD, cached, declined, large, streamed.
 
 use super::*;
 use crate::compress::decode::{bodies, decode};
@@ -138,7 +138,7 @@ fn large_bodies_go_in_slices_and_into_the_cache() {
 #[test]
 fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
     let with = compressor();
-    // Text in the middle of each quarter, where a body is sampled: it looks as if it paid.
+    // Text in the middle of each quarter, where a body is sampled, so that compression seems to pay.
     let mut noise = bodies::random(100_000);
     for quarter in noise.chunks_exact_mut(25_000) {
         quarter[12_000..13_000].fill(b'x');

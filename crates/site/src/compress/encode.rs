@@ -1,7 +1,7 @@
-//! Whole bodies, in one go: libdeflate for gzip, zstd, and the `brotli` crate.
+//! Compression of complete bodies in one call: libdeflate for gzip, zstd, and the `brotli` crate.
 //!
 //! Each I/O thread keeps one context per algorithm and one output buffer, so that a body costs one allocation: the
-//! compressed bytes themselves. What a thread keeps is bounded by [`ONE_GO`] and the libraries' tables for the level.
+//! compressed bytes themselves. The memory per thread is bounded by [`ONE_GO`] and the libraries' tables for the level.
 //!
 //! Why these libraries (50 KB JSON and 76 KB HTML, one core, µs and size): libdeflate 1 takes 129/344 µs for 10.1/21.6 KB
 //! where zlib-rs 1 takes 99/337 µs for 14.6/28.8 KB and zlib-rs 3 278/658 µs for 9.4/21.1 KB. zstd 3 takes 98/265 µs for
@@ -13,14 +13,14 @@ use bytes::Bytes;
 use howdah_config::Algorithm;
 use std::cell::RefCell;
 
-/// The largest body that is compressed in one go. A larger one goes through the stream encoder in slices, with the
-/// thread's other connections served in between.
+/// Maximum size in bytes of a body that is compressed in one call. A larger one is compressed by the stream encoder in
+/// slices, and the thread's other connections are served in between.
 ///
 /// This bounds how long other connections of an I/O thread wait: text of this size takes about 0.8 ms with zstd 3 or
 /// gzip 1, 2.2 ms with gzip 5, 2.6 ms with brotli 2, 4 ms with brotli 4.
 pub const ONE_GO: usize = 256 * 1024;
 
-/// Compresses a body; `None` if the result would not be smaller by a twentieth, or if the library fails.
+/// Compresses a body. Returns `None` if that saves less than a twentieth, or if the library fails.
 #[must_use]
 pub fn whole(coding: Coding, body: &[u8]) -> Option<Bytes> {
     CONTEXTS.with_borrow_mut(|contexts| {
@@ -45,7 +45,7 @@ struct Contexts {
 impl Contexts {
     /// Compresses into `output` and returns the length.
     fn compress(&mut self, coding: Coding, body: &[u8]) -> Option<usize> {
-        // The callers have no use for more than the body's own length: too small a buffer is a refusal.
+        // The buffer is as long as the body: if the output does not fit, compression does not pay.
         if self.output.len() < body.len() {
             self.output.resize(body.len().next_power_of_two(), 0);
         }
@@ -97,7 +97,7 @@ fn brotli(quality: u8, mut body: &[u8], output: &mut [u8]) -> Option<usize> {
     Some(bounded.length)
 }
 
-/// A writer that fails when its buffer is full. (A slice returns 0 then, and the encoder would try for ever.)
+/// A writer that fails when its buffer is full. (`&mut [u8]` returns 0 then, and the encoder would retry forever.)
 struct Bounded<'a> {
     output: &'a mut [u8],
     length: usize,

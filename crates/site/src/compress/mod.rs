@@ -1,7 +1,6 @@
-//! Compression of responses: the coding that the client accepts (`negotiate`), the responses that may be encoded
-//! (`policy`), an estimate whether it pays (`sample`), whole bodies (`encode`), streams (`stream`), and bodies that
-//! were compressed before (`cache`). `compressor` puts them together and is what the phase "compress" calls. Nothing
-//! here knows hyper or a connection.
+//! Compression of responses: content negotiation (`negotiate`), the choice of responses (`policy`), an estimate of the
+//! gain (`sample`), complete bodies (`encode`), streams (`stream`), and the cache of compressed bodies (`cache`).
+//! `compressor` combines them for the phase "compress". This module does not depend on hyper or on connections.
 //!
 //! Costs, measured on a 2-core virtual machine with a release build (`cargo test --release -p howdah-site
 //! compress::bench -- --ignored --nocapture` prints the figures of another one):
@@ -36,7 +35,7 @@ pub use stream::{Encoded, StreamEncoder};
 
 use howdah_config::Algorithm;
 
-/// An algorithm and its level: everything besides the input that determines a compressed body.
+/// An algorithm and its level. Together with the input, they determine the compressed body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coding {
     /// The algorithm.

@@ -1,16 +1,16 @@
 //! Content negotiation: the coding to respond with, from `Accept-Encoding` (RFC 9110 §12.5.3).
 //!
-//! Weights come first, the server's order breaks ties. Elements that break the grammar are skipped, the others count.
-//! The header is parsed anew for each request, without allocation: that takes about as long as a look into a memo of the
-//! last header would (see the table in the module above), so there is none.
+//! The highest weight wins, and the server's order breaks ties. Malformed elements are skipped. The header is parsed
+//! for each request, without allocation. A cache of the last header would take about as long (see the table in the
+//! parent module), so there is none.
 
 use howdah_config::Algorithm;
 
 /// Picks the coding for a response; `None` means unencoded.
 ///
-/// `lines` are the values of all `Accept-Encoding` fields, `order` the codings that the server offers, best first. A
-/// client that forbids everything it could get (`identity;q=0` and nothing else) gets the body unencoded too: the RFC
-/// allows that, and a 406 would not help.
+/// `lines` are the values of all `Accept-Encoding` fields; `order` lists the codings that the server offers, best
+/// first. A client that refuses every possible coding (only `identity;q=0`) gets the body unencoded too: the RFC allows
+/// that, and a 406 would not help.
 pub fn choose<'a>(lines: impl IntoIterator<Item = &'a [u8]>, order: &[Algorithm]) -> Option<Algorithm> {
     let mut weights = Weights::default();
     for line in lines {
@@ -19,7 +19,7 @@ pub fn choose<'a>(lines: impl IntoIterator<Item = &'a [u8]>, order: &[Algorithm]
     weights.pick(order)
 }
 
-/// The client's weights of the codings that matter here, in thousandths.
+/// The client's weights of the supported codings, in thousandths.
 #[derive(Default)]
 struct Weights {
     zstd: Option<u16>,
@@ -56,7 +56,7 @@ impl Weights {
                 weight = value;
             }
         }
-        // Said twice: the lower weight, so that a refusal always holds.
+        // Listed twice: use the lower weight, so that a refusal always wins.
         *known = Some(known.map_or(weight, |before| before.min(weight)));
     }
 
@@ -75,12 +75,12 @@ impl Weights {
                 best_weight = weight;
             }
         }
-        // Unencoded wins only where the client says that it likes that better.
+        // Unencoded wins only if the client gives it a higher weight.
         if self.identity.or(self.any).unwrap_or(0) > best_weight { None } else { best }
     }
 }
 
-/// A weight in thousandths: `0`, `1`, `0.125`. Further digits are tolerated and ignored, a value above 1 is not.
+/// Parses a weight (`0`, `1`, `0.125`) to thousandths. Further digits are ignored; a value above 1 is invalid.
 fn quality(value: &[u8]) -> Option<u16> {
     let (whole, fraction) = match value.trim_ascii() {
         [whole @ (b'0' | b'1')] => (whole, &[][..]),

@@ -1,13 +1,13 @@
 //! Selects responses for compression, and adapts their headers.
 //!
-//! The rules, in the order in which they are asked:
-//! 1. Responses without a complete body are left alone: 1xx, 204, 205, and whatever carries `Content-Range`. A 206
-//!    is not encoded, as its range counts bytes of the unencoded file.
-//! 2. So are responses that have been encoded already, that say `Cache-Control: no-transform`, and that carry a digest of
-//!    their bytes (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would make a lie.
-//! 3. So are media types outside the list.
-//! 4. What is left gets `Vary: Accept-Encoding` whether it is encoded in the end or not (a later response for the same
-//!    URL may be), and so do a 304 that stands for it and a 206 that is a part of it (RFC 9110 15.3.7).
+//! The rules, in order:
+//! 1. Responses without a complete body are not changed: 1xx, 204, 205, and any with `Content-Range`. A 206 is not
+//!    encoded because its range counts bytes of the unencoded file.
+//! 2. Nor are responses that are already encoded, have `Cache-Control: no-transform`, or carry a digest of their bytes
+//!    (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would invalidate.
+//! 3. Nor are media types outside the list.
+//! 4. All others get `Vary: Accept-Encoding`, encoded or not, because a later response for the same URL may be encoded.
+//!    So do their 304 and 206 responses (RFC 9110 15.3.7).
 
 use crate::entity_tags::Tags;
 use howdah_config::Algorithm;
@@ -31,7 +31,7 @@ pub struct TypeList {
 impl TypeList {
     /// Reads a list of `type/subtype`, `type/*`, `+suffix` and `*`.
     ///
-    /// `application/json` and `application/xml` stand for every type of that syntax too (`+json`, `+xml`).
+    /// `application/json` and `application/xml` also include every type of that syntax (`+json`, `+xml`).
     pub fn new<S: AsRef<str>>(patterns: &[S]) -> Self {
         let mut list = Self::default();
         for pattern in patterns {
@@ -54,7 +54,7 @@ impl TypeList {
         list
     }
 
-    /// True if a body with this `Content-Type` is in the list. Parameters do not count.
+    /// `true` if the list contains this `Content-Type`. Parameters are ignored.
     #[must_use]
     pub fn contains(&self, content_type: &[u8]) -> bool {
         let end = content_type.iter().position(|byte| *byte == b';' || *byte == b',').unwrap_or(content_type.len());
@@ -76,20 +76,20 @@ impl TypeList {
 /// The policy's decision about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not ours: nothing of it changes.
+    /// Must not be changed at all.
     Leave,
-    /// A 304 that stands for a response that may be compressed.
+    /// A 304 for a response that may be compressed.
     NotModified,
-    /// A part of a response that may be compressed.
+    /// A 206 for a response that may be compressed.
     Part,
     /// It may be compressed.
     Candidate {
-        /// The length that the response's own `Content-Length` states.
+        /// The length from the response's `Content-Length`.
         declared: Option<u64>,
     },
 }
 
-/// Applies the rules above to a response's head, in one pass over its fields.
+/// Applies the module's rules to a response head, in one pass over its fields.
 #[must_use]
 pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdict {
     if status.is_informational() || matches!(status.as_u16(), 204 | 205) {
@@ -100,13 +100,13 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
     let mut declared = None;
     for (name, value) in headers {
         if name == CONTENT_TYPE {
-            // Several parts have the type of their frame.
+            // A response with several ranges has the media type of the multipart container.
             let is_frame = is_part && value.as_bytes().starts_with(b"multipart/byteranges");
             media_type = Some(is_frame || types.contains(value.as_bytes()));
         } else if name == CONTENT_LENGTH {
             declared = value.to_str().ok().and_then(|length| length.trim().parse().ok());
         } else if name == CONTENT_ENCODING {
-            // `identity` is not for use in this field, but it is written there and means nothing.
+            // `identity` must not occur in this field, but some applications send it. It has no effect.
             if !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity") {
                 return Verdict::Leave;
             }
@@ -119,7 +119,7 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
         }
     }
     match (status == StatusCode::NOT_MODIFIED, media_type) {
-        // A 304 need not name its type: then it may stand for a response that is compressed.
+        // A 304 may omit its type; its response may then be one that is compressed.
         (true, None | Some(true)) => Verdict::NotModified,
         (false, Some(true)) if is_part => Verdict::Part,
         (false, Some(true)) => Verdict::Candidate { declared },
@@ -131,7 +131,7 @@ fn is_digest(name: &HeaderName) -> bool {
     matches!(name.as_str(), "content-digest" | "repr-digest" | "digest" | "content-md5")
 }
 
-/// True if a comma-separated field value has this element (its arguments aside).
+/// `true` if a comma-separated field value contains this element. Arguments of elements are ignored.
 fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
     value.as_bytes().split(|byte| *byte == b',').any(|element| {
         let end = element.iter().position(|byte| *byte == b'=').unwrap_or(element.len());
@@ -139,7 +139,7 @@ fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
     })
 }
 
-/// Adds `Accept-Encoding` to `Vary`, in the first field that is there.
+/// Adds `Accept-Encoding` to `Vary`, in the first existing field line.
 pub fn add_vary(headers: &mut HeaderMap) {
     let mut there = match headers.entry(VARY) {
         Entry::Vacant(vacant) => {
@@ -158,20 +158,20 @@ pub fn add_vary(headers: &mut HeaderMap) {
     *first = merged.unwrap_or(HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// Sets the fields of an encoded response, except its new length, which the writer of the body knows.
+/// Sets the header fields of an encoded response, except `Content-Length`, which the writer of the body sets.
 pub fn mark_encoded(headers: &mut HeaderMap, algorithm: Algorithm) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(algorithm.word()));
     forget_unencoded(headers);
 }
 
-/// Removes what is true of the unencoded body only: its length, ranges of it, the promise of equal bytes in its `ETag`.
+/// Removes the fields that describe the unencoded body: its length and ranges. Makes its `ETag` weak.
 pub fn forget_unencoded(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(ACCEPT_RANGES);
     weaken_etag(headers);
 }
 
-/// Makes a strong `ETag` weak: the same page, but not the same bytes (RFC 9110 §8.8.1).
+/// Makes a strong `ETag` weak: the content is equivalent, but the bytes differ (RFC 9110 §8.8.1).
 fn weaken_etag(headers: &mut HeaderMap) {
     if let Some(etag) = headers.get_mut(ETAG)
         && let Some(weak) = weak_form(etag)
@@ -187,8 +187,8 @@ fn weak_form(etag: &HeaderValue) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&[b"W/", etag.as_bytes()].concat()).ok()
 }
 
-/// Finishes a 304: `Vary` as the 200 has it, and the weak `ETag` if that is what the client got with the encoded body
-/// (a cache may refresh a stored response only from a 304 with its own validator, RFC 9111 §4.3.4).
+/// Completes a 304: adds `Vary` as in the 200, and the weak `ETag` if the client got that with the encoded body. A
+/// cache may refresh a stored response only from a 304 with the same validator (RFC 9111 §4.3.4).
 pub fn finish_not_modified(headers: &mut HeaderMap, if_none_match: Option<&HeaderValue>) {
     add_vary(headers);
     let Some(asked) = if_none_match else { return };

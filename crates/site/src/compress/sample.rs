@@ -1,11 +1,11 @@
 //! Decides from a sample, in a few microseconds, whether a body is worth compressing.
 //!
-//! Four pieces, 4 KB together, go through a cheap stand-in for a compressor: repeats of four bytes and more are found
-//! with a small hash table, the bytes between them are counted, and the size is estimated as the entropy of those bytes
-//! plus a fixed price for each repeat. On data without repeats the search takes longer and longer steps.
+//! Four pieces, 4 KB in total, go through a cheap approximation of a compressor. It finds repeats of at least four
+//! bytes with a small hash table and counts the bytes between them. The estimated size is the entropy of those bytes
+//! plus a fixed cost per repeat. On data without repeats, the search takes increasingly larger steps.
 //!
-//! The threshold: **a body is compressed if at least 30 % of it would be saved.** Below that, little is gained for the
-//! most expensive work there is. Measured on 50 KB each, one core:
+//! The threshold: **a body is compressed if that would save at least 30 %.** Bodies that save less are also the most
+//! expensive ones to compress. Measured on 50 KB each, one core:
 //!
 //! | body | gzip (level 1) | saved | per µs of CPU |
 //! |---|---|---|---|
@@ -22,13 +22,13 @@ pub const THRESHOLD: u32 = 700;
 
 /// Bytes of a sample.
 const SAMPLE: usize = 4096;
-/// Pieces that a sample is put together from.
+/// Number of pieces of a sample.
 const PIECES: usize = 4;
 const TABLE_BITS: u32 = 10;
-/// The price of one repeat (literal count, length, distance) in bits.
+/// Cost of one repeat (literal count, length, distance) in bits.
 const REPEAT_BITS: f32 = 20.0;
 
-/// True if compressing this body, or the rest of a body that begins like this, is worth the work.
+/// `true` if it pays to compress this body, or a body that begins with it.
 #[must_use]
 pub fn pays(body: &[u8]) -> bool {
     estimate(body) <= THRESHOLD
@@ -45,7 +45,7 @@ pub fn estimate(body: &[u8]) -> u32 {
     }
     let mut sample = [0_u8; SAMPLE];
     let piece = SAMPLE / PIECES;
-    // From the middle of each quarter: the ends are head and foot of a page and say little about the rest.
+    // The middle of each quarter: the header and footer of a page are not representative.
     let quarter = body.len() / PIECES;
     for (index, part) in sample.chunks_exact_mut(piece).enumerate() {
         part.copy_from_slice(&body[index * quarter + (quarter - piece) / 2..][..piece]);
@@ -86,7 +86,7 @@ fn count(literals: &[u8], counts: &mut [u16; 256]) -> usize {
     literals.len()
 }
 
-/// Bits that the counted bytes take, coded one by one as well as possible.
+/// Returns the number of bits of the counted bytes with an optimal code for single bytes.
 fn entropy(counts: &[u16; 256], total: usize) -> f32 {
     let total = total as f32;
     let used = counts.iter().filter(|count| **count > 0).map(|count| f32::from(*count));

@@ -1,9 +1,8 @@
-//! Bodies that are compressed piece by piece: PHP's output as it comes, and large bodies in slices.
+//! Streaming compression: PHP's output as it arrives, and large bodies in slices.
 //!
-//! A flush goes through to the client exactly where the source asks for one, and nowhere else: after it, a decoder
-//! that has seen every byte so far has put out every byte so far. Memory is bounded by the windows below and by one
-//! slice of output; an encoder for a stream of unknown length takes 300 KB
-//! (gzip), 300 to 660 KB (zstd 3), 200 to 740 KB (brotli 2), 0.5 to 1.9 MB (brotli 4), growing with what went through.
+//! The encoder flushes exactly when the source asks for it. After a flush, the client can decode all input so far.
+//! Memory is bounded by the windows below and one slice of output. An encoder for a stream of unknown length takes 300
+//! KB (gzip), 300 to 660 KB (zstd 3), 200 to 740 KB (brotli 2) or 0.5 to 1.9 MB (brotli 4), growing with the input.
 
 use super::Coding;
 use super::cache::Admission;
@@ -15,16 +14,16 @@ use howdah_protocol::{Chunk, ChunkStream, Stream};
 use std::io::{self, Write};
 use std::task::{Context, Poll};
 
-/// Gzip's window as a power of two: 32 KB, the only one that decoders must know.
+/// Gzip's window as a power of two: 32 KB, the only size that decoders must support.
 const GZIP_WINDOW: u8 = 15;
 
-/// Amount of input that is compressed before the thread's other tasks get their turn.
+/// Bytes of input that are compressed before the task yields to the thread's other tasks.
 pub const SLICE: usize = 64 * 1024;
 
-/// An encoder that is fed piece by piece.
+/// An incremental encoder.
 pub struct StreamEncoder {
     inner: Inner,
-    /// True if input has gone in since the last flush.
+    /// `true` if there was input since the last flush.
     dirty: bool,
 }
 
@@ -41,7 +40,7 @@ impl std::fmt::Debug for StreamEncoder {
 }
 
 impl StreamEncoder {
-    /// An encoder for a body of about this length, if that is known. It picks the window; a wrong length breaks nothing.
+    /// Creates an encoder. `length` is the approximate length of the body, if known; it only selects the window.
     pub fn new(coding: Coding, length: Option<u64>) -> io::Result<Self> {
         let inner = match coding.algorithm {
             Algorithm::Gzip => {
@@ -58,7 +57,7 @@ impl StreamEncoder {
         Ok(Self { inner, dirty: false })
     }
 
-    /// Takes input; returns the output that is ready, which is all of it if `flush` is set.
+    /// Encodes input and returns the output that is ready: all of it if `flush` is set.
     pub fn write(&mut self, data: &[u8], flush: bool) -> io::Result<Bytes> {
         self.dirty |= !data.is_empty();
         let flush = flush && self.dirty;
@@ -85,19 +84,19 @@ impl StreamEncoder {
     }
 }
 
-/// Runs zlib until all input is taken and all that `mode` asks for has come out.
+/// Runs zlib until it has consumed all input and returned all output that `mode` requires.
 ///
-/// (Not `flate2`'s writer: it asks for the flush once and pulls the rest without asking, while zlib wants the same
-/// request again until there is room left over.)
+/// This replaces `flate2`'s writer, which requests the flush only once. zlib needs the same request repeated until
+/// there is output space left over.
 fn deflate(encoder: &mut Compress, mut data: &[u8], mode: FlushCompress) -> io::Result<Bytes> {
     let mut output = Vec::new();
     loop {
-        // zlib repeats its flush marker if it is given six bytes or less.
+        // zlib repeats its flush marker if the output buffer has six bytes or fewer.
         output.reserve((data.len() / 2).max(256));
         let before = encoder.total_in();
         let status = encoder.compress_vec(data, &mut output, mode).map_err(io::Error::other)?;
         data = &data[(encoder.total_in() - before) as usize..];
-        // Room left over means that nothing is held back, except at the end, which has its own result.
+        // Output space left over means that zlib holds nothing back. The end of the body has its own status.
         let done = match mode {
             FlushCompress::Finish => status == Status::StreamEnd,
             _ => data.is_empty() && output.len() < output.capacity(),
@@ -125,7 +124,7 @@ fn zstd_encoder(level: u8, length: Option<u64>) -> io::Result<zstd::stream::writ
         }
         None => {
             encoder.window_log(STREAM_WINDOW)?;
-            // The tables are cut down with the window; they would take more than it does.
+            // Reduces the tables with the window; by default they take more memory than the window.
             encoder.set_parameter(zstd::zstd_safe::CParameter::HashLog(15))?;
             encoder.set_parameter(zstd::zstd_safe::CParameter::ChainLog(15))?;
         }
@@ -133,7 +132,7 @@ fn zstd_encoder(level: u8, length: Option<u64>) -> io::Result<zstd::stream::writ
     Ok(encoder)
 }
 
-/// A whole body as a source: one part, no flush.
+/// A complete body as a stream: one chunk without a flush.
 #[derive(Debug)]
 pub struct AtHand(Option<Bytes>);
 
@@ -151,15 +150,16 @@ impl ChunkStream for AtHand {
     }
 }
 
-/// A source whose parts come out encoded. Parts that the encoder keeps to itself do not appear. If the source breaks
-/// off, so does this, without the coding's end, so that no decoder takes the body for complete.
+/// A stream that encodes the chunks of its source. It yields no chunk while the encoder buffers the input. If the
+/// source fails, the stream fails too, without the end marker of the coding, so that no decoder accepts the body as
+/// complete.
 pub struct Encoded {
     source: Stream,
-    /// `None` once the body has ended or broken off.
+    /// `None` once the body has ended or failed.
     encoder: Option<StreamEncoder>,
     /// Input that is not yet encoded.
     waiting: Option<Chunk>,
-    /// Input encoded since this task last gave way to others.
+    /// Bytes encoded since this task last yielded to others.
     work: usize,
     admission: Option<Admission>,
     output: BytesMut,
@@ -189,19 +189,19 @@ impl Encoded {
         }
     }
 
-    /// Keeps a copy of the output and hands it to the cache at the end.
+    /// Copies the output and stores it in the cache at the end of the body.
     pub(super) fn admit(mut self, admission: Option<Admission>) -> Self {
         self.admission = admission;
         self
     }
 
-    /// Bytes that have come from the source.
+    /// Number of bytes read from the source.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Encoded bytes that have been handed out.
+    /// Number of encoded bytes returned.
     #[must_use]
     pub fn given(&self) -> u64 {
         self.given

@@ -47,7 +47,7 @@ fn poll(stream: &mut Encoded) -> Poll<Option<io::Result<Chunk>>> {
     stream.poll_chunk(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Everything up to the end, polling on when the stream gives way.
+/// Reads to the end, and polls again whenever the stream yields.
 fn drain(stream: &mut Encoded) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..100_000 {
@@ -89,7 +89,7 @@ fn after_a_flush_the_decoder_has_seen_everything() {
 
 #[test]
 fn without_a_flush_small_parts_are_held_back() {
-    // Brotli's quality 0 keeps nothing back.
+    // Brotli's quality 0 buffers nothing.
     for coding in codings().into_iter().filter(|coding| coding.level > 0) {
         let mut encoder = StreamEncoder::new(coding, None).unwrap();
         let mut decoder = Decoder::new(coding.algorithm);

@@ -1,4 +1,5 @@
-//! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
+//! Phase "access_log": the last one, run when an exchange ends. Updates the metrics, and writes the log line if there
+//! is an access log.
 
 use crate::exchange::Exchange;
 use crate::phase::{access_log_fpm, traces};
@@ -7,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
 use http::{HeaderMap, Version, header};
 
-/// However an exchange ends, it is dropped once.
+/// In `drop`, because every exchange is dropped exactly once, however it ends.
 impl Drop for Exchange {
     fn drop(&mut self) {
         record(self);
@@ -73,8 +74,7 @@ fn record(exchange: &Exchange) {
     });
 }
 
-/// The name that the client gave with Basic authentication, whether or not anyone has checked it, as in nginx's
-/// `$remote_user` and in `PHP_AUTH_USER`.
+/// Returns the user name of Basic authentication, verified or not, like nginx's `$remote_user` and `PHP_AUTH_USER`.
 fn user(headers: &HeaderMap) -> Option<Vec<u8>> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, credentials) = value.split_at_checked(6)?;

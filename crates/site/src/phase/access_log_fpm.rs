@@ -1,4 +1,4 @@
-//! The access log of a pool of `howdah-fpm`: lines in the form of its `access.format`.
+//! The access log of a pool of `howdah-fpm`: lines in the format of `access.format`.
 
 use crate::exchange::Exchange;
 use howdah_config::FpmAccess;
@@ -12,13 +12,13 @@ pub(super) fn is_for(exchange: &Exchange) -> bool {
     format_of(exchange).is_some()
 }
 
-/// The form of lines of its pool.
+/// Returns the log settings of the request's pool, if it is a pool of `howdah-fpm`.
 fn format_of(exchange: &Exchange) -> Option<&FpmAccess> {
     let site = &exchange.site;
     Some(&site.server.settings.pools.get(site.pool)?.fpm.as_ref()?.access)
 }
 
-/// Keeps the fields of a response until its line is written, if that has any of them.
+/// Keeps the response's header fields for the log line, if the format uses any of them.
 pub(crate) fn note_head(exchange: &mut Exchange, headers: &HeaderMap) {
     if exchange.variables.is_some() && format_of(exchange).is_some_and(FpmAccess::needs_headers) {
         exchange.logged_headers = Some(Box::new(headers.clone()));
@@ -58,7 +58,7 @@ pub(super) fn log(exchange: &Exchange, params: &Params, log: &AccessLog, total: 
     log.log_fpm(&entry, &access.format);
 }
 
-/// PHP-FPM leaves out only what says nothing: a plain, successful GET or HEAD for a path that is named.
+/// As in PHP-FPM, omits only successful GET and HEAD requests, without a query or body, for a path in the settings.
 fn is_suppressed(exchange: &Exchange, access: &FpmAccess, path: &[u8], query: &[u8], length: u64) -> bool {
     matches!(exchange.head.method, Method::GET | Method::HEAD)
         && query.is_empty()

@@ -1,8 +1,8 @@
-//! Phase "compress": encodes a response's body when the client accepts it and it is worth it.
-//!
-//! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, until
-//! its encoded bytes, or that encoding is useless, are known by the file's identity: then it is neither read nor looked
-//! at any more, and one that stays as it is goes its way through `sendfile`. Other streams are encoded as they come: what is ready of them at this moment is the sample.
+//! Phase "compress": compresses a response body if the client accepts it and it saves enough.  A complete body is
+//! compressed at once, or in slices if it is large. A file of moderate size is read for that the first time. Later its
+//! compressed bytes, or the fact that compression is useless, are found in the cache by the file's identity, and the
+//! file is not read again; an uncompressed one goes out by `sendfile`. Other streams are compressed as they arrive, and
+//! the data that is ready now is the sample.
 
 use crate::compress::{Admission, Asked, Compressor, Done, Encoded, Encoding, How, Known, ONE_GO, Whole};
 use crate::exchange::Exchange;
@@ -15,20 +15,20 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, Waker};
 
-/// The longest body of known length that is put together before it is encoded.
+/// Maximum length in bytes of a stream that is collected before it is compressed, if its length is known.
 const MAX_GATHERED: u64 = 2 * 1024 * 1024;
 
-/// As much of a longer stream is looked at before it is decided whether to encode it, if it is there.
+/// Bytes of a longer stream that are sampled, as far as they are ready, to decide if compression pays.
 const SAMPLE: usize = 16 * 1024;
 
-/// Encodes a response if that is allowed and useful.
+/// Compresses a response if that is allowed and useful.
 pub(crate) fn apply(exchange: &mut Exchange, response: &mut Response) {
     let (site, head, charge) = (&*exchange.site, &exchange.head, exchange.connection.charge());
     let asked = site.compressor.asked(&head.method, &head.headers, response.status());
     exchange.coding = encode(&site.compressor, &site.server.metrics, asked, response, charge);
 }
 
-/// Says how it has encoded `response`, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
+/// Compresses `response` and returns the label for the log: `zstd`, `zstd/cache`, `zstd/stream`.
 fn encode(
     compressor: &Compressor,
     metrics: &Metrics,
@@ -41,7 +41,7 @@ fn encode(
         Err(body) => *response.body_mut() = body,
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
-        // Only the fields can change.
+        // Only the header fields can change.
         let status = response.status();
         let _ = compressor.stream(&asked, status, response.headers_mut(), None);
         return None;
@@ -66,17 +66,17 @@ fn encode(
     label
 }
 
-/// Notes what became of a file, if that is the same the next time.
+/// Caches the result for a file, unless it may differ the next time.
 fn note(admission: Admission, asked: &Asked, response: &Response, label: Option<&'static str>) {
     match (label, response.body().as_full()) {
         (Some(_), Some(encoded)) => admission.complete(encoded.clone()),
-        // Unless memory for an encoder was missing.
+        // Not cached if the budget for an encoder was exhausted, which clears the coding in `asked`.
         (None, _) if asked.encodes() => admission.useless(),
         _ => {}
     }
 }
 
-/// Encodes what has to be read first.
+/// Compresses a body that must be read first.
 fn read(
     compressor: &Compressor,
     metrics: &Metrics,
@@ -103,10 +103,10 @@ fn read(
     }
 }
 
-/// Memory that an encoder takes as long as its body goes out, with the output that waits; see `compress::stream`.
+/// Bytes charged for an encoder and its pending output while its body is sent; see `compress::stream`.
 const ENCODER: u64 = 512 * 1024;
 
-/// Charges an encoder. Without budget for it the body goes out as it is.
+/// Charges an encoder to the budget. If the budget is exhausted, the body is sent uncompressed.
 fn encoder_charge(asked: &mut Asked, mut charge: Charge) -> Charge {
     if asked.encodes() && !charge.grow(ENCODER) {
         asked.take_no_coding();
@@ -114,7 +114,7 @@ fn encoder_charge(asked: &mut Asked, mut charge: Charge) -> Charge {
     charge
 }
 
-/// An encoder's output, and what the encoder is charged.
+/// An encoder's output, which holds the encoder's charge until it is dropped.
 struct Charged {
     stream: Stream,
     _charge: Charge,
@@ -166,7 +166,7 @@ fn streamed(
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
     }
-    // The longest part that is ready says most about the body.
+    // The longest chunk that is ready is the best sample of the body.
     let ready = source.chunks.iter().filter_map(|chunk| chunk.as_ref().ok());
     let sample = ready.map(|chunk| chunk.data.clone()).max_by_key(Bytes::len);
     let begun = compressor.stream(asked, status, response.headers_mut(), sample.as_deref());
@@ -181,14 +181,14 @@ fn streamed(
     label
 }
 
-/// Data that a stream had ready.
+/// Data that a stream had ready without waiting.
 struct Ready {
     chunks: VecDeque<io::Result<Chunk>>,
-    /// The stream has ended, and no chunk is an error.
+    /// `true` if the stream has ended without an error.
     end: bool,
 }
 
-/// Takes ready parts until they have `enough` bytes. The next poll of the stream registers for the rest.
+/// Takes ready chunks until they have `enough` bytes. Uses a no-op waker; the next poll registers the real one.
 fn gather(stream: &mut Stream, enough: usize) -> Ready {
     let mut chunks = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -210,7 +210,7 @@ fn gather(stream: &mut Stream, enough: usize) -> Ready {
     Ready { chunks, end: false }
 }
 
-/// The chunks as one piece; flushes do not matter any more once the end is there.
+/// Joins the chunks. Their flush flags no longer matter because the body is complete.
 fn join(mut chunks: VecDeque<io::Result<Chunk>>) -> Bytes {
     if chunks.len() == 1
         && let Some(Ok(only)) = chunks.pop_front()
@@ -222,7 +222,7 @@ fn join(mut chunks: VecDeque<io::Result<Chunk>>) -> Bytes {
     all.freeze()
 }
 
-/// A stream of which some parts have been taken already.
+/// A stream whose first chunks were already taken.
 struct Resumed {
     chunks: VecDeque<io::Result<Chunk>>,
     rest: Stream,

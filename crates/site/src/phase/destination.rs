@@ -1,5 +1,5 @@
-//! Phase "destination": responds with what the path leads to, after rules: a file, what a script prints, what another server
-//! says, or a directory. The last responder, and the one that pages for errors come from.
+//! Phase "destination": responds with the target of the path after rules: a file, a script's output, or a directory. It
+//! is the last responder, and also serves error pages.
 
 use crate::exchange::Exchange;
 use crate::explanation::{Explaining, ScriptRun};
@@ -21,7 +21,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Serves what the path leads to.
+/// Serves the target of the path.
 pub(crate) struct Destination;
 
 impl Responder for Destination {
@@ -93,7 +93,7 @@ impl Responder for Destination {
     }
 }
 
-/// Responds with the target of a route, be it that of the request or of an error page.
+/// Responds with the target of the request's path, or of the error page `page`.
 pub(crate) async fn serve<U: Upstream>(
     context: &Context<U>,
     exchange: &mut Exchange,
@@ -114,7 +114,7 @@ pub(crate) async fn serve<U: Upstream>(
             return Ok(response);
         }
         if !looked_again {
-            // It was there a moment ago. What responds now that it is gone?
+            // The cached route is stale: the file no longer exists. Resolve the path again.
             context.routes().forget(&site, exchange.head.target.path(), &lookup);
             route = route_of(context, &site, exchange, page);
         }
@@ -129,7 +129,7 @@ pub(crate) async fn serve<U: Upstream>(
             let place = rules::lookup(&site, exchange).place.cloned();
             Box::pin(rules::listing::run(&site, place, directory, path, method, Unlisted::default())).await
         }
-        // A file that comes and goes within one request.
+        // The file disappeared twice within one request.
         Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Unknown => Err(Refusal::over_budget()),
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
@@ -144,7 +144,7 @@ fn route_of<U>(context: &Context<U>, site: &Site, exchange: &Exchange, page: Opt
     context.routes().resolve(site, exchange.head.target.path(), &lookup, exchange.started)
 }
 
-/// The response with a file; none if it is gone.
+/// Returns the response with a file; `None` if the file no longer exists.
 fn file_response(
     site: &Site,
     exchange: &Exchange,
@@ -170,8 +170,8 @@ fn file_response(
     Ok(response)
 }
 
-/// Applies rules to what will be served, if that has another name than the request: a response ends it. An error page
-/// that is protected is not used.
+/// Evaluates rules for the destination, if its name differs from the request's. A returned response ends the request. A
+/// protected error page is refused.
 async fn judged(
     site: &Site,
     exchange: &mut Exchange,
@@ -191,14 +191,14 @@ async fn judged(
     }
 }
 
-/// The files that a name is among, and what it is called there.
+/// Returns the set of static files that contains a name, and the name's path within it.
 fn files_for<'a>(site: &'a Site, lookup: &Lookup<'a>, name: &'a [u8]) -> (&'a StaticFiles, &'a [u8]) {
     let Some(place) = lookup.place else { return (&site.static_files, name) };
     let Some(rest) = name.strip_prefix(place.mount.as_bytes()).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
     else {
         return (&site.static_files, name);
     };
-    // An alias of a single file: its siblings' root.
+    // An alias of a single file: use the root that contains the file.
     if rest.is_empty() {
         (site.files_of(place), place.directory.file_name().unwrap_or_default().as_bytes())
     } else {
@@ -206,7 +206,8 @@ fn files_for<'a>(site: &'a Site, lookup: &Lookup<'a>, name: &'a [u8]) -> (&'a St
     }
 }
 
-/// Sends a directory's client to the same path with a slash. 301 may turn other methods into GET, 308 may not.
+/// Redirects to the directory with a trailing slash. Clients may turn other methods into GET after 301, but not after
+/// 308.
 fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
     let mut response = Response::new(Body::empty());
     let safe = method == Method::GET || method == Method::HEAD;

@@ -1,5 +1,5 @@
-//! Phase "htaccess": what `.htaccess` files say of a request, in sites that follow them; it then does what they say. It
-//! takes the place of the phase "route": what they lead to is served, and no front controller of the settings.
+//! Phase "htaccess": evaluates the `.htaccess` files for a request and acts on the decision, in sites that enable them.
+//! It replaces the phase "route": the files choose the destination, and the configured front controller is not used.
 
 use crate::exchange::{Changes, Exchange, Purpose};
 use crate::forwarded::split_port;
@@ -28,13 +28,13 @@ use std::io::{Error, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Pages of errors that are looked for, each as rules refuse the one before.
+/// Maximum number of error pages that are tried for one request, each because the page before it failed.
 const ERROR_DOCUMENTS: usize = 10;
 
-/// The machine, as the rules of a site may see it.
+/// The file system and environment that `.htaccess` files may see.
 struct Machine<'a> {
     site: &'a Site,
-    /// Asked by an I/O thread.
+    /// `true` on an I/O thread, which must not block on expensive work.
     shared: bool,
 }
 
@@ -76,7 +76,8 @@ impl World for Machine<'_> {
     }
 }
 
-/// Queries the files of the request's site. Expensive work, such as reading a file, is done on a separate thread.
+/// Evaluates `question` with the `.htaccess` files of the site. Expensive work, such as reading a file, is repeated on
+/// a separate thread.
 async fn ask<T: Send + 'static>(
     exchange: &Exchange,
     path: &[u8],
@@ -84,7 +85,7 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let site = exchange.site.clone();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
-    // The destinations of warm-up requests are found before the site serves, on a thread without clients.
+    // Warm-up requests are resolved before the site serves, on a thread without clients, so they may block it.
     let here = Machine { site: &site, shared: exchange.purpose != Some(Purpose::WarmUp) };
     let asked = with_facts(exchange, path, |facts| {
         question(htaccess, facts, &here).map_err(|Dear| Box::new(OwnedFacts::from(facts)))
@@ -101,7 +102,7 @@ async fn ask<T: Send + 'static>(
     done.await?.map_err(|Dear| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-/// Follows the `.htaccess` files of a site that has them, to whatever they lead.
+/// Serves the destination that the `.htaccess` files of a site choose.
 pub(crate) struct HtaccessFiles;
 
 impl Responder for HtaccessFiles {
@@ -121,7 +122,7 @@ impl Responder for HtaccessFiles {
 /// Handles a request by `.htaccess` files.
 async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
-    // The files decide the destination of a request; rewrites by rules do not count.
+    // The `.htaccess` files decide the destination; a rewrite by rules is dropped.
     if let Some(ruled) = &mut exchange.ruled {
         ruled.outcome.query = None;
     }
@@ -134,7 +135,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
         Ok(served) => served,
         Err(response) => (response, Maker::Server),
     };
-    // The page of an error is another file, with what directives say of that one.
+    // An error page is another file, with its own directives.
     let mut last = decision.clone();
     let (response, maker, decision) = if maker == Maker::Server && response.status().as_u16() >= 400 {
         error_document(upstream, exchange, &path, &mut last, response).await
@@ -144,7 +145,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     let mut response = finished(exchange, &path, decision, &last, response, maker).await;
     if maker == Maker::Server {
         exchange.front = Front::Error;
-        // The rest of the request's body is not worth reading.
+        // The rest of the request body is not read.
         if has_body && exchange.head.version < Version::HTTP_2 {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -152,7 +153,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     Ok(response)
 }
 
-/// Serves the decision; an error is the server's own response.
+/// Serves the decision. `Err` holds an error response made by the server.
 async fn serve<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -197,7 +198,7 @@ fn declared_length(exchange: &Exchange) -> u64 {
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// The target of the path, after all redirects.
+/// Responds with the file or script that the decision leads to. `as_page` is set for error pages.
 async fn target<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -206,14 +207,14 @@ async fn target<U: Upstream>(
     as_page: bool,
 ) -> Result<(Response, Maker), Refusal> {
     let site = exchange.site.clone();
-    // A rule of the settings that runs no script here is not lifted by a file that an upload may have written.
+    // A rule in the settings that forbids PHP here holds even if a `.htaccess` file, perhaps an upload, allows it.
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
     let php = if forbidden { Some(false) } else { decision.outcome.php };
     let path = decision.response.path();
     let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(&site, &ruled.outcome).pool);
     let listing = decision.outcome.listing == Some(true);
     let route = resolve_settled(&site, path, php, &Lookup { pool, listing, ..Lookup::default() });
-    // Nor may a file lead around any other rule that protects what it leads to.
+    // A `.htaccess` file cannot bypass other rules that protect the destination either.
     let served = Served { path: Some(path), stands_in: as_page, route: Some(&route) };
     if let Some(outcome) = served::judge(&site, exchange, served, &mut NoTrace) {
         if as_page {
@@ -231,7 +232,7 @@ async fn target<U: Upstream>(
             let mut found = found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?;
             let refused = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::RANGE_NOT_SATISFIABLE].contains(&found.status());
             let maker = if refused { Maker::Server } else { Maker::File };
-            // The files' media type applies to a 304 too, which does not name it.
+            // Directives by media type apply to a 304 too, which has no `Content-Type`.
             if found.status() == StatusCode::NOT_MODIFIED
                 && let Some(media_type) = static_files::media_type(&site.static_files, &file.name)
             {
@@ -248,13 +249,13 @@ async fn target<U: Upstream>(
             let list = rules::listing::run(&site, None, &directory, path.to_vec(), method, unlisted).await?;
             Ok((list, Maker::Script))
         }
-        // Slashes are settled by the files themselves.
+        // The decision has already handled missing slashes.
         Route::NotFound | Route::AddSlash(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
     }
 }
 
-/// Tells PHP what the rules have changed.
+/// Applies the decision's changes to the request: header fields, query, variables and PHP settings.
 fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) {
     let outcome = &decision.outcome;
     for (name, value) in &outcome.request_headers {
@@ -263,7 +264,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
             exchange.head.headers.insert(name.clone(), value.clone());
         }
     }
-    // Those of an event are there before.
+    // Keeps the variables of an event, which were set earlier.
     let mut variables = exchange.changes.take().map_or_else(Vec::new, |changes| changes.variables);
     variables.extend_from_slice(&outcome.variables);
     exchange.changes = Some(Box::new(Changes {
@@ -275,7 +276,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
     }));
 }
 
-/// The authenticated user, or the response that asks for credentials.
+/// Returns the authenticated user, or the 401 response that asks for credentials.
 async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
     let mut user = None;
     if !exchange.asks_for_access() {
@@ -302,8 +303,8 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
     Ok(user)
 }
 
-/// The page that the files have for an error, and what they say of that page; else the response as it was. `last` becomes
-/// the decision about the last page that was looked for.
+/// Returns the error page that `.htaccess` files configure and its decision, or the original response. `last` is set to
+/// the decision about the last page that was tried.
 async fn error_document<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -340,7 +341,7 @@ async fn error_document<U: Upstream>(
             (refused, decision) = (Some(response), error);
             continue;
         }
-        // A page that cannot be had either must not lead to another.
+        // An error page that is refused too must not lead to another one.
         if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
             return (refused.unwrap_or(original), Maker::Server, decision);
         }
@@ -354,11 +355,11 @@ async fn error_document<U: Upstream>(
         }
         return (made, maker, error);
     }
-    // The pages lead in a circle, so the first error counts.
+    // The error pages form a loop: respond with the first error.
     (original, Maker::Server, first)
 }
 
-/// The response to an error without a page of the site's: with a text, from another address, or as it was.
+/// Returns the response to an error without a local page: a text, a redirect to a URL, or the response unchanged.
 fn without_page(mut response: Response, document: Option<&ErrorDocument>) -> Response {
     match document {
         Some(ErrorDocument::Text(text)) => {
@@ -378,7 +379,7 @@ fn without_page(mut response: Response, document: Option<&ErrorDocument>) -> Res
     response
 }
 
-/// The response of an error's page, with the status of the error.
+/// Returns the response of an error page, with the status of the error.
 async fn page_of_error<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -397,7 +398,7 @@ async fn page_of_error<U: Upstream>(
     Some((made, maker))
 }
 
-/// The response with what the files say to its headers.
+/// Applies the header directives of `.htaccess` files to the response.
 async fn finished(
     exchange: &Exchange,
     path: &[u8],
@@ -434,11 +435,11 @@ async fn finished(
     }
 }
 
-/// Facts about the request for the rules.
+/// Calls `ask` with the facts about the request that `.htaccess` files may test.
 fn with_facts<T>(exchange: &Exchange, path: &[u8], ask: impl FnOnce(&Facts<'_>) -> T) -> T {
     let (site, head, peer): (&Site, _, _) = (&exchange.site, &exchange.head, &exchange.connection.peer);
     let (client, host) = (&exchange.client, exchange.host_text());
-    // The port that was asked for counts where the host has one.
+    // The port in the `Host` field takes precedence over the connection's.
     let server_port = split_port(host).1.unwrap_or_else(|| client.server_port(peer));
     let facts = Facts {
         method: head.method.as_str(),

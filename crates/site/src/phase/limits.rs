@@ -1,8 +1,8 @@
-//! Phase "limits": refuses what is too long, too large or not a proper request, before anything is looked up.
+//! Phase "limits": refuses requests that are too long, too large or malformed, before any lookup.
 //!
-//! The connection has refused what is no HTTP (400) and a header larger than its buffer (431). What the settings say is
-//! narrower and is checked here. The body's size is checked twice:
-//! by `Content-Length` here and while it is read (`php::spool`).
+//! The connection has already refused invalid HTTP (400) and a header larger than its buffer (431). The limits in the
+//! settings are stricter and are checked here. The body size is checked twice: by `Content-Length` here, and while the
+//! body is read (`php::spool`).
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -16,13 +16,13 @@ use howdah_observe::Front;
 use howdah_protocol::{Head, RequestBody, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 
-/// The largest body where no setting says it, and PHP's limit is lower or none.
+/// Maximum body in bytes if no setting limits it and PHP's own limit is lower or absent.
 pub(crate) const DEFAULT_MAX_BODY: u64 = 8 << 20;
 
-/// No method that anyone uses is longer.
+/// Maximum length of a method in bytes; no registered method comes close.
 const MAX_METHOD: usize = 32;
 
-/// Refuses a head that is too long or no proper one.
+/// Refuses a head that is too long or malformed.
 pub(crate) struct HeadLimits;
 
 impl Responder for HeadLimits {
@@ -42,7 +42,7 @@ impl Responder for HeadLimits {
     }
 }
 
-/// Refuses a request for a host that no site is for (RFC 9110 15.5.20).
+/// Refuses a request for a host that no site serves (RFC 9110 15.5.20).
 pub(crate) struct KnownHost;
 
 impl Responder for KnownHost {
@@ -69,7 +69,7 @@ impl Responder for KnownHost {
     }
 }
 
-/// Refuses a body whose announced length is more than the site or its rules allow.
+/// Refuses a body whose `Content-Length` exceeds the limit of the site or its rules.
 pub(crate) struct BodyLimit;
 
 impl Responder for BodyLimit {
@@ -101,10 +101,10 @@ pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
     check_coding(&fields)
 }
 
-/// Facts from one pass over the fields, which costs less than a search for each name.
+/// Results of one pass over the header fields, which is cheaper than one search per name.
 #[derive(Default)]
 struct Fields<'a> {
-    /// Their size as they came over the wire: four bytes per line for the colon, the space and the line's end.
+    /// Size of all lines as received, with four bytes per line for the colon, the space and the line end.
     bytes: usize,
     hosts: Lines<'a>,
     codings: Lines<'a>,
@@ -146,22 +146,22 @@ fn not_allowed() -> Refusal {
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 }
 
-/// The refusal of an extended CONNECT to what speaks HTTP alone.
+/// Returns the refusal of an extended CONNECT whose destination speaks HTTP only.
 pub(crate) fn no_other_protocol() -> Refusal {
     not_allowed().because("nothing here speaks another protocol")
 }
 
-/// A response to an extended CONNECT, whose client would take a status of 2xx for the protocol that it has asked for.
+/// Refuses a 2xx response to an extended CONNECT: the client would take it as acceptance of the requested protocol.
 pub(crate) fn check_response(exchange: &Exchange, response: &Response) -> Result<(), Refusal> {
     match exchange.head.is_extended_connect() && response.status().is_success() {
-        // The server behind was asked, and has not understood.
+        // The upstream server got the request but does not support the protocol.
         true if exchange.front == Front::Proxy => Err(Refusal::new(StatusCode::NOT_IMPLEMENTED)),
         true => Err(no_other_protocol()),
         false => Ok(()),
     }
 }
 
-/// Checks the announced length of a body, of which rules may have their own opinion.
+/// Checks `Content-Length` against the limit, which rules may override.
 pub(crate) fn check_body(max_body: Option<u64>, head: &Head) -> Result<(), Refusal> {
     let Some(max_body) = max_body else { return Ok(()) };
     match content_length(&head.headers).filter(|length| *length > max_body) {
@@ -170,7 +170,7 @@ pub(crate) fn check_body(max_body: Option<u64>, head: &Head) -> Result<(), Refus
     }
 }
 
-/// 413. Who uploads sees only the status, so the log says which setting it is about.
+/// Returns a 413 refusal. The client sees only the status, so the log names the setting.
 pub(crate) fn too_large(max_body: u64, length: Option<u64>, head: &Head) -> Refusal {
     let target = String::from_utf8_lossy(head.target.as_bytes());
     let length = length.map_or_else(|| "more".to_owned(), |length| length.to_string());
@@ -181,7 +181,7 @@ pub(crate) fn too_large(max_body: u64, length: Option<u64>, head: &Head) -> Refu
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
-/// The request's `Content-Length`; the connection has refused those that are no number or contradict each other.
+/// Returns `Content-Length`. The connection has already refused invalid and contradictory ones.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -217,12 +217,13 @@ fn check_host(head: &Head, fields: &Fields<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A host without this port, which is the one that would be meant without it.
+/// Removes this default port from a host.
 fn without_port<'a>(host: &'a [u8], port: &[u8]) -> &'a [u8] {
     host.strip_suffix(port).unwrap_or(host)
 }
 
-/// RFC 9112 6.1: bodies may be chunked. A coding besides would reach scripts undone, as connections look at the last one only.
+/// Allows no transfer coding but `chunked` (RFC 9112 6.1). Connections decode only the last coding, so any other would
+/// reach scripts still encoded.
 fn check_coding(fields: &Fields<'_>) -> Result<(), Refusal> {
     match fields.codings {
         Lines { first: None, .. } => Ok(()),

@@ -1,5 +1,5 @@
-//! The phases of a request: the responders of `service` and what completes a response. Each may use what the crate keeps
-//! below them: the exchange, its site, and what a site consists of.
+//! The phases of a request: the responders of `service`, and the steps that complete a response. Phases may use the
+//! crate's other modules: the exchange, its site, and the parts of a site.
 
 pub mod access_log;
 pub(crate) mod access_log_fpm;

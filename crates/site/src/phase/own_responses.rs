@@ -1,4 +1,4 @@
-//! Responses that the server makes itself, of no file and no script.
+//! Responses that the server generates itself, without a file or a script.
 
 use crate::challenges;
 use crate::exchange::Exchange;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use howdah_protocol::{Body, RequestBody, Response};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// Responds to certificate authorities. Other paths go on: an application may have its own ACME client.
+/// Responds to ACME challenges. Unknown ones go on to the site: an application may have its own ACME client.
 pub(crate) struct Challenge;
 
 impl Responder for Challenge {
@@ -31,7 +31,7 @@ impl Responder for Challenge {
     }
 }
 
-/// Responds to probes, whatever host they name.
+/// Responds to health probes for any host.
 pub(crate) struct Probe;
 
 impl Probe {
@@ -65,7 +65,7 @@ impl Responder for Probe {
     }
 }
 
-/// Sends clients without TLS to where it is spoken.
+/// Redirects clients without TLS to HTTPS.
 pub(crate) struct HttpsRedirect;
 
 impl HttpsRedirect {
@@ -147,7 +147,7 @@ impl Responder for PoolPage {
     }
 }
 
-/// The page of a pool at this path, if there is one.
+/// Returns the status or ping page at this path, if there is one.
 pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8], query: &[u8]) -> Option<Response> {
     if let Some(ping) = fpm_ping(context, site, path) {
         return Some(ping);
@@ -156,7 +156,7 @@ pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[
     Some(page_of_now(found.status, Bytes::from(found.body), found.media_type))
 }
 
-/// PHP-FPM's ping page, where a pool of its configuration has one.
+/// Returns PHP-FPM's ping page, if the pool comes from a PHP-FPM configuration with `ping.path`.
 fn fpm_ping<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8]) -> Option<Response> {
     let fpm = site.server.settings.pools.get(site.pool)?.fpm.as_ref()?;
     if fpm.ping_path.as_ref()?.as_bytes() != path {
@@ -169,7 +169,7 @@ fn fpm_ping<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8]) -> Opti
     Some(page_of_now(status, Bytes::from(text), "text/plain;charset=UTF-8"))
 }
 
-/// A page that no cache keeps, with PHP-FPM's fields.
+/// Returns a page that must not be cached, with the same header fields as PHP-FPM.
 fn page_of_now(status: StatusCode, text: Bytes, media_type: &'static str) -> Response {
     let fields = [
         (header::CONTENT_TYPE, media_type),

@@ -1,5 +1,5 @@
-//! Page reloads under `howdah dev`: each page that a browser shows gets a script at its end, which
-//! listens to the server's events about changed files.
+//! Page reloads under `howdah dev`: a script is appended to each page. It listens to the server's events about changed
+//! files and reloads the page.
 
 use crate::exchange::Exchange;
 use crate::explanation::Explaining;
@@ -18,7 +18,8 @@ use std::time::Duration;
 const EVENTS: &[u8] = b"/.howdah/reload";
 const SCRIPT: &[u8] = b"/.howdah/reload.js";
 const SOURCE: &str = include_str!("page_reload.js");
-/// The script as a part of a page. The server serves it, as many policies allow only scripts of the same origin.
+/// The tag that is appended to a page. The server serves the script itself, because many content security policies
+/// allow only scripts of the same origin.
 const TAG: &[u8] = b"<script src=\"/.howdah/reload.js\" defer></script>\n";
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -63,7 +64,7 @@ fn events(exchange: &Exchange) -> Events {
     Events::new(hub, subscription, HEARTBEAT, None, server.metrics.clone())
 }
 
-/// Adds the script to a page that a browser's window or frame is to show.
+/// Appends the script to a page that a browser loads into a window or frame.
 pub(crate) fn inject(exchange: &Exchange, response: &mut Response) {
     if !exchange.site.server.settings.development || !is_page(exchange, response) {
         return;

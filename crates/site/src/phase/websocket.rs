@@ -1,5 +1,6 @@
-//! Responder "websocket": takes the upgrade requests of paths with such a rule. The server holds the connection; the script
-//! that the rule names gets its events as requests, with the fields of the handshake, so it knows the client's session.
+//! Responder "websocket": accepts upgrade requests for paths with a `websocket` rule. The server holds the connection.
+//! The rule's script gets its events as requests, with the header fields of the handshake, so it has the client's
+//! session.
 
 use crate::event_request::{EventRequest, Outcome};
 use crate::exchange::{Exchange, Purpose};
@@ -53,7 +54,7 @@ impl Responder for WebSocket {
     }
 }
 
-/// Names the version that is spoken here.
+/// Returns the response to an unsupported version, with the supported one.
 fn other_version() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
@@ -63,14 +64,14 @@ fn other_version() -> Response {
     response
 }
 
-/// `true` if the page that asks for the connection may have it.
+/// `true` if the page's origin may open a connection.
 fn may_connect(exchange: &Exchange) -> bool {
     let cors = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.cors.as_ref());
     let headers = &exchange.head.headers;
     same_origin(headers, exchange.host_text()) || cors.is_some_and(|cors| admits(cors, headers))
 }
 
-/// Asks the script, and opens the connection unless it refuses.
+/// Sends the `open` event to the script, and opens the connection unless the script refuses.
 async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<Response, Refusal> {
     if !may_connect(exchange) {
         return Err(Refusal::new(StatusCode::FORBIDDEN).because("an Origin that may not connect here"));
@@ -103,7 +104,7 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     Ok(response)
 }
 
-/// The response that makes the connection one of this session.
+/// Returns the response that upgrades the connection to this session.
 pub(crate) fn switched(accepted: Accepted, offer: &Offer, session: Session) -> Response {
     let mut response = Response::new(Body::upgrade(Box::new(session)));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -123,12 +124,12 @@ pub(crate) fn switched(accepted: Accepted, offer: &Offer, session: Session) -> R
     response
 }
 
-/// The request that has opened a connection, for those of its events.
+/// Parts of the request that opened a connection, from which the requests for its events are made.
 #[derive(Debug)]
 struct Origin {
     version: Version,
     target: howdah_protocol::Target,
-    /// Without the index of a map, which most connections do not need for most of their time.
+    /// A plain list, not a `HeaderMap`: connections are idle most of the time, and the map's index would waste memory.
     fields: Box<[(HeaderName, HeaderValue)]>,
     connection: Arc<Connection>,
 }
@@ -159,7 +160,7 @@ impl Origin {
         }
     }
 
-    /// The head of a request about the connection.
+    /// Returns the head of a request for an event.
     fn head(&self) -> Head {
         let mut headers = HeaderMap::with_capacity(self.fields.len());
         for (name, value) in &self.fields {
@@ -169,10 +170,10 @@ impl Origin {
     }
 }
 
-/// Handles events by requests for the script.
+/// Handles events by making requests for the script.
 #[derive(Debug)]
 struct Script {
-    /// The server on which the connection began; its successors know how to make requests as well.
+    /// The `Server` on which the connection began. Its `MakesRequests` uses the sites that are current after a reload.
     server: Weak<Server>,
     origin: Origin,
 }

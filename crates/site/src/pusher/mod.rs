@@ -20,7 +20,7 @@ pub(crate) struct Pusher {
 }
 
 impl Pusher {
-    /// `None` where the protocol is not spoken. An error names the setting and what is wrong with it.
+    /// Returns `None` if the site has no Pusher application. An error names the setting and the problem.
     pub(crate) fn new(server: &Arc<Server>, settings: &SiteSettings) -> Result<Option<Arc<Self>>, String> {
         let Some(app) = &settings.pusher.app else { return Ok(None) };
         let app = Arc::new(App::new(app.expose()).map_err(|why| format!("pusher.app: {why}"))?);
@@ -29,13 +29,13 @@ impl Pusher {
         Ok(Some(Arc::new(Self { app, watcher: Arc::new(Announcer { webhooks }) })))
     }
 
-    /// Has its watcher notified of changes of this hub, instead of one of an earlier reading of the settings.
+    /// Makes this application's watcher receive the changes of a hub, instead of the watcher from before a reload.
     pub(crate) fn watch(&self, hub: &Hub) {
         let watcher: Arc<dyn Watcher> = self.watcher.clone();
         hub.watch(&watcher);
     }
 
-    /// Has a webhook sent for an event of a client.
+    /// Queues a webhook for an event of a client.
     pub(crate) fn note_client_event(&self, name: &str, channel: &str, data: &Value, socket: &str, user: Option<&str>) {
         let Some(webhooks) = &self.watcher.webhooks else { return };
         let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
@@ -48,7 +48,7 @@ impl Pusher {
     }
 }
 
-/// Announces changes of channels: to their members, and by webhooks.
+/// Announces changes of channels to their members and by webhooks.
 #[derive(Debug)]
 struct Announcer {
     webhooks: Option<Webhooks>,

@@ -1,4 +1,4 @@
-//! Webhooks: signed requests of the server for a path of the same site, in the order of their events.
+//! Webhooks: signed requests of the server to a path of the same site, in the order of their events.
 
 use crate::event_request::{self, EventRequest, Purpose};
 use crate::server::Server;
@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Maximum number of events that wait; further ones are dropped.
+/// Maximum number of queued events; further ones are dropped.
 const MAX_WAITING: usize = 10_000;
-/// Maximum number of events of one request.
+/// Maximum number of events in one request.
 const MAX_BATCH: usize = 100;
-/// Waits before a request that failed is made again.
+/// Delays before the retries of a failed request.
 const RETRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
 
 const KEY: HeaderName = HeaderName::from_static("x-pusher-key");
@@ -39,12 +39,12 @@ struct Sender {
 #[derive(Debug, Default)]
 struct Waiting {
     events: VecDeque<Value>,
-    /// A task sends them.
+    /// `true` while a task sends the queued events.
     is_sending: bool,
 }
 
 impl Webhooks {
-    /// An error names the setting and what is wrong with it.
+    /// An error names the setting and the problem.
     pub(super) fn new(
         server: &Arc<Server>,
         settings: &SiteSettings,
@@ -59,7 +59,7 @@ impl Webhooks {
         Ok(Self(Arc::new(Sender { server, app, host, target, waiting })))
     }
 
-    /// Sends an event soon, together with others that wait.
+    /// Queues an event, which is sent soon, together with others in the queue.
     pub(super) fn push(&self, event: Value) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut waiting = self.0.waiting.lock();
@@ -74,7 +74,7 @@ impl Webhooks {
 }
 
 impl Sender {
-    /// Sends what waits, one request after the other.
+    /// Sends the queued events, one request at a time.
     async fn send(self: Arc<Self>) {
         loop {
             let events: Vec<Value> = {
@@ -100,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// Makes a request. An error is the status of its response.
+    /// Makes a request. An error is the status of the response.
     async fn post(&self, body: Bytes) -> Result<(), u16> {
         let Some(server) = self.server.upgrade() else { return Ok(()) };
         let Some(events) = server.events().cloned() else { return Ok(()) };

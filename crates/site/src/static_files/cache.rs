@@ -1,4 +1,4 @@
-//! The cache of open files: bounded, sharded, each entry trusted for a moment and then compared with the file system.
+//! The cache of open files: bounded and sharded. Each entry is trusted for a short time, then revalidated.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -18,13 +18,14 @@ pub(super) struct Opened {
     pub(super) plain: Arc<Content>,
     /// Twins that are not older than the file, smallest first.
     pub(super) twins: Vec<Arc<Content>>,
-    /// When the file system was last asked about the file, in milliseconds of the owner's clock.
+    /// Time of the last revalidation, in milliseconds of the owner's clock.
     pub(super) checked: AtomicU64,
-    /// When its twins were last checked.
+    /// Time of the last search for new twins, on the same clock.
     pub(super) twins_checked: AtomicU64,
-    /// A write that followed at once would not show: the next request loads it again.
+    /// `true` if a write right after loading could leave the timestamps unchanged. The file is then reloaded at the
+    /// next revalidation.
     pub(super) loaded_within_a_tick: bool,
-    /// Asked for since the eviction last passed by.
+    /// Used since the eviction last considered the entry.
     used: AtomicBool,
 }
 
@@ -53,7 +54,7 @@ impl Opened {
 #[derive(Debug, Default)]
 struct Shard {
     files: HashMap<Box<Path>, Arc<Opened>>,
-    /// Every key of `files` once, in the order in which eviction considers them.
+    /// Each key of `files` once, in the order of eviction.
     order: VecDeque<Box<Path>>,
     cost: usize,
 }
@@ -63,12 +64,12 @@ struct Shard {
 pub(super) struct Cache {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
-    /// Most descriptors per shard.
+    /// Maximum number of descriptors per shard.
     capacity: usize,
 }
 
 impl Cache {
-    /// For about `capacity` descriptors, 0 for none.
+    /// Creates a cache for about `capacity` descriptors; 0 disables it.
     pub(super) fn new(capacity: usize) -> Self {
         Self { shards: Default::default(), hasher: RandomState::new(), capacity: capacity.div_ceil(SHARDS) }
     }
@@ -103,8 +104,8 @@ impl Cache {
             }
             None => shard.order.push_back(path.into()),
         }
-        // Second chance: the oldest entry is evicted, unless it was used since it was last considered. Each entry is
-        // passed over at most once, so this ends; an insertion never evicts its own entry.
+        // Second chance: evict the oldest entry unless it was used since it was last considered. Each entry is spared
+        // at most once, so the loop ends. An insertion never evicts its own entry.
         let mut chances = shard.order.len();
         while shard.cost > self.capacity && shard.order.len() > 1 {
             let Some(oldest) = shard.order.pop_front() else { break };

@@ -3,7 +3,7 @@
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderMap, HeaderValue};
 
-/// A coding that a twin on disk may have.
+/// A content coding of a precompressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Brotli,
@@ -57,7 +57,7 @@ impl Weights {
             let mut parameters = member.split(';').map(str::trim);
             let name = parameters.next().unwrap_or_default();
             let weight = parameters.find_map(|parameter| parameter.strip_prefix(['q', 'Q'])).map_or(1000, |rest| {
-                // A weight that cannot be read counts as "not wanted": sending the plain file is always right.
+                // An invalid weight counts as 0: sending the plain file is always correct.
                 rest.trim_start().strip_prefix('=').and_then(|value| thousandths(value.trim())).unwrap_or(0)
             });
             if name == "*" {
@@ -71,18 +71,18 @@ impl Weights {
         weights
     }
 
-    /// The weight of a coding; 0 if the client does not take it. Without any word about it, a coding is not taken.
+    /// Weight of a coding; 0 if the client does not accept it or does not mention it.
     pub(super) fn coded(&self, coding: Coding) -> u16 {
         self.coded[coding as usize].or(self.rest).unwrap_or(0)
     }
 
-    /// Weight of the plain file, which is acceptable unless excluded, but last if unmentioned.
+    /// Weight of the plain file. It is acceptable unless excluded, and has the lowest weight if not mentioned.
     pub(super) fn identity(&self) -> u16 {
         self.identity.unwrap_or(if self.rest == Some(0) { 0 } else { 1 })
     }
 }
 
-/// `0`, `0.8`, `1.000`; `None` if it is something else.
+/// Parses a weight such as `0`, `0.8` or `1.000`; `None` if it is invalid.
 fn thousandths(value: &str) -> Option<u16> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

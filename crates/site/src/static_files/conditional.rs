@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::entity_tags::Tags;
 
-/// Result of the conditions of a GET or HEAD.
+/// Result of evaluating the conditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Respond as if there were no condition; a `Range` field counts only if `ranges`.
+    /// Respond as without conditions. `Range` applies only if `ranges` is set.
     Proceed { ranges: bool },
     /// 304.
     NotModified,
@@ -23,11 +23,11 @@ pub(super) enum Verdict {
 pub(super) struct Validators<'a> {
     /// The strong entity tag with its quotes.
     pub(super) etag: &'a str,
-    /// Seconds since 1970, as `Last-Modified` says.
+    /// `Last-Modified` in seconds since 1970.
     pub(super) modified: i64,
 }
 
-/// Weighs the conditions in `headers`. `now` decides whether a date is a strong validator.
+/// Evaluates the conditions in `headers`. `now` determines if a date is a strong validator.
 pub(super) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, now: SystemTime) -> Verdict {
     if headers.contains_key(IF_MATCH) {
         if !tags_match(headers, IF_MATCH, |tag| tag == validators.etag.as_bytes()) {
@@ -52,8 +52,8 @@ pub(super) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, now: Sys
     Verdict::Proceed { ranges: headers.get(IF_RANGE).is_none_or(|field| if_range(field, validators, now)) }
 }
 
-/// `true` if the client's part belongs to this file: an equal strong tag, or an equal date that is strong, which it is
-/// once a second has passed in which the file would have got another one (section 8.8.2.2).
+/// `true` if the client's partial copy is of this file: the strong tags are equal, or the dates are equal and strong. A
+/// date is strong once it is over a second old, because a later write would have changed it (section 8.8.2.2).
 fn if_range(field: &HeaderValue, validators: Validators<'_>, now: SystemTime) -> bool {
     let Ok(text) = field.to_str() else { return false };
     let text = text.trim();
@@ -64,13 +64,13 @@ fn if_range(field: &HeaderValue, validators: Validators<'_>, now: SystemTime) ->
     date == validators.modified && now > SystemTime::UNIX_EPOCH + Duration::from_secs(date.max(0).unsigned_abs() + 1)
 }
 
-/// `true` if a tag in the headers `name` satisfies `equal`, or one is `*`.
+/// `true` if a tag in the fields `name` satisfies `equal`, or one is `*`.
 fn tags_match(headers: &HeaderMap, name: HeaderName, equal: impl Fn(&[u8]) -> bool) -> bool {
     let fields = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     fields.into_iter().any(|field| field.trim_ascii() == b"*" || Tags(field).any(&equal))
 }
 
-/// The date in a field that stands there once and is valid; such a field is ignored otherwise.
+/// Returns the date of a field that occurs once and is valid. Other fields are ignored.
 fn date(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
     parse_date(headers.get(name)?.to_str().ok()?)
 }

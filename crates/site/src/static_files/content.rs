@@ -1,4 +1,5 @@
-//! One representation of a file: its descriptor, what identifies its state, and the header values made from that.
+//! One representation of a file: its descriptor, the stamp that identifies its state, and the header values made from
+//! it.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -17,14 +18,15 @@ use super::Miss;
 use super::coding::Coding;
 use super::range::Span;
 
-/// Files up to this size are kept in memory: below it, copying is cheaper than `sendfile`, and one write takes all.
+/// Files up to this size in bytes are kept in memory: copying is cheaper than `sendfile`, and one write sends
+/// everything.
 pub(super) const MAX_CACHED_LEN: u64 = 16 << 10;
-/// A file whose last write is so long ago has other times after the next one.
+/// Once a file's last write is this long ago, the next write is certain to change its timestamps.
 const MTIME_SETTLED: Duration = Duration::from_secs(2);
 /// The last second that an HTTP date can express (end of the year 9999).
 const LAST_DATE: i64 = 253_402_300_799;
 
-/// Which file, and in which state, by `stat`. Equal stamps mean unchanged content.
+/// Identity and state of a file, from `stat`. Equal stamps mean unchanged content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -32,7 +34,7 @@ pub(super) struct Stamp {
     pub(super) size: u64,
     /// Nanoseconds since 1970.
     pub(super) modified: i128,
-    /// Changes with every write, even one after which the modification time was set back.
+    /// The ctime in nanoseconds since 1970. It changes with every write, even if the modification time was set back.
     changed: i128,
 }
 
@@ -54,7 +56,7 @@ impl Stamp {
         (self.device, self.inode)
     }
 
-    /// The stamp as a short, unforgeable name: hashed with two numbers of this process.
+    /// Returns a short, unforgeable name of the stamp: a hash with two random seeds of this process.
     fn identity(&self) -> FileIdentity {
         static SEEDS: LazyLock<[u64; 2]> = LazyLock::new(|| {
             let random = RandomState::new();
@@ -72,7 +74,7 @@ impl Stamp {
         identity
     }
 
-    /// `true` if the file was written to at most this long ago, or in the future.
+    /// `true` if the file was modified at most `age` ago, or has a time in the future.
     pub(super) fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.changed > i128::try_from(now.saturating_sub(age).as_nanos()).unwrap_or(0)
@@ -85,7 +87,7 @@ pub(super) struct Content {
     file: Arc<OwnedFd>,
     pub(super) stamp: Stamp,
     pub(super) coding: Option<Coding>,
-    /// As `etag`, to compare with.
+    /// The entity tag as text, for comparisons.
     pub(super) tag: String,
     pub(super) etag: HeaderValue,
     /// Whole seconds since 1970.
@@ -93,7 +95,7 @@ pub(super) struct Content {
     last_modified: HeaderValue,
     pub(super) media_type: HeaderValue,
     pub(super) length: HeaderValue,
-    /// All of it, if it is small.
+    /// The whole content, if the file is small.
     pub(super) small: Option<Bytes>,
 }
 
@@ -137,19 +139,19 @@ impl Content {
         header(&httpdate::fmt_http_date(now)).unwrap_or_else(|_| self.last_modified.clone())
     }
 
-    /// `true` if it is unchanged since it was loaded. Data in memory always is; a file may have been written to in
-    /// place, and its announced length must be right.
+    /// `true` if the content is unchanged since it was loaded. Data in memory always is. A file may have been modified
+    /// in place, and its announced length must be right.
     pub(super) fn is_intact(&self) -> bool {
         self.small.is_some() || fstat(&self.file).is_ok_and(|stat| Stamp::of(&stat) == self.stamp)
     }
 
-    /// Identity of its bytes, if they are not in memory. A file that was just written to has none: the next write may
-    /// leave it with the same times (a clock tick).
+    /// Identity of the content, if it is not in memory. `None` for a file that was modified just now: another write
+    /// within the same clock tick would not change its timestamps.
     pub(super) fn identity(&self, now: SystemTime) -> Option<FileIdentity> {
         (self.small.is_none() && !self.stamp.is_younger_than(MTIME_SETTLED, now)).then(|| self.stamp.identity())
     }
 
-    /// Adds a part of it to a body.
+    /// Appends a part of the content to a body.
     pub(super) fn push_to(&self, body: &mut FileBody, part: Span) {
         match &self.small {
             #[allow(clippy::cast_possible_truncation)] // A small file's.
@@ -158,7 +160,7 @@ impl Content {
         }
     }
 
-    /// Reads up to `longest` bytes from `start` on; less only at the end of the file, nothing only behind it.
+    /// Reads up to `longest` bytes from `start`. Returns fewer only at the end of the file.
     pub(super) fn read(&self, start: u64, longest: usize) -> Result<Bytes, Errno> {
         let mut buffer = Vec::with_capacity(longest);
         while buffer.len() < longest {
@@ -176,7 +178,7 @@ impl Content {
     fn read_all(&self) -> Result<Bytes, Miss> {
         #[allow(clippy::cast_possible_truncation)] // At most `MAX_CACHED_LEN`.
         let bytes = self.read(0, self.stamp.size as usize)?;
-        // Shorter than a moment ago: somebody is writing it. The next attempt will find it in another state.
+        // The file has shrunk since `stat`: another process is writing it.
         if bytes.len() as u64 == self.stamp.size { Ok(bytes) } else { Err(Miss::Changing) }
     }
 }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::RANGE;
 use std::time::SystemTime;
 
-/// Reads everything that such a request may say about a file of this length.
+/// Parses all fields of a request for a file of this length.
 pub(crate) fn ask(headers: &HeaderMap, length: u64) {
     let _ = evaluate(headers, Validators { etag: "\"5f-3e8\"", modified: 784_111_777 }, SystemTime::now());
     let weights = Weights::of(headers);

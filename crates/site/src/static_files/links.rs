@@ -1,9 +1,9 @@
-//! Which symbolic links are followed.
+//! The policy on symbolic links.
 //!
-//! Debian's packages are made of links: an application's directory has links to libraries in `/usr/share`. So links out of
-//! the root are followed to where packages lie (`static.follow_symlinks`), if root has made them. What a script or an upload
-//! could make leads nowhere outside, but to where all is public anyway, as rules say (`links`). A link that is not followed
-//! is 404, and is named in the log once.
+//! Debian's packages rely on links: an application's directory links to libraries in `/usr/share`. So a link out of the
+//! document root is followed into the directories of packages (`static.follow_symlinks`) if the user root owns it.
+//! Links that a script or an upload could create lead outside only into directories that rules declare public
+//! (`links`). A link that is not followed is a 404, and is logged once.
 
 use super::real_path::{is_out_of_descriptors, real_path_of};
 use howdah_config::{StaticSettings, Symlinks};
@@ -13,27 +13,27 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// In a directory that rules name: any number of directories.
+/// In a directory of rules: matches any number of directories.
 const ANY_BELOW: &str = "**";
-/// Links that a path may have, as in the kernel (path_resolution(7)).
+/// Maximum number of links in a path, as in the kernel (path_resolution(7)).
 const MAX_LINKS: usize = 40;
-/// Links that are named in the log at most.
+/// Maximum number of links that are logged.
 const MAX_REPORTED: usize = 1000;
 
 /// The policy on links below one root.
 #[derive(Debug)]
 pub struct Links {
     policy: Symlinks,
-    /// Where links that root has made may lead, with all links resolved.
+    /// Directories into which links owned by the user root may lead, with all links resolved.
     targets: Vec<PathBuf>,
-    /// Where any link may lead. Resolved when a link is looked at: a deployment may move them.
+    /// Directories into which any link may lead. Resolved at each check, because a deployment may move them.
     public: Vec<PathBuf>,
-    /// Links that were named in the log.
+    /// Links that were logged already.
     told: Mutex<HashSet<PathBuf>>,
 }
 
 impl Links {
-    /// The policy of these settings, with the directories into which all links are followed.
+    /// Creates the policy from the settings. `public` are the directories into which every link is followed.
     #[must_use]
     pub fn new(settings: &StaticSettings, public: Vec<PathBuf>) -> Self {
         let policy = settings.follow_symlinks.follow;
@@ -50,13 +50,13 @@ impl Links {
         }
     }
 
-    /// Which links are followed.
+    /// The configured policy.
     #[must_use]
     pub fn policy(&self) -> Symlinks {
         self.policy
     }
 
-    /// `true` if the path `below` the root, which resolves to `real`, may be reached. `root` is the resolved root.
+    /// `true` if the path `below` the root, which resolves to `real`, may be served. `root` is the resolved root.
     #[must_use]
     pub fn allow(&self, root: &Path, below: &Path, real: &Path) -> bool {
         match self.policy {
@@ -66,7 +66,7 @@ impl Links {
         }
     }
 
-    /// Decides about a path that leads out of the root.
+    /// Like `allow`, for a path that leads out of the root.
     #[must_use]
     pub fn allow_outside(&self, root: &Path, below: &Path, real: &Path) -> bool {
         self.policy == Symlinks::Always
@@ -75,7 +75,7 @@ impl Links {
             || self.public.iter().any(|to| is_below(to, real))
     }
 
-    /// Says once in the log that something below a root may not be looked at.
+    /// Logs, once per root, that the server has no permission for a path below it.
     pub fn tell_closed(&self, root: &Path, path: &Path) {
         if self.told.lock().insert(root.to_owned()) {
             let (root, path) = (root.display(), path.display());
@@ -83,7 +83,7 @@ impl Links {
         }
     }
 
-    /// Says once in the log that a link is not followed.
+    /// Logs once that a link is not followed.
     pub fn tell(&self, root: &Path, below: &Path, real: &Path) {
         let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };
         let mut told = self.told.lock();
@@ -103,7 +103,7 @@ impl Links {
     }
 }
 
-/// `true` if a resolved path lies in a directory named by rules, in which `**` matches any directories.
+/// `true` if a resolved path lies in a directory of rules, in which `**` matches any number of directories.
 fn is_below(directory: &Path, real: &Path) -> bool {
     let names: Vec<Component<'_>> = directory.components().collect();
     let Some(at) = names.iter().position(|name| name.as_os_str() == ANY_BELOW) else {
@@ -116,9 +116,9 @@ fn is_below(directory: &Path, real: &Path) -> bool {
     !name.is_empty() && rest.windows(name.len()).any(|part| part == name)
 }
 
-/// The links on a way.
+/// The links of a path.
 struct Way {
-    /// All were made by root.
+    /// `true` if the user root owns all of them.
     roots: bool,
     /// The first that leads out of the root.
     leaves: Option<PathBuf>,
@@ -126,7 +126,7 @@ struct Way {
     last: Option<PathBuf>,
 }
 
-/// Walks the path `below` the root as the kernel does. `None`: something is not there any more.
+/// Walks the path `below` the root as the kernel does. `None` if part of it no longer exists.
 fn walk(root: &Path, below: &Path) -> Option<Way> {
     let names = |path: &Path| -> Vec<OsString> {
         let name = |part: Component<'_>| match part {

@@ -1,15 +1,16 @@
 //! Static files: responds to GET and HEAD with a file below a directory.
 //!
-//! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
-//! says why not, and [`StaticFiles::serve`] turns that and a request into a response. Reading order: `root` (from a path
-//! to a descriptor, safely) with `links` and `real_path`, `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
-//! (what the request asks for), `respond` (the response).
+//! There are two steps. [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a
+//! system call) or returns the reason for its refusal. [`StaticFiles::serve`] turns the file and a request into a
+//! response. Reading order: `root` (safely from a path to a descriptor) with `links` and `real_path`, `content` (a
+//! descriptor with its header values), `cache`, `conditional`, `range` and `coding` (the request's fields), `respond`
+//! (the response).
 //!
 //! For the rest of the crate:
-//! - The path given to `open` is relative to the root, percent-decoded and normalised. PHP scripts are the router's
-//!   business, but a name that ends in `.php`, or a link that leads to one, is refused here as well.
-//! - Opening, `stat` and reading happen on the calling task. From a warm cache they take microseconds; a disk that must
-//!   be waited for delays the other connections of that thread, as it does in nginx without threads.
+//! - The path given to `open` is relative to the root, percent-decoded and normalised. The route handles PHP scripts,
+//! but a name that ends in `.php`, or a link that leads to one, is refused here as well. - Opening, `stat` and reading
+//! happen on the calling task. With a warm page cache they take microseconds. A slow disk delays the other connections
+//! of that thread, as in nginx without threads.
 
 mod cache;
 mod coding;
@@ -53,13 +54,13 @@ use root::Root;
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 
-/// Time for which a file's twins are assumed complete: a new one saves bytes a moment later.
+/// Interval between searches for new twins (precompressed files). A new twin is used after this time at the latest.
 const TWIN_RECHECK: Duration = Duration::from_secs(1);
-/// A file that was written to less than this before it was loaded may be written to once more without a change of its
-/// times, which kernels before 6.13 count in ticks of up to 10 ms.
+/// A file modified less than this before it was loaded could change again without a change of its timestamps: kernels
+/// before 6.13 count them in ticks of up to 10 ms.
 const MTIME_TICK: Duration = Duration::from_millis(20);
 
-/// The phase: the response with the file called `name`, which the route has found at `path`. `None`: it is not there any more.
+/// Returns the response with the file `name`, which the route has found at `path`; `None` if it no longer exists.
 pub(crate) fn run(
     files: &StaticFiles,
     name: &[u8],
@@ -74,13 +75,13 @@ pub(crate) fn run(
     }
 }
 
-/// The media type of the file called `name`; none if it is not there.
+/// Returns the media type of the file `name`; `None` if it does not exist.
 pub(crate) fn media_type(files: &StaticFiles, name: &[u8]) -> Option<HeaderValue> {
     let name = Path::new(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)));
     Some(files.open(name).ok()?.media_type().clone())
 }
 
-/// A request's head for the page of an error: the page as a whole, whatever part or version of something else was asked for.
+/// Returns the request head for an error page, without ranges and conditions: those are about the requested resource.
 pub(crate) fn page_head(head: &Head, method: Method) -> Head {
     let mut head = head.clone();
     head.method = method;
@@ -97,7 +98,8 @@ pub(crate) fn page_head(head: &Head, method: Method) -> Head {
     head
 }
 
-/// The response with the file at `path` (relative to the directory), which a script has handed over with a media type.
+/// Returns the response with the file at `path` (relative to the directory) that a script has handed over, with the
+/// script's media type.
 pub(crate) fn run_for_script(
     files: &StaticFiles,
     path: &Path,
@@ -105,26 +107,26 @@ pub(crate) fn run_for_script(
     media_type: Option<&HeaderValue>,
 ) -> Result<Response<Body>, Refusal> {
     let file = files.open(path).map_err(|miss| miss.refusal(&files.path.join(path)))?;
-    // Whatever the script was asked with, its response is a file.
+    // The script accepted the request's method, so the file is sent even for POST.
     let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
     let response = respond::respond(&file.0, &method, &request.headers, media_type);
     Ok(response.map(Body::files))
 }
 
-/// Why there is no file to respond with.
+/// Reason for which no file can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// Nothing there, or nothing that can be sent. 404, or the front controller.
+    /// The file does not exist or is not a regular file: 404, or the front controller.
     NotFound,
     /// A directory.
     Directory,
-    /// Something that policy hides: a dotfile, PHP source, a link that is not to be followed. 404, without a word more.
+    /// Hidden by policy: a dotfile, PHP source, or a link that is not followed. 404 without details.
     Hidden,
     /// No permission to read it: 403.
     Forbidden,
-    /// It is being written at this moment: 503.
+    /// Another process is writing the file at this moment: 503.
     Changing,
-    /// No descriptors or memory left, or the disk failed: 503 or 500.
+    /// Out of descriptors or memory (503), or the disk failed (500).
     Failed(Errno),
 }
 
@@ -158,12 +160,12 @@ impl From<Errno> for Miss {
     }
 }
 
-/// A file that can be sent. Holds its descriptors as long as it lives.
+/// A file that can be sent. Its descriptors stay open until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct OpenFile(Arc<Opened>);
 
 impl OpenFile {
-    /// The size in bytes, without any coding.
+    /// The uncompressed size in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.plain.stamp.size
@@ -202,12 +204,12 @@ impl StaticFiles {
     /// Opens the document root.
     ///
     /// # Errors
-    /// The root is no directory that can be reached.
+    /// The root is not a directory, or cannot be opened.
     pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings, withheld: Arc<Withheld>) -> io::Result<Self> {
         Self::with_links(root, settings, Vec::new(), withheld)
     }
 
-    /// Static files where any link into these directories is followed.
+    /// Like `new`, but also follows every link that leads into the directories `public`.
     ///
     /// # Errors
     /// As for `new`.
@@ -237,7 +239,7 @@ impl StaticFiles {
     /// Finds the file at `path`, relative to the root, percent-decoded and normalised.
     ///
     /// # Errors
-    /// There is none that can be sent; the [`Miss`] says why.
+    /// No file can be sent; the [`Miss`] is the reason.
     pub fn open(&self, path: &Path) -> Result<OpenFile, Miss> {
         if !root::is_visible(path, self.settings.dotfiles) {
             return Err(Miss::Hidden);
@@ -251,7 +253,7 @@ impl StaticFiles {
         }
         let root = self.root();
         let loaded = match self.load(&root, path, now) {
-            // Requests come before files that might be asked for again.
+            // Out of descriptors: the request is more important than the cache.
             Err(Miss::Failed(Errno::MFILE | Errno::NFILE)) => {
                 self.cache.clear();
                 self.load(&root, path, now)
@@ -280,19 +282,20 @@ impl StaticFiles {
         self.cache.descriptors()
     }
 
-    /// Milliseconds since this was made.
+    /// Milliseconds since this value was created.
     fn now(&self) -> u64 {
         u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Claims the check that is due at `checked`, for one caller only: the others go on with what is known.
+    /// Returns `true` if the last check is older than `validity`, and to only one of several concurrent callers. The
+    /// others use the cached state.
     fn is_due(checked: &AtomicU64, now: u64, validity: u64) -> bool {
         let last = checked.load(Ordering::Relaxed);
         now.saturating_sub(last) >= validity
             && checked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The root's descriptor; another one, and an empty cache, if the root's path leads elsewhere now.
+    /// Returns the root's descriptor. If the root's path leads elsewhere now, reopens it and clears the cache.
     fn root(&self) -> Arc<Root> {
         let root = Arc::clone(&self.root.read().unwrap_or_else(PoisonError::into_inner));
         if root.is_at(&self.path) {
@@ -305,13 +308,13 @@ impl StaticFiles {
                 self.cache.clear();
                 new
             }
-            // Between two steps of a deployment: keep the old one until there is a new one.
+            // In the middle of a deployment: keep the old root until the new one exists.
             Err(_) => root,
         }
     }
 
-    /// `true` if the path still leads to this file, as it was loaded. The whole path is walked, so that a moved root
-    /// shows as well: one system call per request if nothing may be cached.
+    /// `true` if the path still leads to this file in the state in which it was loaded. Resolves the whole path, to
+    /// notice a moved root too. That is one system call per request if `revalidate_after` is 0.
     fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
         let every_time = self.validity == 0;
         if !every_time && !Self::is_due(&opened.checked, now, self.validity) {
@@ -328,7 +331,7 @@ impl StaticFiles {
         let all = Self::is_due(&opened.twins_checked, now, self.twins_validity);
         Coding::ALL.into_iter().all(|coding| {
             let known = opened.twin(coding).map(|twin| twin.stamp);
-            // One that was too old before and is still is no change.
+            // A twin older than the file is treated as missing, before and now.
             let found = || stamp(&twin_path(&full, coding)).filter(|twin| fresh(twin, &opened.plain.stamp));
             (known.is_none() && !all) || found() == known
         })
@@ -375,8 +378,8 @@ fn twin_path(path: &Path, coding: Coding) -> PathBuf {
     name.into()
 }
 
-/// `true` if a twin was made after the file's last change. The unit is seconds: packers copy the file's time, some of
-/// them without its fraction.
+/// `true` if a twin is not older than its file. Compared in whole seconds: compression tools copy the file's
+/// modification time, some of them without the fraction.
 fn fresh(twin: &Stamp, plain: &Stamp) -> bool {
     twin.modified.div_euclid(1_000_000_000) >= plain.modified.div_euclid(1_000_000_000)
 }

@@ -2,9 +2,9 @@
 
 use http::HeaderValue;
 
-/// A field with more ranges than this is ignored: no honest client needs them, and each costs a part header.
+/// A field with more ranges than this is ignored: no legitimate client needs them, and each costs a part header.
 const MAX_RANGES: usize = 32;
-/// Ranges that are closer together than this are sent as one: a part header between them would be longer.
+/// Ranges less than this many bytes apart are merged: a part header between them would be longer.
 const GAP: u64 = 80;
 
 /// A part of a file: `start <= byte < end`.
@@ -23,11 +23,11 @@ impl Span {
 /// Result of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Everything: the field is malformed, in another unit, or abusive, all of which a server ignores.
+    /// The whole file: the field is malformed, uses another unit, or is abusive, so it is ignored.
     All,
-    /// Nothing that the file has: 416.
+    /// No range can be satisfied: 416.
     Nothing,
-    /// These parts, at least one, none empty.
+    /// These parts; never empty, and without empty parts.
     Parts(Vec<Span>),
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Wanted {
 pub(super) fn parse(field: &HeaderValue, len: u64) -> Wanted {
     let Some(list) = field.to_str().ok().and_then(byte_ranges) else { return Wanted::All };
     if len == 0 {
-        // No range of an empty file can be satisfied; clients mean the whole file.
+        // No range of an empty file can be satisfied, so the whole file is sent instead of a 416.
         return Wanted::All;
     }
     let mut parts = Vec::new();
@@ -78,7 +78,7 @@ fn one(spec: &str, len: u64) -> Option<Option<Span>> {
     Some((start < len).then(|| Span { start, end: end.min(len) }))
 }
 
-/// Digits only; a number too large for 64 bits is beyond every file's end.
+/// Parses digits only. A number that exceeds 64 bits is beyond the end of every file.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -86,8 +86,8 @@ fn number(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::MAX))
 }
 
-/// Parts in the order asked for, unless some overlap or nearly touch: then in ascending order, joined. So the sum of
-/// the parts never exceeds the file.
+/// Returns the parts in the requested order. If some overlap or are closer than `GAP`, merges them in ascending order,
+/// so that the sum of the parts never exceeds the file.
 fn merge(mut parts: Vec<Span>) -> Vec<Span> {
     let mut sorted = parts.clone();
     sorted.sort_unstable_by_key(|part| (part.start, part.end));

@@ -45,7 +45,7 @@ pub(super) fn respond(
         }
         Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
         Verdict::Proceed { ranges } => {
-            // Two fields are no list (RFC 9110 5.3), and what is no range asks for the whole.
+            // `Range` is not a list field (RFC 9110 5.3), so two of them are invalid, and the whole file is sent.
             let is_one = || headers.get_all(RANGE).iter().nth(1).is_none();
             let field = headers.get(RANGE).filter(|_| ranges && get && is_one());
             match field.map_or(Wanted::All, |field| parse(field, content.stamp.size)) {
@@ -67,14 +67,14 @@ pub(super) fn respond(
     response
 }
 
-/// The twin that the client likes most; of several liked equally the smallest; or the file itself.
+/// Returns the twin with the highest weight, the smallest one if weights are equal, or else the file itself.
 fn choose<'a>(opened: &'a Opened, headers: &HeaderMap) -> &'a Arc<Content> {
     if opened.twins.is_empty() || !headers.contains_key(ACCEPT_ENCODING) {
         return &opened.plain;
     }
     let weights = Weights::of(headers);
     let weighed = opened.twins.iter().filter_map(|twin| Some((twin, weights.coded(twin.coding?))));
-    // `max_by_key` returns the last of equals, and the smallest comes first.
+    // Reversed, because `max_by_key` returns the last of equal elements and the smallest twin is first.
     match weighed.rev().max_by_key(|(_, weight)| *weight) {
         Some((twin, weight)) if weight > 0 && weight >= weights.identity() => twin,
         _ => &opened.plain,
@@ -152,12 +152,12 @@ fn content_range(part: Span, content: &Content) -> String {
     format!("bytes {}-{}/{}", part.start, part.end - 1, content.stamp.size)
 }
 
-/// Text made here of printable ASCII only.
+/// Converts text that consists of printable ASCII only.
 fn value(text: String) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// A line that no file contains other than by a chance of 1 in 2^128.
+/// Returns a boundary that a file contains only with a probability of 1 in 2^128.
 fn boundary() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The document root as a descriptor, and the only way from a path to an open file.
 //!
-//! A path is never checked first and opened later. It is opened relative to the root's descriptor with the kernel
-//! enforcing the policy while it walks (`openat2`), or, where that is missing, opened and then judged by where the
-//! descriptor really leads, so swapping a directory for a link in between gains nothing.
+//! A path is never checked first and opened later, so swapping a directory for a link in between has no effect. It is
+//! opened relative to the root's descriptor, and the kernel enforces the policy during the walk (`openat2`). On systems
+//! without `openat2`, the file is opened first and then checked by the real path of its descriptor.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,17 +21,17 @@ use super::links::Links;
 use super::real_path::{DELETED, real_path};
 use crate::withheld::Withheld;
 
-/// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
+/// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It has no effect on regular files.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// Set once the kernel (or a seccomp filter) has refused `openat2` as such.
+/// Set once the kernel or a seccomp filter has rejected the system call `openat2` itself.
 static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
 
 /// An open document root.
 #[derive(Debug)]
 pub(super) struct Root {
     directory: OwnedFd,
-    /// Where the directory really is, for links with absolute targets.
+    /// The resolved path of the directory, for links with absolute targets.
     real: PathBuf,
     identity: (u64, u64),
     links: Arc<Links>,
@@ -52,12 +52,13 @@ impl Root {
         statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == self.identity)
     }
 
-    /// Opens what is at `path` (relative, without `..`) for reading, if the policy allows to go there.
+    /// Opens the file at `path` (relative, without `..`) for reading, if the policy allows it.
     pub(super) fn open_file(&self, path: &Path) -> Result<OwnedFd, Miss> {
         if self.is_withheld(path) {
             return Err(Miss::Hidden);
         }
-        // Nearly no path contains a link. This one call serves all policies, and what it opens has the name asked for.
+        // Few paths contain a link. This call is right under every policy, and the file it opens has the requested
+        // name.
         match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
             Ok(file) => return Ok(file),
             Err(Errno::LOOP) if self.links.policy() == Symlinks::Never => return Err(Miss::Hidden),
@@ -69,21 +70,21 @@ impl Root {
             Symlinks::Always => openat(&self.directory, path, READ, Mode::empty())?,
             _ => self.open_inside(path)?,
         };
-        // A link's own name says nothing about the target's.
+        // The path contains a link, so the real name must be checked too.
         match real_path(file.as_fd()) {
             Ok(real) if !self.is_withheld(&real) => Ok(file),
             _ => Err(Miss::Hidden),
         }
     }
 
-    /// Follows links whose targets stay under the root, or lie where links may lead.
+    /// Follows links to targets below the root, or outside if the policy allows it.
     fn open_inside(&self, path: &Path) -> Result<OwnedFd, Miss> {
         match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::XDEV) => {}
             other => return other.map_err(Miss::from),
         }
-        // The kernel counts every absolute target as leaving. Find where it leads without opening it for reading, and
-        // go there from the root with no link left on the way.
+        // `RESOLVE_BENEATH` rejects every absolute target. Find the real path without opening the file for reading,
+        // then open that path from the root without any links.
         let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
         let Ok(inside) = real.strip_prefix(&self.real) else {
@@ -96,20 +97,20 @@ impl Root {
         Ok(self.walk(inside, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
     }
 
-    /// For systems without `openat2`: open as the system does, then look where that led.
+    /// For systems without `openat2`: opens the path normally, then checks the real path of the descriptor.
     fn open_and_judge(&self, path: &Path) -> Result<OwnedFd, Miss> {
         let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
         if !self.links.allow(&self.real, path, &real) || self.is_withheld(&real) {
             return Err(Miss::Hidden);
         }
-        // The descriptor opened for reading must be the one that was judged.
+        // The file opened for reading must be the one that was checked.
         let file = openat(&self.directory, path, READ, Mode::empty())?;
         let (judged, opened) = (rustix::fs::fstat(&target)?, rustix::fs::fstat(&file)?);
         if identity(&judged) == identity(&opened) { Ok(file) } else { Err(Miss::NotFound) }
     }
 
-    /// `true` if a file of this name is never sent.
+    /// `true` if a file with this name is never sent.
     fn is_withheld(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
         self.withheld.by_name(path.strip_suffix(DELETED).unwrap_or(path))
@@ -119,7 +120,8 @@ impl Root {
         if NO_OPENAT2.load(Ordering::Relaxed) {
             return Err(Errno::NOSYS);
         }
-        // EAGAIN: something was renamed while the kernel resolved "..", so it could not tell whether that leaves.
+        // EAGAIN: a rename during the resolution of ".." prevented the kernel from checking that the path stays below
+        // the root.
         for _ in 0..8 {
             match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -134,7 +136,7 @@ impl Root {
     }
 }
 
-/// `true` if `path` may be looked up: relative, made of names only, none of them hidden.
+/// `true` if `path` may be looked up: relative, without `.` and `..`, and without hidden names.
 pub(super) fn is_visible(path: &Path, dotfiles: bool) -> bool {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() || bytes.contains(&0) {

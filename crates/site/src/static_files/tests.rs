@@ -11,7 +11,7 @@ use super::tests_server::{Received, Server, Way, send};
 use super::*;
 use crate::withheld::PrivateFiles;
 
-/// Bytes without a zero among them, so that a file that became shorter is noticed wherever that is.
+/// Bytes without zeros, so that zeros from a truncated file are noticed at any position.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8 | 1).collect()
 }
@@ -381,7 +381,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// While a directory is swapped for a link that leads out and back, no response comes from outside.
+/// While a directory is swapped for a link out of the root and back, no file from outside is sent.
 #[test]
 fn no_race_escapes() {
     let directory = tempfile::tempdir().unwrap();
@@ -455,7 +455,7 @@ fn descriptors_are_bounded_and_returned() {
     assert_eq!(server.descriptors(), 0);
 }
 
-/// The responses to a file that changes in each of these ways, asked for before and at once after it.
+/// Requests a file before and right after a change, and returns both results.
 fn after_a_change(revalidate_after: Duration, size: usize, change: impl Fn(&Path)) -> (Vec<u8>, Result<Vec<u8>, Miss>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");

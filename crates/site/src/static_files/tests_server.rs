@@ -70,7 +70,7 @@ impl Server {
         let mut settings = StaticSettings::default();
         change(&mut settings);
         let mut files = StaticFiles::new(&root, &settings, Arc::default()).unwrap();
-        // Every request asks the file system, so that no test has to wait.
+        // Every request checks the file system, so that no test has to wait.
         files.twins_validity = 0;
         let files = Arc::new(files);
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
@@ -109,7 +109,7 @@ impl Server {
         self.request("GET", path, fields)
     }
 
-    /// Descriptors of this process that lead below the root, deleted files included.
+    /// Number of this process's descriptors of files below the root, including deleted ones.
     pub(super) fn descriptors(&self) -> usize {
         let root = self.root().canonicalize().unwrap();
         let open = std::fs::read_dir("/proc/self/fd").unwrap();

@@ -1,4 +1,4 @@
-//! The token of a request: in `Authorization`, else in the query, else in a cookie.
+//! The token of a request: from `Authorization`, else the query, else a cookie.
 
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
@@ -12,20 +12,20 @@ const COOKIE: &[u8] = b"mercureAuthorization";
 const PARAMETER: &str = "authorization";
 const INVALID: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 
-/// A token, and where it was.
+/// A token and its source.
 struct Presented<'a> {
     token: Cow<'a, str>,
-    /// A browser has sent it, whichever page had it do so.
+    /// `true` if it came in a cookie: browsers send cookies for any page that makes the request.
     by_cookie: bool,
 }
 
-/// The claims of a subscriber; `None` without a token.
+/// Returns the claims of a subscriber; `None` without a token.
 pub(super) fn of_subscriber(mercure: &Mercure, exchange: &Exchange) -> Result<Option<Claims>, Refusal> {
     let Some(presented) = presented(exchange) else { return Ok(None) };
     claims(mercure.subscriber.as_ref(), &presented, exchange).map(Some)
 }
 
-/// The claims of a publisher.
+/// Returns the claims of a publisher. A token is required.
 pub(super) fn of_publisher(mercure: &Mercure, exchange: &Exchange) -> Result<Claims, Refusal> {
     let presented = presented(exchange).ok_or_else(missing)?;
     if presented.by_cookie && !is_from_own_page(mercure, exchange) {
@@ -42,7 +42,7 @@ pub(super) fn missing() -> Refusal {
 
 fn claims(key: Option<&Key>, presented: &Presented<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
     let refused = |why: &dyn std::fmt::Display| {
-        // A token must not be in the log.
+        // Never log the token itself.
         tracing::warn!(target: "howdah::mercure", id = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
         Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid token").challenge(INVALID)
     };
@@ -62,7 +62,7 @@ fn presented(exchange: &Exchange) -> Option<Presented<'_>> {
     Some(Presented { token: cookie(headers)?, by_cookie: true })
 }
 
-/// The token of `Authorization: Bearer TOKEN`. Other schemes are a password's, which rules ask for.
+/// Returns the token of `Authorization: Bearer TOKEN`. Other schemes belong to the passwords of rules.
 fn bearer(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let (scheme, token) = value.as_bytes().split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| String::from_utf8_lossy(token.trim_ascii()))
@@ -75,7 +75,8 @@ fn cookie(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(value))
 }
 
-/// `true` if the page that sends a request belongs to the site, or to an allowed origin. Browsers name it with each `POST`.
+/// `true` if the page that sends a request belongs to the site or to an allowed origin. Browsers send its origin with
+/// each `POST`.
 fn is_from_own_page(mercure: &Mercure, exchange: &Exchange) -> bool {
     let headers = &exchange.head.headers;
     let origin = match headers.get(header::ORIGIN) {
@@ -91,7 +92,7 @@ fn is_from_own_page(mercure: &Mercure, exchange: &Exchange) -> bool {
         || mercure.allowed_origin(&origin).is_some_and(|(_, with_cookies)| with_cookies)
 }
 
-/// The origin of a page.
+/// Returns the origin of a page's URL.
 fn of_page(page: &HeaderValue) -> Option<HeaderValue> {
     let page = page.to_str().ok()?;
     let host = page.find("://")? + 3;

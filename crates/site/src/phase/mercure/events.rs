@@ -1,4 +1,4 @@
-//! The body of a subscriber's response: a server-sent event for each update, comments while there is none.
+//! The body of a subscriber's response: a server-sent event per update, and comments as heartbeats.
 
 use bytes::Bytes;
 use howdah_live::{Event, Hub, Subscription};
@@ -12,17 +12,17 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Clients that are asked to come back do so after this time and up to as much again.
+/// Minimum delay before disconnected clients reconnect; they wait up to twice as long.
 const RETRY: Duration = Duration::from_secs(1);
-/// Longest time until a token's expiry that is waited for.
+/// Maximum timer for a token's expiry.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The events of one subscriber. Its subscription ends with it, when the client leaves or the stream has ended.
+/// The events of one subscriber. Dropping it ends the subscription, when the client disconnects or the stream ends.
 pub(in crate::phase) struct Events {
     hub: Hub,
     subscription: Subscription,
     heartbeat: Duration,
-    /// When something was last sent. The timer runs for a heartbeat after it, or longer: updates do not touch it.
+    /// Time of the last event or comment. Updates do not reset the timer, so it may fire before a heartbeat is due.
     sent: Instant,
     timer: Pin<Box<Sleep>>,
     ends: Option<Instant>,
@@ -56,7 +56,7 @@ impl Events {
         }
         while let Poll::Ready(event) = self.subscription.poll_next(cx) {
             match event {
-                // A binary message of a channel is no event.
+                // Binary messages of a channel cannot be sent as events.
                 Event::Update(update) => {
                     if let Some(encoded) = event::of(&update) {
                         return Poll::Ready(Some(encoded));
@@ -90,7 +90,7 @@ impl Events {
         Poll::Pending
     }
 
-    /// Sets the timer to the next heartbeat, or to the end.
+    /// Sets the timer to the next heartbeat, or to the end of the subscription if that is earlier.
     fn wait(&mut self) {
         let beat = self.sent + self.heartbeat;
         self.timer.as_mut().reset(self.ends.map_or(beat, |ends| ends.min(beat)));

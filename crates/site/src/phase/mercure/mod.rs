@@ -1,5 +1,5 @@
-//! The Mercure hub of a site at `/.well-known/mercure`: subscribers (`subscribe`, `events`), publishers (`publish`), the
-//! API of subscriptions, and what all of them need: tokens (`authorization`) and pages of other origins.
+//! The Mercure hub of a site at `/.well-known/mercure`: subscribers (`subscribe`, `events`), publishers (`publish`),
+//! the subscription API, tokens (`authorization`) and CORS.
 
 mod authorization;
 pub(in crate::phase) mod events;
@@ -71,7 +71,7 @@ impl Responder for MercureHub {
     }
 }
 
-/// The response, with the fields that pages of other origins need, whatever its status.
+/// Returns the response with CORS fields, which errors need too.
 async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut RequestBody) -> Response {
     let site = exchange.site.clone();
     let Some(mercure) = &site.mercure else { return Response::new(Body::empty()) };
@@ -94,7 +94,7 @@ async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut Request
     response
 }
 
-/// Names the origin that may read the response (the Fetch standard, section 3.3).
+/// Allows the page's origin to read the response (the Fetch standard, section 3.3).
 fn admit_origin(mercure: &Mercure, exchange: &Exchange, response: &mut Response) {
     if !mercure.has_origins() {
         return;
@@ -110,7 +110,7 @@ fn admit_origin(mercure: &Mercure, exchange: &Exchange, response: &mut Response)
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Last-Event-ID, Link"));
 }
 
-/// The response to a browser's question before a request.
+/// Returns the response to a CORS preflight request.
 fn preflight() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -125,7 +125,7 @@ fn preflight() -> Response {
     response
 }
 
-/// The list of subscriptions, or one of them.
+/// Returns the list of subscriptions, or one of them.
 fn subscriptions(mercure: &Mercure, exchange: &Exchange, asked: &Asked) -> Result<Response, Refusal> {
     let claims = authorization::of_subscriber(mercure, exchange)?.ok_or_else(authorization::missing)?;
     if !allows(claims.subscribe.as_deref().unwrap_or_default(), asked) {

@@ -1,4 +1,4 @@
-//! Publishers: a form with an update, by a token that allows its topics.
+//! Publishers: a form with an update. The token must allow its topics.
 
 use super::authorization;
 use crate::exchange::Exchange;
@@ -10,7 +10,7 @@ use howdah_mercure::{Publication, PublicationError};
 use howdah_protocol::{Body, RequestBody, Response};
 use http::{HeaderValue, StatusCode, header};
 
-/// Longest form of an update, unless the site allows less.
+/// Maximum size of an update's form in bytes, unless the site's limit is lower.
 const MAX_FORM: u64 = 1 << 20;
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
@@ -19,7 +19,7 @@ pub(super) async fn respond(
     exchange: &Exchange,
     body: &mut RequestBody,
 ) -> Result<Response, Refusal> {
-    // Before the body is read: strangers send nothing.
+    // Checked before the body is read, so that unauthorized clients cannot upload anything.
     let claims = authorization::of_publisher(mercure, exchange)?;
     let allowed = claims.publish.filter(|allowed| !allowed.is_empty()).ok_or(Refusal::new(StatusCode::FORBIDDEN))?;
     let media_type = exchange.head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();

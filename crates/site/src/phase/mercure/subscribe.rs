@@ -1,4 +1,4 @@
-//! Subscribers: selectors in the query, and the stream of events that they get.
+//! Subscribers: selectors in the query, and the stream of events.
 
 use super::events::Events;
 use super::{LAST_EVENT_ID, authorization};
@@ -14,9 +14,9 @@ use http::{HeaderValue, Method, StatusCode, header};
 const MAX_SELECTORS: usize = 100;
 /// Maximum length of a selector, in bytes.
 const MAX_LENGTH: usize = 4096;
-/// Memory of a subscriber without its selectors.
+/// Bytes charged for a subscriber, without its selectors.
 const SUBSCRIBER: u64 = 1024;
-/// Updates, and bytes of them, that may wait for a subscriber.
+/// Maximum number of updates, and of their bytes, that may wait for a subscriber.
 const MAX_QUEUE: (usize, usize) = (256, 1 << 20);
 
 pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response, Refusal> {
@@ -34,7 +34,7 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, "text/event-stream"),
-        // No proxy may keep, compress or hold back events.
+        // Proxies must not cache, compress or buffer events.
         (header::CACHE_CONTROL, "private, no-cache, no-store, must-revalidate, no-transform, max-age=0"),
         (header::EXPIRES, "0"),
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
@@ -66,7 +66,7 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     Ok(response)
 }
 
-/// The selectors of a query, and the id that the subscriber continues after.
+/// Returns the selectors of the query, and the id of the last event that the subscriber has received.
 fn asked(exchange: &Exchange) -> Result<(Vec<Selector>, Option<String>), Refusal> {
     let (mut selectors, mut last) = (Vec::new(), None);
     for (name, value) in form::fields(exchange.query().unwrap_or_default()) {

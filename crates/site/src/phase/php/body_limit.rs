@@ -1,37 +1,37 @@
-//! The largest body that is kept for PHP, and the treatment of larger ones.
+//! The maximum body for PHP, and the treatment of larger ones.
 //!
 //! PHP has its own limit for forms, `post_max_size`, and applications rely on its behavior: the script runs with an
-//! empty `$_POST` and a `CONTENT_LENGTH` that says why. So such a form is read and dropped. Other bodies are read by
-//! the script, which would take a truncated one for a shorter one: they are refused.
+//! empty `$_POST`, and `CONTENT_LENGTH` shows the reason. So a form above that limit is read and dropped. Other bodies
+//! are read by the script, which could not recognize a truncated one, so they are refused.
 
 use crate::exchange::Exchange;
 use crate::phase::limits::DEFAULT_MAX_BODY;
 use crate::upstream::{Target, Upstream};
 use http::{Method, header};
 
-/// See the module.
+/// Body limit of one request, and the treatment of larger bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::phase) struct Allowance {
     /// In bytes.
     pub(in crate::phase) most: u64,
-    /// A larger one is dropped, and the request goes on; else it is refused.
+    /// `true` if a larger body is dropped and the request runs without it; otherwise the request is refused.
     pub(in crate::phase) drops: bool,
 }
 
 impl Allowance {
-    /// The limit of a request that other servers get.
+    /// Returns the limit of a request for an upstream server.
     pub(in crate::phase) fn of_proxy(exchange: &Exchange) -> Self {
         Self { most: exchange.max_body().unwrap_or(DEFAULT_MAX_BODY), drops: false }
     }
 
-    /// The limit of a request that PHP gets.
+    /// Returns the limit of a request for PHP.
     pub(super) fn of_php<U: Upstream>(upstream: &U, exchange: &Exchange, target: Target) -> Self {
         let limit = Self::without_files(upstream, exchange, target);
         let of_files = exchange.changes.as_ref().and_then(|changes| changes.max_body);
         of_files.filter(|most| *most < limit.most).map_or(limit, |most| Self { most, drops: false })
     }
 
-    /// The limit apart from `.htaccess` files.
+    /// Returns the limit without `.htaccess` files.
     fn without_files<U: Upstream>(upstream: &U, exchange: &Exchange, target: Target) -> Self {
         if let Some(most) = exchange.max_body() {
             return Self { most, drops: false };
@@ -48,7 +48,7 @@ impl Allowance {
     }
 }
 
-/// The `post_max_size` that rules and `.htaccess` files set for a request; the inner none for no limit.
+/// Returns the `post_max_size` that rules and `.htaccess` files set for a request; the inner `None` means no limit.
 fn of_request(exchange: &Exchange) -> Option<Option<u64>> {
     let of_rules = exchange.ruled.as_ref().map(|ruled| &ruled.outcome.ini);
     let of_files = exchange.changes.as_ref().map(|changes| &changes.ini);
@@ -58,7 +58,7 @@ fn of_request(exchange: &Exchange) -> Option<Option<u64>> {
     Some(quantity(text).filter(|bytes| *bytes > 0))
 }
 
-/// Reads a size as PHP does (`zend_atol`): digits, and a last letter that counts. None for a negative one.
+/// Parses a size as PHP does (`zend_atol`): digits and a unit letter at the end. `None` for a negative size.
 fn quantity(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

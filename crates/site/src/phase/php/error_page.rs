@@ -8,7 +8,7 @@ use howdah_pool::{Fault, FaultKind};
 use howdah_protocol::{Body, Response};
 use http::{HeaderValue, StatusCode, header};
 
-/// The page for a fault; it has the status that the bare response would have.
+/// Returns the page for a fault, with the same status as the bare response.
 pub(super) fn page(fault: &Fault, exchange: &Exchange) -> Response {
     let status = StatusCode::from_u16(fault.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let head = &exchange.head;
@@ -40,7 +40,7 @@ pub(super) fn page(fault: &Fault, exchange: &Exchange) -> Response {
     response
 }
 
-/// Description of the fault, with its details except for the stack.
+/// Returns the description of the fault with its details, without the stack.
 fn what(fault: &Fault) -> String {
     let what = match fault.kind {
         FaultKind::Deadline => "PHP ran for longer than the deadline of the pool",

@@ -1,5 +1,5 @@
-//! Phase "php": reads the request's body (`spool`), encodes its variables (`variables`), has it run, and makes an
-//! HTTP response of PHP's (`respond`), or of a file that the script hands over (`handed_over`).
+//! Phase "php": reads the request body (`spool`), encodes the variables (`variables`), has a worker run the script, and
+//! responds with PHP's output (`respond`) or with a file that the script hands over (`handed_over`).
 
 pub(in crate::phase) mod body_limit;
 mod error_page;
@@ -32,12 +32,12 @@ pub(crate) async fn run<U: Upstream>(
     script: &Script,
     body: RequestBody,
 ) -> Result<Response, Refusal> {
-    // PHP speaks HTTP alone; but a page for an error may be a script's.
+    // Scripts speak HTTP only. An error page may still be a script.
     if exchange.head.is_extended_connect() && exchange.error_status.is_none() {
         return Err(limits::no_other_protocol());
     }
     let site = &*exchange.site;
-    // Before anything of it is read: PHP must not run for a response that could not be kept.
+    // Checked before the body is read: PHP must not run if there is no memory for its response.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
         tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
@@ -46,7 +46,7 @@ pub(crate) async fn run<U: Upstream>(
     let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
     let ahead = ahead.filter(|(ahead, _)| exchange.is_for(ahead));
     let target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
-    // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
+    // The body is read first because its length is a variable, and so that the worker never waits for the client.
     let (body, complete, waited) = if body.is_none() {
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
@@ -92,7 +92,7 @@ pub(crate) async fn run<U: Upstream>(
             let (mut response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;
             if exchange.variables.is_some() {
-                // Files that scripts hand over are for the web server.
+                // The web server in front sends files that scripts hand over.
                 return Ok(response);
             }
             let trusted = exchange.connection.peer.trusted;
@@ -117,8 +117,8 @@ const fn limits_of(times: &Times) -> TimeLimits {
     TimeLimits { deadline: times.deadline, queue: times.queue }
 }
 
-/// The number that shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what
-/// one client has.
+/// Returns the key by which the queue shares turns fairly: an IPv4 address or an IPv6 /64 network, which is usually one
+/// client.
 fn client_number(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(address) => u64::from(address.to_bits()),
@@ -126,7 +126,7 @@ fn client_number(address: IpAddr) -> u64 {
     }
 }
 
-/// Takes a request's informational responses, from whatever thread.
+/// Receives a request's informational responses, from any thread.
 #[derive(Debug)]
 struct ToClient {
     informational: Informational,
@@ -146,7 +146,7 @@ impl TakesInterim for ToClient {
     }
 }
 
-/// Takes what a request's PHP logs, from whatever thread.
+/// Receives a request's PHP log messages, from any thread.
 #[derive(Debug)]
 struct ToWebServer(Arc<Messages>);
 

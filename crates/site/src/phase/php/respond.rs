@@ -1,5 +1,5 @@
-//! Makes an HTTP response of PHP's: what HTTP forbids is dropped, a complete body goes out with its length in one
-//! piece, any other as it comes.
+//! Converts PHP's response to HTTP. Headers that HTTP forbids are dropped. A complete body is sent in one piece with
+//! its length; any other is streamed.
 
 use crate::exchange::Ran;
 use crate::refusal::Refusal;
@@ -16,13 +16,13 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// Header lines that a script's response may have, informational ones too. What receives it has lower limits (nginx 4
-/// KB, browsers 256 KB), and a map of headers takes no more than some 24,000 names.
+/// Maximum number of header lines in a script's response, informational ones included. Receivers have lower limits
+/// (nginx 4 KB, browsers 256 KB), and `HeaderMap` holds no more than about 24,000 names.
 pub(crate) const MAX_LINES: usize = 1000;
-/// Their bytes, as they would go over the wire.
+/// Maximum size of these lines in bytes, as sent.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The HTTP response, and where the request ran; a refusal if its head is beyond all measure.
+/// Returns the HTTP response and the worker that ran the request, or a refusal if the head exceeds the limits.
 pub(super) fn respond(
     mut php: howdah_pool::Response,
     request: &Head,
@@ -53,22 +53,22 @@ pub(super) fn respond(
         return Ok((response, Ran::Known(php.body.stats())));
     }
     if request.method == Method::HEAD {
-        // There is no body to compare with; the script's word about the length of GET's response stands.
+        // HEAD has no body to compare with, so the script's `Content-Length` is kept.
         if let Some(length) = announced {
             response.headers_mut().insert(header::CONTENT_LENGTH, length);
         }
         return Ok((response, Ran::Known(php.body.stats())));
     }
     if let Some(whole) = php.body.take_complete() {
-        // The connection writes the length that the body has, whatever the script said.
+        // The connection sends the real length of the body, not the script's `Content-Length`.
         *response.body_mut() = Body::whole(whole_of(whole));
         return Ok((response, Ran::Known(php.body.stats())));
     }
     let stats = Arc::new(OnceLock::new());
     let remaining = php.body.complete_len();
     if let Some(length) = announced {
-        // Clients show progress by it. The script is held to its word: what is too much is cut, and the connection is
-        // broken off where something is missing; in HTTP/2 the stream ends with an error in either case.
+        // Keeps the script's `Content-Length`, as clients show progress with it. A longer body is cut; after a shorter
+        // one the connection is closed. In HTTP/2 the stream ends with an error in both cases.
         response.headers_mut().insert(header::CONTENT_LENGTH, length);
     }
     let stream = PhpStream { body: php.body, remaining, stats: stats.clone(), id };
@@ -76,7 +76,7 @@ pub(super) fn respond(
     Ok((response, Ran::Later(stats)))
 }
 
-/// The words behind the number in a status line of the script's own, which the PHP host sends first: `Status: 418 I am …`.
+/// Returns the reason phrase of a status line set by the script. The PHP host sends it first: `Status: 418 I am …`.
 fn reason(name: &Bytes, value: &Bytes) -> Option<Reason> {
     if !name.eq_ignore_ascii_case(b"status") {
         return None;
@@ -85,7 +85,7 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<Reason> {
     if words.is_empty() { None } else { Reason::new(words) }
 }
 
-/// Checks that a response's header is one that clients and proxies accept.
+/// Checks that the header is within `MAX_LINES` and `MAX_BYTES`.
 fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
     if lines.len() > MAX_LINES {
         return Err("more than 1000 header lines");
@@ -99,8 +99,8 @@ fn log_refused(id: RequestId, request: &Head, why: &str) {
     tracing::warn!(target: "howdah::php", %id, %target, "script's response replaced by 500: it has {why}");
 }
 
-/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
-/// last word.
+/// Copies the headers that HTTP allows. `Content-Length` is returned instead of copied, because a complete body
+/// determines its own length.
 fn copy_headers(
     lines: Vec<(Bytes, Bytes)>,
     into: &mut HeaderMap,
@@ -134,7 +134,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A body as the pool hands it over, as connections know it.
+/// Converts a complete body of the pool to one for the connection.
 fn whole_of(body: WholeBody) -> Whole {
     match body {
         WholeBody::Memory(bytes) => Whole::Memory(bytes),
@@ -142,7 +142,7 @@ fn whole_of(body: WholeBody) -> Whole {
     }
 }
 
-/// A body in a worker's ring.
+/// A body that is still in a worker's ring.
 struct InRing(HeldPayload);
 
 impl HeldBytes for InRing {
@@ -167,7 +167,7 @@ impl HeldBytes for InRing {
     }
 }
 
-/// PHP's output as it comes. Dropping it before its end tells the worker that the client has gone.
+/// PHP's output as a stream. Dropping it before its end notifies the worker that the client has disconnected.
 struct PhpStream {
     body: ResponseBody,
     remaining: Option<u64>,
@@ -198,7 +198,7 @@ impl ChunkStream for PhpStream {
 
 impl Drop for PhpStream {
     fn drop(&mut self) {
-        // Set once, here.
+        // Not set anywhere else.
         let _ = self.stats.set(self.body.stats());
     }
 }

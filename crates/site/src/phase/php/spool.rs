@@ -1,6 +1,6 @@
-//! Reads a request's body to its end before PHP (or a proxy's server, with `buffer`) is asked, so that a slow client never
-//! holds a worker: in memory up to a limit, then in an unnamed temporary file, as far as the budgets go. Trailers are read
-//! and dropped.
+//! Reads a request body completely before a worker (or, with `buffer`, an upstream server) gets the request, so that a
+//! slow client never occupies a worker. The body is kept in memory up to a limit, then in an unnamed temporary file,
+//! within the budgets. Trailers are read and dropped.
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
@@ -23,7 +23,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// A body below this size is part of what every request costs.
+/// Bodies below this size, in bytes, are not charged to the budget: they are part of a request's base cost.
 const SMALL_BODY: usize = 1024;
 
 /// Limit and storage for a body.
@@ -51,13 +51,13 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Room for a body that the server reads itself: no file is begun while the budget has memory.
+    /// Keeps the body in memory as long as the memory budget has room, for a request that the server handles itself.
     pub(in crate::phase) fn in_memory(self) -> Self {
         Self { memory: usize::try_from(self.limit.most).unwrap_or(usize::MAX), ..self }
     }
 
-    /// `true` if a body of this length could be kept now. Nothing is reserved: a client that announces much would take
-    /// it from those that send it.
+    /// `true` if the budget has room for a body of this length now. Nothing is reserved, or a client that only
+    /// announces a large body would take the room from clients that send one.
     fn is_for(&self, length: u64) -> bool {
         let budget = if length <= self.memory as u64 { self.budgets.memory } else { self.budgets.spool };
         let room = budget.has_room(length);
@@ -68,8 +68,8 @@ impl<'a> Room<'a> {
     }
 }
 
-/// Reads the body of a request that the server responds to itself into memory: `max` bytes at most, or fewer where the
-/// site allows less.
+/// Reads the body of a request that the server handles itself into memory: at most `max` bytes, or fewer if the site or
+/// a rule has a lower limit.
 pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming, max: u64) -> Result<Bytes, Refusal> {
     let most = exchange.max_body().unwrap_or(max).min(max);
     limits::check_body(Some(most), &exchange.head)?;
@@ -86,9 +86,9 @@ pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming,
 pub(in crate::phase) enum SpoolError {
     TooLarge,
     TooSlow,
-    /// The client broke off, or broke the coding's rules.
+    /// The client disconnected, or sent an invalid transfer coding.
     Broken(BodyError),
-    /// There is no budget for it.
+    /// The budget is exhausted.
     NoRoom,
     Storage(io::Error),
 }
@@ -132,7 +132,7 @@ pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Resul
     if room.limit.drops && announced.is_some_and(|length| length > room.limit.most) {
         return drop_rest(0, &mut body, &mut patience).await;
     }
-    // Not even a `100 Continue` then.
+    // Refuses before the first read, so that no `100 Continue` is sent.
     if !room.is_for(announced.unwrap_or(1)) {
         return Err(SpoolError::NoRoom);
     }
@@ -152,7 +152,7 @@ pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Resul
     Ok(store.finish(length)?)
 }
 
-/// Reads on to the body's end and keeps its length alone, of which `length` bytes have come.
+/// Reads to the end of the body and keeps only its length. `length` bytes were read before.
 async fn drop_rest(mut length: u64, body: &mut Incoming, patience: &mut Patience) -> Result<RequestBody, SpoolError> {
     while let Some(data) = patience.next(body).await? {
         length += data.len() as u64;
@@ -163,13 +163,13 @@ async fn drop_rest(mut length: u64, body: &mut Incoming, patience: &mut Patience
 /// The data read so far, and its charge.
 struct Store {
     kept: Kept,
-    /// To the budget of memory, or of files once there is one.
+    /// Charge to the memory budget, or to the spool budget once there is a file.
     charge: Charge,
 }
 
 enum Kept {
     Nothing,
-    /// One piece, as it came: small bodies are never copied.
+    /// A single chunk as received, so small bodies are never copied.
     One(Bytes),
     Many(BytesMut),
     File(File),
@@ -218,7 +218,7 @@ impl Store {
         };
     }
 
-    /// Moves what there is to a file.
+    /// Moves the data read so far to a file.
     fn begin_file(&mut self, room: &Room<'_>) -> Result<(), SpoolError> {
         let mut charge = self.charge.beside(room.budgets.spool);
         if !charge.grow(self.charge.bytes()) {
@@ -245,18 +245,18 @@ impl Store {
                 return Ok(RequestBody::File(OwnedFd::from(file), length, self.charge));
             }
         };
-        // A body smaller than the base cost of a request waits without a separate charge.
+        // A small body is covered by the base cost of a request.
         Ok(RequestBody::Memory(if bytes.len() < SMALL_BODY { bytes } else { self.charge.cover(bytes) }))
     }
 }
 
-/// Waits for parts, each for a limited time, and not for ever for one byte after the other. The timer is armed only when a
-/// part is really waited for.
+/// Limits the wait for each chunk, and enforces a minimum rate against clients that send byte by byte. The timer is
+/// armed only when no chunk is ready.
 struct Patience {
     pause: Duration,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     min_rate: u64,
-    /// Since when it is counted what comes, and what has come.
+    /// Start of the current measuring window; `came` counts the bytes received in it.
     window: Option<Instant>,
     came: u64,
 }
@@ -266,7 +266,8 @@ impl Patience {
         Self { pause, timer: None, min_rate, window: None, came: 0 }
     }
 
-    /// A part has to be waited for. True: those before came too slowly, judged anew for each `pause`.
+    /// Called when no chunk is ready. Returns `true` if the client was below the minimum rate in the current window,
+    /// which is at least one `pause` long.
     fn is_too_slow(&mut self, now: Instant) -> bool {
         let window = *self.window.get_or_insert(now);
         let took = now.saturating_duration_since(window);

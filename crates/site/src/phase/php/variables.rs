@@ -1,8 +1,7 @@
-//! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
-//!
-//! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_TRANSLATED`
-//! is there only if the path has such a part; `REMOTE_USER` is there only if a rule has checked a
-//! password; `REQUEST_ID` is added. Which headers of a client reach no application is `client_fields`.
+//! The variables of a request: those of nginx's stock `fastcgi_params` and PHP-FPM, in the same order.  Deliberate
+//! differences: `SERVER_NAME` is the requested host unless a setting pins it. `PATH_TRANSLATED` is set only if there is
+//! a `PATH_INFO`, and `REMOTE_USER` only if a rule has checked a password. `REQUEST_ID` is added. `client_fields`
+//! decides which client headers are withheld from applications.
 
 use crate::client_fields;
 use crate::exchange::Exchange;
@@ -53,7 +52,7 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     encoded.finish()
 }
 
-/// The variables that a web server in front has made of the request, as PHP-FPM hands them on.
+/// Encodes the variables sent by a web server in front, as PHP-FPM passes them on.
 fn of_web_server(encoded: &mut RequestBuilder, variables: &Params, script: &Script) {
     static NUMBERS: LazyLock<FxHashMap<&[u8], VarName>> =
         LazyLock::new(|| VAR_NAMES.iter().map(|name| name.as_bytes()).zip(VarName::ALL.iter().copied()).collect());
@@ -79,7 +78,7 @@ fn of_web_server(encoded: &mut RequestBuilder, variables: &Params, script: &Scri
     encoded.custom_var(b"FCGI_ROLE", b"RESPONDER");
 }
 
-/// Variables from rules and `.htaccess` files: their own, the user, and settings, in PHP-FPM's form.
+/// Encodes what rules and `.htaccess` files set: the user, variables, and PHP settings in PHP-FPM's form.
 fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let (ruled, changes) = (exchange.ruled.as_deref(), exchange.changes.as_deref());
     if ruled.is_none() && changes.is_none() {
@@ -116,7 +115,7 @@ fn request(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, scrip
     let content_type = head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let content_type = encoded.var(VarName::CONTENT_TYPE, content_type);
     encoded.query(query).method(method).content_type(content_type);
-    // A chunked body has a length as well, now that it has been read; a request without a body has none.
+    // A chunked body has a known length too, because it was read first. A request without a body gets an empty length.
     let has_length = !body.is_empty() || head.headers.contains_key(header::CONTENT_LENGTH);
     let length = if has_length { Decimal::new(body.len()) } else { Decimal::EMPTY };
     encoded.var(VarName::CONTENT_LENGTH, length.as_bytes());
@@ -128,7 +127,7 @@ fn request(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, scrip
     encoded.var(VarName::SERVER_PROTOCOL, protocol(head.version).as_bytes());
 }
 
-/// The document root, which a rule may say.
+/// Returns the document root, which a rule may override.
 fn root<'a>(site: &'a Site, script: &'a Script) -> &'a Path {
     script.root.as_deref().unwrap_or(&site.root)
 }
@@ -143,7 +142,7 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, sc
     encoded.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
     encoded.var(VarName::SERVER_SOFTWARE, site.server.software.as_bytes());
     let addr = encoded.var(VarName::REMOTE_ADDR, client.addr(peer).as_bytes());
-    // No name is looked up; RFC 3875, 4.1.9, has the address then, and so does FrankenPHP.
+    // No reverse DNS lookup: RFC 3875, 4.1.9, then allows the address, and FrankenPHP does the same.
     encoded.var_at(VarName::REMOTE_HOST, addr);
     encoded.var(VarName::REMOTE_PORT, client.port(peer).as_bytes());
     encoded.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
@@ -153,7 +152,7 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, sc
     encoded.var(VarName::REDIRECT_STATUS, Decimal::new(u64::from(status)).as_bytes());
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
     encoded.script(filename);
-    // As nginx with Debian's snippets has it: there, and mostly empty.
+    // Always set, and usually empty, as in nginx with Debian's snippets.
     encoded.var(VarName::PATH_INFO, &script.path_info);
     if !script.path_info.is_empty() {
         encoded.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(root(site, script)), &script.path_info]);
@@ -161,8 +160,8 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, sc
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
 }
 
-/// Variables of the TLS session, by the names of Apache's mod_ssl. `SSL_SERVER_NAME` is nginx's; a fingerprint has no
-/// common name, and is one of SHA-256.
+/// Variables of the TLS session, named as in Apache's mod_ssl. `SSL_SERVER_NAME` is nginx's name. The variable of the
+/// fingerprint (SHA-256) has no established name.
 fn tls(encoded: &mut RequestBuilder, session: &Session, now: SystemTime) {
     let mut var = |name: &str, value: &str| {
         encoded.custom_var(name.as_bytes(), value.as_bytes());
@@ -187,7 +186,7 @@ fn tls(encoded: &mut RequestBuilder, session: &Session, now: SystemTime) {
     var("SSL_CLIENT_FINGERPRINT", &client.fingerprint);
 }
 
-/// The name that the settings pin, else the host that was asked for, else the address that was connected to.
+/// Returns the name from the settings, else the requested host, else the local address of the connection.
 fn server_name<'a>(site: &'a Site, exchange: &'a Exchange) -> &'a [u8] {
     if let Some(name) = &site.settings.server_name {
         return name.as_bytes();
@@ -201,7 +200,7 @@ fn server_name<'a>(site: &'a Site, exchange: &'a Exchange) -> &'a [u8] {
 /// The request's headers as `HTTP_*`.
 fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let map = &exchange.head.headers;
-    // The host that counts may be another than the header says, or come without a header (HTTP/2).
+    // The effective host may differ from the `Host` field (proxies), or come without one (HTTP/2).
     let is_elsewhere = exchange.client.reported_host().is_some() || exchange.head.target.authority().is_some();
     let counted = if is_elsewhere { exchange.host() } else { None };
     if let Some(host) = counted {
@@ -210,7 +209,7 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let mut scratch = Vec::new();
     let mut fields = map.iter().peekable();
     while let Some((name, first)) = fields.next() {
-        // Lines of the same name come behind each other.
+        // The map yields all lines of a name consecutively.
         let more = fields.peek().is_some_and(|(next, _)| *next == name);
         while fields.next_if(|(next, _)| *next == name).is_some() {}
         if *name == header::HOST && counted.is_some() {
@@ -245,12 +244,12 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     }
 }
 
-/// The owner of a trace was decided on arrival.
+/// `true` for the fields of a trace context, which the server replaces with its own if it traces the request.
 fn is_of_traces(name: &HeaderName) -> bool {
     matches!(name.as_str(), "traceparent" | "tracestate")
 }
 
-/// The request's trace, so that what traces in PHP goes on below it.
+/// Encodes the request's trace context, so that spans made in PHP become its children.
 fn trace(encoded: &mut RequestBuilder, trace: &Trace) {
     encoded.custom_var(b"HTTP_TRACEPARENT", trace.parent_field().as_bytes());
     if let Some(state) = trace.state_field() {
@@ -292,7 +291,7 @@ fn variable_name(name: &HeaderName) -> Option<Variable> {
 
 type KnownHeaders = HashMap<HeaderName, VarName, BuildHasherDefault<QuickHasher>>;
 
-/// Looked up for every header of every request, and clients cannot add entries: only speed counts.
+/// A fast, unkeyed hasher. It is safe because clients cannot add entries to the map.
 #[derive(Default)]
 struct QuickHasher(u64);
 

@@ -1,5 +1,5 @@
-//! The fields that tell the next server who the client is and how it came. Of what the client itself sends of them nothing
-//! arrives, unless it is a trusted proxy: then its word stands, and this hop is added.
+//! The header fields that tell the upstream server about the client and its connection. The client's own fields of this
+//! kind are removed, unless it is a trusted proxy: then they are kept, and this hop is added.
 
 use crate::client_fields;
 use crate::exchange::Exchange;
@@ -16,11 +16,11 @@ const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const FORWARDED: HeaderName = header::FORWARDED;
 
-/// The caller's span; of what the client sends of them nothing arrives where this server makes traces itself.
+/// The trace context. The client's own is replaced if this server traces requests.
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Every field that some application believes about the client.
+/// Every field about the client that some application trusts.
 const ABOUT_THE_CLIENT: [HeaderName; 9] = [
     FOR,
     PROTO,
@@ -36,21 +36,21 @@ const ABOUT_THE_CLIENT: [HeaderName; 9] = [
 /// This server's name in `Via` (RFC 9110 7.6.3).
 const VIA: &str = "howdah";
 
-/// A request that has been through so many servers of this kind goes in a circle.
+/// A request that has passed this many servers of this kind is in a loop.
 const MAX_HOPS: usize = 8;
 
-/// `true` if a request has passed too many servers like this one.
+/// `true` if a request has passed `MAX_HOPS` servers of this kind.
 pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
     let words = headers.get_all(header::VIA).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
     words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MAX_HOPS
 }
 
-/// The client's fields as they go on.
+/// Returns the request's header fields for the upstream server.
 pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap {
     let (head, peer, client) = (&exchange.head, &exchange.connection.peer, &exchange.client);
     let http = &exchange.site.server.settings.http;
     let mut headers = head.headers.clone();
-    // Before anything is added, or the client could list that in `Connection`.
+    // Before any field is added: the client could otherwise have it removed by listing it in `Connection`.
     hop_by_hop::strip(&mut headers);
     client_fields::strip(&mut headers, peer.trusted);
     join_cookies(&mut headers);
@@ -94,7 +94,7 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
     headers
 }
 
-/// HTTP/2 brings cookies one by one, HTTP/1.1 has them in one line (RFC 9113 8.2.3).
+/// Joins the cookies: HTTP/2 may send one field per cookie, HTTP/1.1 needs a single line (RFC 9113 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let mut lines = headers.get_all(header::COOKIE).iter();
     if lines.next().is_none() || lines.next().is_none() {
@@ -111,7 +111,7 @@ fn set(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
     }
 }
 
-/// The elements so far, in one line, with what separates them from the next.
+/// Returns the existing elements in one line, with a separator for the next one.
 fn chain(lines: Vec<&HeaderValue>) -> Vec<u8> {
     let mut chain = Vec::new();
     for line in lines.iter().map(|line| line.as_bytes().trim_ascii()).filter(|line| !line.is_empty()) {
@@ -126,7 +126,7 @@ fn chain_of_forwarded(headers: &HeaderMap, told: bool) -> Vec<u8> {
 }
 
 fn x_forwarded(headers: &mut HeaderMap, client: &Client, peer: &Peer, chain: Vec<u8>, host: Option<&[u8]>) {
-    // A peer on a Unix socket has no address: what it says of its client is all there is.
+    // A peer on a Unix socket has no address, so only its own `X-Forwarded-For` is passed on.
     let last = peer.addr.map(|addr| addr.to_string());
     let all = match &last {
         Some(last) => [&chain[..], last.as_bytes()].concat(),
@@ -148,7 +148,7 @@ fn x_forwarded(headers: &mut HeaderMap, client: &Client, peer: &Peer, chain: Vec
     }
 }
 
-/// This hop's element of `Forwarded` (RFC 7239 4): an IPv6 address and a host with a port need quotes.
+/// Returns this hop's element of `Forwarded` (RFC 7239 4). An IPv6 address and a host with a port need quotes.
 fn element(client: &Client, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8> {
     let node = match peer {
         Some(IpAddr::V4(address)) => address.to_string(),
@@ -156,7 +156,7 @@ fn element(client: &Client, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8
         None => "unknown".to_owned(),
     };
     let mut element = format!("for={node};proto={}", if client.https { "https" } else { "http" }).into_bytes();
-    // A valid host has no quotation mark and no backslash.
+    // No escaping: a valid host contains neither quotation marks nor backslashes.
     if let Some(host) = host {
         element.extend_from_slice(b";host=\"");
         element.extend_from_slice(host);

@@ -1,4 +1,4 @@
-//! A request's body on its way to another server: as large as the settings allow, from a client that keeps moving.
+//! A request body that is streamed to an upstream server: enforces the size limit and the client's timeout.
 
 use crate::site::Site;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The client's mistake.
+/// The client's error in sending its body.
 #[derive(Debug)]
 pub(super) enum Trouble {
     TooLarge,
@@ -17,10 +17,10 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-/// Place to record it, for the responder.
+/// Records the error for the responder.
 pub(super) type Noted = Arc<Mutex<Option<Trouble>>>;
 
-/// A body that is watched for mistakes.
+/// A body that is watched for errors.
 #[derive(Debug)]
 pub(super) struct Inbound {
     body: RequestBody,
@@ -32,7 +32,7 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    /// The watched body.
+    /// Wraps a body. `left` is the maximum number of bytes.
     pub(super) fn watch(body: RequestBody, site: &Site, left: u64) -> (RequestBody, Noted) {
         let trouble = Noted::default();
         if body.is_none() {
@@ -50,7 +50,7 @@ impl Inbound {
         error
     }
 
-    /// Ready when the client has paused for too long.
+    /// Ready when the client has been silent for too long.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let end = self.since + self.pause;

@@ -1,5 +1,5 @@
-//! Phase "proxy": hands a request on to another server. Facts about the client, from its connection and headers, are
-//! written into the request here (`forwarded`); the implementation of `upstream` reaches the server.
+//! Phase "proxy": forwards a request to an upstream server. This phase adds the header fields about the client
+//! (`fields`); the implementation of `upstream` connects to the server.
 
 mod fields;
 mod inbound;
@@ -20,8 +20,8 @@ use http::{StatusCode, Version};
 use inbound::{Inbound, Trouble};
 use std::time::Instant;
 
-/// Hands a request on to the proxy with this position in the settings. Its servers are asked for `target`, which may be another
-/// than the client's.
+/// Forwards a request to the proxy with this position in the settings. `target` is the request target for its servers,
+/// which may differ from the client's.
 pub(crate) async fn run<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
@@ -30,7 +30,7 @@ pub(crate) async fn run<U: Upstream>(
     body: RequestBody,
 ) -> Result<Response, Refusal> {
     let site = &*exchange.site;
-    // A response that could not be kept for a slow client would be cut.
+    // Without memory to buffer the response for a slow client, it would be cut off.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
         tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
@@ -63,7 +63,7 @@ pub(crate) async fn run<U: Upstream>(
         headers: fields::fields(exchange, settings),
         body,
         upgrade,
-        // HTTP/1 stops reading a request when its response begins.
+        // With HTTP/1, the connection stops reading the request when the response begins.
         full_duplex: head.version >= Version::HTTP_2,
         informational: exchange.informational.clone(),
         charge: exchange.connection.charge(),
@@ -89,7 +89,7 @@ pub(crate) async fn run<U: Upstream>(
     }
 }
 
-/// The client's fault: its body.
+/// Returns the refusal for an error in the client's body.
 fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
     match trouble {
         Trouble::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),

@@ -1,4 +1,4 @@
-//! A request's body that was read to its end before another server is asked (`buffer`), on its way there.
+//! A request body that was read completely before the upstream server is contacted (`buffer`), and is then sent to it.
 
 use bytes::Bytes;
 use howdah_budget::Charge;
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::Read;
 use std::task::{Context, Poll};
 
-/// Bytes that one part has.
+/// Size of a chunk in bytes.
 const PART: usize = 64 * 1024;
 
-/// The body, for its sender.
+/// Converts a spooled body to one that can be sent.
 pub(super) fn body(spooled: Spooled) -> RequestBody {
     match spooled {
         // No body of a proxied request is dropped (`Allowance::of_proxy`).

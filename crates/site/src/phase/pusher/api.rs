@@ -1,4 +1,4 @@
-//! The HTTP API: signed requests of servers that publish and ask about channels.
+//! The HTTP API: signed requests from servers that publish events and query channels.
 
 use crate::exchange::Exchange;
 use crate::phase::php::spool;
@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
 use std::time::SystemTime;
 
-/// Longest body, unless the site allows less.
+/// Maximum body in bytes, unless the site's limit is lower.
 const MAX_BODY: u64 = 1 << 20;
 
 pub(super) async fn respond(

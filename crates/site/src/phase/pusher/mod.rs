@@ -1,5 +1,5 @@
 //! Responder "pusher": the Pusher protocol of a site, for clients (`socket`) at `/app/KEY` and for servers (`api`) at
-//! `/apps/ID/…`. Other paths that look alike are the application's.
+//! `/apps/ID/…`. Similar paths go to the application.
 
 mod api;
 mod socket;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Responds to clients and servers of the Pusher protocol.
 pub(crate) struct PusherFront;
 
-/// The part of the protocol that a path is for.
+/// The part of the protocol that a path names.
 enum Asked {
     /// A client's connection, for the application with this key.
     Connection(String),

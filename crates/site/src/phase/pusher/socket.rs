@@ -1,4 +1,4 @@
-//! Connections of clients: the same as those of rules with `websocket`, but that their messages are handled here.
+//! WebSocket connections of clients. They work like those of `websocket` rules, but their messages are handled here.
 
 use crate::exchange::Exchange;
 use crate::phase::websocket::switched;
@@ -16,10 +16,10 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Events that a client may publish in [`RATE_TIME`].
+/// Maximum number of events that a client may publish per [`RATE_TIME`].
 const RATE: u32 = 10;
 const RATE_TIME: Duration = Duration::from_secs(1);
-/// Versions of the protocol that are spoken here.
+/// Supported versions of the protocol.
 const VERSIONS: std::ops::RangeInclusive<u32> = 5..=7;
 
 /// Opens the connection of a client; `None` if it asks for another protocol.
@@ -55,7 +55,7 @@ pub(super) fn respond(pusher: &Arc<Pusher>, exchange: &Exchange, key: &str) -> R
     Ok(Some(switched(accepted, &offer, session)))
 }
 
-/// An id as the protocol has it: two numbers. It is shown to others and is no secret.
+/// Returns a new id in the protocol's form: two numbers. It is visible to other clients and not secret.
 fn new_id() -> Option<Box<str>> {
     let random = howdah_websocket::new_id()?;
     let half = |digits: &str| u64::from_str_radix(digits, 16).ok();
@@ -76,7 +76,7 @@ fn refuse(link: &Link, code: u16, why: &'static str) {
 struct Socket {
     pusher: Arc<Pusher>,
     hub: Hub,
-    /// The number of events that it has published since a time.
+    /// Start of the current rate window, and the number of events published in it.
     published: Mutex<(Instant, u32)>,
 }
 

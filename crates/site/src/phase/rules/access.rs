@@ -1,4 +1,4 @@
-//! Access control: limits of clients, and users with passwords.
+//! Access control: limits per client, and users with passwords.
 
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Asks for one thing; an error is the refusal.
+/// Checks one requirement. An error is the refusal.
 pub(super) async fn ask(site: &Site, exchange: &mut Exchange, access: Access) -> Result<(), Refusal> {
     match access {
         Access::Limit(limit) => limited(site, exchange, &limit).await,
@@ -40,7 +40,7 @@ async fn limited(site: &Site, exchange: &mut Exchange, limit: &Arc<Limit>) -> Re
     }
 }
 
-/// Asks the broker about a client's rate; `None` if this server has to decide alone.
+/// Checks a client's rate with the broker; `None` if this server must decide alone.
 async fn shared_rate(site: &Site, client: Option<IpAddr>, limit: &Limit) -> Option<Result<(), Duration>> {
     let (broker, rate) = (site.server.broker()?, limit.rate()?);
     let client = client.map_or(1, client_number);

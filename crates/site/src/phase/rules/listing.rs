@@ -1,6 +1,6 @@
-//! The page of a directory without an index, where a rule allows it: names, sizes and times of what could be requested.
+//! The listing of a directory without an index file, if a rule allows it: names, sizes and times of its files.
 //!
-//! Pages are kept for a moment (`listings`), and are made on separate threads.
+//! Listings are made on separate threads and cached for a short time (`listings`).
 
 use crate::listings::Page;
 use crate::refusal::Refusal;
@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// Names on a page; further ones are left out.
+/// Maximum number of names in a listing; further ones are omitted.
 const MAX_NAMES: usize = 10_000;
-/// The page of a directory that is asked for by `path`, which may be in the `place` that rules name.
+/// Returns the listing of a directory that was requested as `path`, which may lie in the `place` that rules name.
 pub(crate) async fn run(
     site: &Arc<Site>,
     place: Option<Arc<Place>>,
@@ -42,7 +42,7 @@ pub(crate) async fn run(
         None => {
             let own = site.clone();
             let made = site.aside.run(move || {
-                // Others may have waited for the same thread to make the same page.
+                // Another request for the same listing may have been ahead of this one in the queue.
                 if let Some(text) = own.listings.get(&key, changed) {
                     return Ok(text);
                 }
@@ -100,7 +100,7 @@ fn page(site: &Site, place: Option<&Place>, directory: &Path, path: &[u8], unlis
     Ok(page)
 }
 
-/// Metadata of a name; for a link, of its target if a request for it would follow it.
+/// Returns the metadata of an entry; for a link, that of its target if a request would follow the link.
 fn metadata(entry: &DirEntry, files: &StaticFiles, root: &Path, real_root: &Path) -> Option<Metadata> {
     let meta = entry.metadata().ok()?;
     if !meta.is_symlink() {
@@ -111,7 +111,7 @@ fn metadata(entry: &DirEntry, files: &StaticFiles, root: &Path, real_root: &Path
     if files.links().allow(real_root, below, &real) { std::fs::metadata(real).ok() } else { None }
 }
 
-/// Text for HTML.
+/// Escapes text for HTML.
 fn escape(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

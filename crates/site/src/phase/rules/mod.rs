@@ -1,9 +1,9 @@
-//! Phase "rules": what the site's rules say of a request, between its limits and its route. Who may come in is settled here
-//! (`access`), and what ends at a rule ends here; what they say of files, scripts and the response is kept in the exchange
-//! (`ruled`) for the phases behind. When it is known what will be served, who may come in is judged once more with that
-//! (`served`). `response` is the other side: the headers of whatever response comes of it.
+//! Phase "rules": evaluates the site's rules, after the limits and before the route. It enforces access control
+//! (`access`) and returns the responses that rules give directly. Settings for files, scripts and the response are
+//! stored in the exchange (`ruled`) for later phases. Once the destination is known, access is checked again under its
+//! name (`served`). `response` changes the headers of the response.
 //!
-//! A request that no rule touches costs a look into the index of rules and allocates nothing.
+//! A request that no rule matches costs one lookup in the index of rules and does not allocate.
 
 mod access;
 pub(crate) mod listing;
@@ -34,15 +34,15 @@ use std::sync::Arc;
 
 /// The next step of a request.
 enum Step {
-    /// To the next responder.
+    /// Continue with the next responder.
     On,
-    /// Not at all: this is the response.
+    /// End with this response.
     Done(Response),
-    /// To the proxy of this name, and what is asked for there.
+    /// Forward to the proxy of this name, with this request target.
     Proxy(Arc<str>, Bytes),
 }
 
-/// Follows the site's rules.
+/// Applies the site's rules.
 pub(crate) struct Rules;
 
 impl Responder for Rules {
@@ -90,7 +90,7 @@ impl Responder for Rules {
     }
 }
 
-/// Notes what a rule ends the request with.
+/// Records for `howdah explain` how a rule ends the request.
 pub(crate) fn explain_end(stop: Stop, explaining: &mut Explaining) {
     match stop {
         Stop::Status(status, _) => explaining.respond(status, format!("{status}, from a rule")),
@@ -113,7 +113,8 @@ pub(crate) fn explain_end(stop: Stop, explaining: &mut Explaining) {
     }
 }
 
-/// Returns what the site's rules say of a request; `None` also for a path that names nothing, which the route refuses.
+/// Evaluates the site's rules. Returns `None` if none matched, or if the path is invalid, which the route refuses
+/// later.
 fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
     let path = plain_path(exchange.head.target.path()).ok()?;
     with_request(site, exchange, &path, exchange.head.target.query(), |request| {
@@ -121,7 +122,8 @@ fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<
     })
 }
 
-/// Keeps of the rules which pool runs a request, and its limits: a web server in front has judged the rest.
+/// Applies only the pool, the limits and the access log setting of the rules to a FastCGI request. The web server in
+/// front is responsible for the rest.
 pub(crate) fn choose_pool(exchange: &mut Exchange) {
     let site = exchange.site.clone();
     if site.settings.rules.is_empty() {
@@ -145,7 +147,7 @@ fn with_request<T>(
     let own;
     let host = match exchange.host().and_then(|host| normal_host(host, &mut room)) {
         Some(host) => host,
-        // HTTP/1.0 needs no `Host`: the site's own name, or the address that was connected to, as in nginx.
+        // HTTP/1.0 needs no `Host`. As in nginx: the site's own name, or the local address of the connection.
         None => {
             let address = || https::address(&exchange.connection.peer);
             own = site.settings.server_name.clone().or_else(address).unwrap_or_default();
@@ -164,7 +166,8 @@ fn with_request<T>(
     })
 }
 
-/// Does what an outcome says: who may come in, then what ends the request. The rest is kept for the phases behind.
+/// Applies an outcome: access control first, then a response that ends the request. The rest is stored for later
+/// phases.
 async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) -> Result<Step, Refusal> {
     let (asked, stop) = (std::mem::take(&mut outcome.access), outcome.stop.take());
     for (name, value) in std::mem::take(&mut outcome.request_headers) {
@@ -199,7 +202,7 @@ async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) ->
     }
 }
 
-/// The target for an upstream server: the path and query as rules have left them.
+/// Returns the request target for an upstream server, with the path and query after rewrites.
 pub(crate) fn target(exchange: &Exchange) -> Bytes {
     let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.as_deref());
     let changed = path.is_some() || exchange.query() != exchange.head.target.query();
@@ -214,7 +217,7 @@ pub(crate) fn target(exchange: &Exchange) -> Bytes {
     target.into()
 }
 
-/// The final response of a request.
+/// Returns the response with which a rule ends the request.
 fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
     match stop {
         Stop::Status(status, None) if status.as_u16() >= 400 => Err(Refusal::new(status)),
@@ -251,7 +254,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
     }
 }
 
-/// Takes the first path of `try_files` that is there, or its last.
+/// Chooses the first path of `try_files` that exists, else the last one.
 fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
     let Some(ruled) = &mut exchange.ruled else { return Ok(()) };
     let Some(attempts) = ruled.outcome.try_files.take() else { return Ok(()) };
@@ -276,12 +279,12 @@ fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where files are looked for, as rules have left it.
+/// Returns the parameters of the file lookup, as set by rules.
 pub(crate) fn lookup<'a>(site: &Site, exchange: &'a Exchange) -> Lookup<'a> {
     exchange.ruled.as_ref().map_or_else(Lookup::default, |ruled| Lookup::new(site, &ruled.outcome))
 }
 
-/// The files of a site, for conditions.
+/// The files of a site, for conditions of rules.
 struct SiteFiles<'a>(&'a Site);
 
 impl Files for SiteFiles<'_> {
@@ -297,7 +300,7 @@ impl Files for SiteFiles<'_> {
             Ok(path_parts::Kind::Directory) => Kind::Directory,
             Ok(path_parts::Kind::Other) => Kind::No,
             Err(error) if error.kind() == ErrorKind::NotFound => Kind::No,
-            // Behind a script its file is what is there, as it is what runs.
+            // A path below a script (`PATH_INFO`) exists if the script's file does.
             Err(_) => match path_parts::script_end(path, path.len(), |name| look(name).ok()) {
                 Some(_) => Kind::File,
                 None => Kind::No,

@@ -6,7 +6,7 @@ use howdah_rules::rule::Cors;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 
-/// Changes the headers of a response, whatever it is.
+/// Applies rules to the headers of any response.
 pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
     let Some(ruled) = &exchange.ruled else { return };
     let outcome = &ruled.outcome;
@@ -20,7 +20,7 @@ pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-/// The response to a browser that asks what it may do before it does it.
+/// Returns the response to a CORS preflight request.
 pub(super) fn preflight(exchange: &Exchange) -> Option<Response> {
     let cors = exchange.ruled.as_ref()?.outcome.cors.as_ref()?;
     let headers = &exchange.head.headers;
@@ -49,10 +49,10 @@ pub(in crate::phase) fn admits(cors: &Cors, request: &HeaderMap) -> bool {
     cors.any || cors.origins.iter().any(|allowed| allowed.matches_any_case(origin.as_bytes()))
 }
 
-/// Says that this origin may read the response. What an application says itself makes way: two values would be none.
+/// Allows this origin to read the response. Replaces the application's own field, as browsers reject two values.
 fn allow_origin(cors: &Cors, request: &HeaderMap, response: &mut HeaderMap) {
     if !cors.any {
-        // Also where it is not allowed: a cache must not give the response to another origin.
+        // Also for an origin that is not allowed: a cache must not serve this response to another origin.
         response.append(header::VARY, HeaderValue::from_static("Origin"));
     }
     if !admits(cors, request) {

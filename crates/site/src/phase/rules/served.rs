@@ -1,12 +1,13 @@
-//! **Access is judged on what will be served.** Rules were followed with the path that was asked for; what it leads to may
-//! have another name: a script has the rest of the path behind it, a directory an index, a page a front controller, a
-//! rewrite (of a rule, of `try_files`, of an `.htaccess` file) another path, a link another file. The rules that protect
-//! are followed once more with these names (`Rules::judge`). Where the name is the path, that costs a comparison.
+//! **Access is checked on what will be served.** The rules were evaluated with the requested path, but the destination
+//! may have another name: a script without its `PATH_INFO`, a directory's index, a front controller, the path after a
+//! rewrite (by a rule, `try_files` or `.htaccess`), or the target of a link. The rules that protect paths are evaluated
+//! again with these names (`Rules::judge`). If the name equals the requested path, that costs one comparison.
 //!
-//! Another server reads a path its own way: many (Java's) cut what follows `;` in each segment before they resolve `..`,
-//! many take `/x/` for `/x`. So its rules are followed with the path read like that, too.
+//! An upstream server may interpret a path differently: many, Java's for example, strip everything after `;` in each
+//! segment before they resolve `..`, and many treat `/x/` as `/x`. So rules are also evaluated with the path in that
+//! form.
 //!
-//! A file that a script hands over (`X-Accel-Redirect`, `X-Sendfile`) is that script's decision, and is not judged.
+//! A file that a script hands over (`X-Accel-Redirect`, `X-Sendfile`) is the script's decision and is not checked.
 
 use super::{SiteFiles, access, end, with_request};
 use crate::exchange::Exchange;
@@ -24,23 +25,22 @@ use std::os::unix::ffi::OsStrExt;
 /// The destination of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Served<'a> {
-    /// The path that its route was found for: decoded and normalised. None: the one that was asked for.
+    /// The decoded and normalised path that the route was found for; `None` for the requested path.
     pub path: Option<&'a [u8]>,
-    /// The settings name it for every request of its kind (`try_files`, an error page).
+    /// `true` if the settings chose the path, not the client (`try_files`, an error page).
     pub stands_in: bool,
-    /// Its route; `None` for another server.
+    /// Its route; `None` for an upstream server.
     pub route: Option<&'a Route>,
 }
 
-/// Applies rules to what will be served, if that has another name than the one they matched. Almost always there is
-/// nothing to apply.
+/// Evaluates the rules for the destination, if its name differs from the requested path. Usually returns `None`.
 pub(crate) fn judge(
     site: &Site,
     exchange: &Exchange,
     served: Served<'_>,
     trace: &mut impl Trace,
 ) -> Option<Box<Outcome>> {
-    // Rules that protect nothing by its path are the usual case.
+    // Usually no rule protects a path.
     if !site.settings.rules.protect() {
         return None;
     }
@@ -52,8 +52,8 @@ pub(crate) fn judge(
     })
 }
 
-/// Does what was said of a name: who may come in, then what ends the request, which is the response. The rest of what rules
-/// have settled stays as it was.
+/// Applies the outcome for the destination: access control first, then a response that ends the request. The other
+/// settings of the first evaluation stay unchanged.
 pub(crate) async fn act(
     site: &Site,
     exchange: &mut Exchange,
@@ -74,7 +74,7 @@ pub(crate) async fn act(
     }
 }
 
-/// Calls `then` with the names that rules have not been asked about, and the path that was asked for, if there are any.
+/// Calls `then` with the requested path and the names that the rules have not seen yet, if there are any.
 fn with_names<T>(
     site: &Site,
     raw: &[u8],
@@ -92,7 +92,7 @@ fn with_names<T>(
             return None;
         }
     };
-    // Rules before a rewrite were asked about the path before it, and those behind it about the one after.
+    // Rules before a rewrite have seen the path before it; rules after a rewrite, the path after it.
     let rewritten = first.is_some_and(|first| first.path.is_some()) || path != &*asked;
     let folded = served.route.is_none().then(|| folded(path)).flatten();
     if !rewritten && name == path && real.is_none() && folded.is_none() {
@@ -104,7 +104,7 @@ fn with_names<T>(
     let stands_in = served.stands_in || front.is_some() || is_index(site, &lookup, name, &asked);
     let name_of = |path, elsewhere| Name { path, elsewhere, served: true };
     let names = [
-        // A name that a rewrite has hidden from later rules, but that the application sees.
+        // The application sees the requested path, but rules after the rewrite have not.
         rewritten.then_some(Name { path: &asked, elsewhere: false, served: false }),
         rewritten.then(|| name_of(path, !stands_in)),
         (name != path).then(|| name_of(name, false)),
@@ -121,7 +121,7 @@ fn with_names<T>(
     then(&found[..count], &asked)
 }
 
-/// `true` if a script stands for all paths without a file.
+/// `true` if a script handles all paths that name no file.
 fn is_front_controller(site: &Site, lookup: &Lookup<'_>, script: &Script) -> bool {
     let named = match lookup.front_controller {
         Some(named) => named.map(|name| &**name),
@@ -132,8 +132,7 @@ fn is_front_controller(site: &Site, lookup: &Lookup<'_>, script: &Script) -> boo
     named || pool.and_then(|pool| pool.script.as_ref()).is_some_and(|own| own.as_os_str().as_bytes() == script.filename)
 }
 
-/// `true` if a name is the index of the requested directory, or of the root, as applications write it in their
-/// `.htaccess` files.
+/// `true` if a name is the index of the requested directory, or of the root as in applications' `.htaccess` files.
 fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool {
     let indexes = lookup.index.map_or(&*site.settings.index, |index| index);
     let at = name.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
@@ -141,13 +140,13 @@ fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool
     is_index && (at <= 1 || &name[..at] == asked)
 }
 
-/// The path that a front controller takes `/index.php/x` for: `/x`.
+/// Returns the path that a front controller sees for `/index.php/x`: `/x`.
 fn beside(script: &Script) -> Vec<u8> {
     let at = script.name.iter().rposition(|&b| b == b'/').unwrap_or(0);
     [&script.name[..at], &script.path_info].concat()
 }
 
-/// The path that servers take this one for which know parameters of segments and no slash at the end. None: the same.
+/// Returns the path as seen by servers that strip segment parameters (`;x`) and trailing slashes; `None` if unchanged.
 fn folded(path: &[u8]) -> Option<Vec<u8>> {
     if !path.contains(&b';') && (path.len() < 2 || !path.ends_with(b"/")) {
         return None;

@@ -1,6 +1,6 @@
-//! Phase "web_server": requests that a web server in front sends over FastCGI, as to PHP-FPM. It has judged hosts,
-//! access and files, and says which script runs; so nothing but the script is looked for, and its response goes back as it
-//! is. Variables of the request are those that it sends.
+//! Phase "web_server": requests that a web server in front sends over FastCGI, as to PHP-FPM. The web server has
+//! already handled hosts, access and files, and names the script. So this phase only finds the script, passes the web
+//! server's variables to it, and returns its response unchanged.
 
 mod script;
 
@@ -43,7 +43,7 @@ async fn run<U: Upstream>(
         exchange.variables = Some(Box::new(params));
         return Ok(refused());
     }
-    // As in PHP-FPM, its pages are for the script's name.
+    // As in PHP-FPM, status pages are matched against `SCRIPT_NAME`.
     let (name, query) = (params.get("SCRIPT_NAME").unwrap_or_default(), params.get("QUERY_STRING").unwrap_or_default());
     if let Some(page) = pool_page(context, &exchange.site, name, query) {
         exchange.variables = Some(Box::new(params));
@@ -56,7 +56,7 @@ async fn run<U: Upstream>(
     match found {
         Found::Script { script, is_missing } => {
             if is_missing {
-                // PHP logs it, too.
+                // PHP logs the missing script too; the web server gets only the message below.
                 exchange.messages = None;
             }
             let mut response = php::run(&*context.upstream, exchange, &script, body).await?;
@@ -69,7 +69,7 @@ async fn run<U: Upstream>(
     }
 }
 
-/// `false` if the pool names the machines that may connect, and this is none of them.
+/// `false` if the pool has a list of allowed clients and this peer is not on it.
 fn is_allowed(exchange: &Exchange) -> bool {
     let site = &exchange.site;
     let pool = site.server.settings.pools.get(site.pool).and_then(|pool| pool.fpm.as_ref());
@@ -89,7 +89,7 @@ fn refused() -> Response {
 }
 
 enum Found {
-    /// This one; PHP responds that it is missing.
+    /// The script to run. If `is_missing`, PHP responds that the file does not exist.
     Script { script: Script, is_missing: bool },
     /// Not a script.
     Denied(Vec<u8>),
@@ -117,7 +117,7 @@ fn find(exchange: &Exchange, params: &mut Params) -> Found {
         }
     };
     let is_missing = found.is_none();
-    // PHP names it in the log; but should it be there by now, it must be one that may run.
+    // PHP logs the name of the missing file. The file may have appeared since, so it must still be one that may run.
     let filename = found.unwrap_or(if script::may_run(&asked, extensions) { asked } else { Vec::new() });
     let own = |name| params.get(name).map(<[u8]>::to_vec).unwrap_or_default();
     let (name, path_info) = (own("SCRIPT_NAME"), own("PATH_INFO"));
@@ -125,7 +125,7 @@ fn find(exchange: &Exchange, params: &mut Params) -> Found {
     Found::Script { script, is_missing }
 }
 
-/// PHP-FPM's response to what is not a script.
+/// Returns PHP-FPM's response to a file that must not run as a script.
 fn denied(path: &[u8]) -> Response {
     let mut response = Response::new(Body::full(Bytes::from_static(b"Access denied.\n")));
     *response.status_mut() = StatusCode::FORBIDDEN;

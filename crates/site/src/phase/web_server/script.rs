@@ -1,5 +1,5 @@
-//! Finds the script of a request from a web server, and puts right what its variables say of the path, as PHP-FPM does
-//! (`cgi.fix_pathinfo`): applications are installed with configurations of web servers that count on it.
+//! Finds the script of a request from a web server and corrects the path variables as PHP-FPM does
+//! (`cgi.fix_pathinfo`): existing web server configurations depend on that.
 
 use howdah_protocol::Params;
 use std::ffi::OsStr;
@@ -20,7 +20,8 @@ pub(super) fn find(params: &mut Params, fix: bool) -> Option<Vec<u8>> {
     is_valid(&script).then_some(script)
 }
 
-/// Removes what mod_proxy_fcgi puts around a path; `true` if it did: `proxy:fcgi://localhost:9000/srv/a.php?q`.
+/// Removes the prefix and query that mod_proxy_fcgi adds to a path, as in `proxy:fcgi://localhost:9000/srv/a.php?q`.
+/// Returns `true` if there was one.
 fn strip_proxy(params: &mut Params) -> bool {
     let Some(filename) = params.get("SCRIPT_FILENAME") else { return false };
     let after = APACHE_PREFIXES.iter().find_map(|prefix| {
@@ -64,7 +65,7 @@ fn fixed(params: &mut Params, script: Vec<u8>, is_apache: bool) -> Option<Vec<u8
     Some(script)
 }
 
-/// The path names no file: looks for a script in the middle of it. The rest is `PATH_INFO`.
+/// Finds a script in the middle of a path that names no file. The rest becomes `PATH_INFO`.
 fn split(params: &mut Params, path: &[u8], is_apache: bool) -> Option<Vec<u8>> {
     let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     let Some(end) = ends.take(MAX_PARTS).find(|end| is_file(&path[..*end])) else {
@@ -91,10 +92,10 @@ fn split(params: &mut Params, path: &[u8], is_apache: bool) -> Option<Vec<u8>> {
     Some(script.to_vec())
 }
 
-/// Parts of a path that are tried as a script.
+/// Maximum number of path prefixes that are tried as a script.
 const MAX_PARTS: usize = 64;
 
-/// mod_proxy_fcgi sends no `PATH_INFO`: it is behind the script, in `SCRIPT_NAME` too.
+/// Splits `SCRIPT_NAME`: mod_proxy_fcgi sends no `PATH_INFO`, but appends it to the script name.
 fn split_name(params: &mut Params, rest: &[u8]) {
     let info = params.get("PATH_INFO");
     if info == Some(rest) {
@@ -113,7 +114,8 @@ fn split_name(params: &mut Params, rest: &[u8]) {
     params.set("PATH_INFO", rest);
 }
 
-/// `PATH_INFO` holds the whole path: what is behind the script stays, and what is before is the script's name.
+/// Splits a `PATH_INFO` that holds the whole path: the part after the script stays, the part before becomes the script
+/// name.
 fn split_info(params: &mut Params, rest: usize) {
     let Some(info) = params.get("PATH_INFO").filter(|info| info.len() > rest).map(<[u8]>::to_vec) else { return };
     let at = info.len() - rest;
@@ -123,7 +125,7 @@ fn split_info(params: &mut Params, rest: usize) {
     }
 }
 
-/// The beginning of `PATH_INFO` is the script's name.
+/// Makes the first `at` bytes of `PATH_INFO` the script name.
 fn rename(params: &mut Params, info: &[u8], at: usize) {
     params.set("ORIG_PATH_INFO", info);
     if params.get("SCRIPT_NAME") != Some(&info[..at]) {
@@ -131,7 +133,7 @@ fn rename(params: &mut Params, info: &[u8], at: usize) {
     }
 }
 
-/// Sets a variable and keeps what it was.
+/// Sets a variable and keeps its previous value as `ORIG_*`.
 fn replace(params: &mut Params, name: &str, value: &[u8]) {
     if let Some(before) = params.get(name).map(<[u8]>::to_vec) {
         params.set(&format!("ORIG_{name}"), &before);
@@ -139,7 +141,7 @@ fn replace(params: &mut Params, name: &str, value: &[u8]) {
     params.set(name, value);
 }
 
-/// A path that this user cannot look at may be PHP's to find.
+/// `true` if the file does not exist. A file that this user cannot access may still be visible to PHP's user.
 fn is_absent(path: &[u8]) -> bool {
     let found = std::fs::metadata(OsStr::from_bytes(path));
     found.is_err_and(|error| error.kind() != ErrorKind::PermissionDenied)
@@ -149,7 +151,7 @@ fn is_file(path: &[u8]) -> bool {
     std::fs::metadata(OsStr::from_bytes(path)).is_ok_and(|found| found.is_file())
 }
 
-/// No part of the path leads upwards, and C can have it.
+/// `true` if the path has no `..` segment and no NUL byte.
 fn is_valid(path: &[u8]) -> bool {
     !path.contains(&0) && path.split(|byte| *byte == b'/').all(|part| part != b"..")
 }
@@ -159,8 +161,8 @@ pub(super) fn may_run(path: &[u8], extensions: Option<&[String]>) -> bool {
     is_valid(path) && is_allowed(path, extensions)
 }
 
-/// Returns `true` if the path ends as scripts do that may run (`security.limit_extensions`): `None` for PHP-FPM's default,
-/// an empty list for any.
+/// Returns `true` if the path has an extension that may run (`security.limit_extensions`): `None` means PHP-FPM's
+/// default, an empty list allows any.
 pub(super) fn is_allowed(path: &[u8], extensions: Option<&[String]>) -> bool {
     let Some(extensions) = extensions else {
         let extension = Path::new(OsStr::from_bytes(path)).extension();

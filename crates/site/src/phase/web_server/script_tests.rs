@@ -1,4 +1,4 @@
-//! Tests of `script`: paths and the variables of a request. The expectations are PHP-FPM's.
+//! Tests of `script`: paths and variables of a request. The expected values are PHP-FPM's.
 
 use super::*;
 use howdah_protocol::params::write_pair;
