@@ -1,12 +1,16 @@
-//! The inner half of the front: interprets requests and responds to them.  - The path of a request, and the reading
-//! order: `service` (the list of responders), then `phase/*` (one file per phase). Requests for PHP and for proxies
-//! leave through `upstream`. - State: `sites` finds the `site` of a request, and `server` is the state that all sites
-//! share. `exchange` holds the state of one request; `ruled` holds the settings that rules made for it. - Parts of a
-//! site that depend on neither: `static_files`, `withheld`, `handed_over`, `compress`. `aside` runs expensive work on
-//! separate threads, `live` follows scripts' orders for connections and channels, and `ahead` is the pool that has
-//! booted the site's application. - Requests of the server itself: `server_request`, `warm_up` for new workers, and
-//! `explain`, which runs the same code to find out how a request would be handled.  Connections and sockets are in
-//! `howdah-protocol`; this crate does not use them directly.
+//! The inner half of the front: interprets requests and responds to them.
+//!
+//! - The path of a request, and the reading order: `service` (the list of responders), then `phase/*` (one file per
+//!   phase). Requests for PHP and for proxies leave through `upstream`.
+//! - State: `sites` finds the `site` of a request, and `server` is the state that all sites share. `exchange` holds the
+//!   state of one request; `ruled` holds the settings that rules made for it.
+//! - Parts of a site that depend on neither: `static_files`, `withheld`, `handed_over`, `compress`. `aside` runs
+//!   expensive work on separate threads, `live` follows scripts' orders for connections and channels, and `ahead` is the
+//!   pool that has booted the site's application.
+//! - Requests of the server itself: `server_request`, `warm_up` for new workers, and `explain`, which runs the same code
+//!   to find out how a request would be handled.
+//!
+//! Connections and sockets are in `howdah-protocol`; this crate does not use them directly.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Phase "compress": compresses a response body if the client accepts it and it saves enough.  A complete body is
-//! compressed at once, or in slices if it is large. A file of moderate size is read for that the first time. Later its
-//! compressed bytes, or the fact that compression is useless, are found in the cache by the file's identity, and the
-//! file is not read again; an uncompressed one goes out by `sendfile`. Other streams are compressed as they arrive, and
-//! the data that is ready now is the sample.
+//! Phase "compress": compresses a response body if the client accepts it and it saves enough.
+//!
+//! A complete body is compressed at once, or in slices if it is large. A file of moderate size is read for that the
+//! first time. Later its compressed bytes, or the fact that compression is useless, are found in the cache by the
+//! file's identity, and the file is not read again; an uncompressed one goes out by `sendfile`. Other streams are
+//! compressed as they arrive, and the data that is ready now is the sample.
 
 use crate::compress::{Admission, Asked, Compressor, Done, Encoded, Encoding, How, Known, ONE_GO, Whole};
 use crate::exchange::Exchange;

@@ -8,9 +8,9 @@
 //!
 //! For the rest of the crate:
 //! - The path given to `open` is relative to the root, percent-decoded and normalised. The route handles PHP scripts,
-//! but a name that ends in `.php`, or a link that leads to one, is refused here as well. - Opening, `stat` and reading
-//! happen on the calling task. With a warm page cache they take microseconds. A slow disk delays the other connections
-//! of that thread, as in nginx without threads.
+//!   but a name that ends in `.php`, or a link that leads to one, is refused here as well.
+//! - Opening, `stat` and reading happen on the calling task. With a warm page cache they take microseconds. A slow disk
+//!   delays the other connections of that thread, as in nginx without threads.
 
 mod cache;
 mod coding;
