@@ -1,7 +1,7 @@
 //! Informational responses (103 Early Hints): their contents, their number per request, and their way from any thread
 //! to the connection, which writes them.
 //!
-//! **An informational response is never written after the head of its own response, or before another request's.** A
+//! **An informational response is never written after the head of its final response, or before another request's.** A
 //! script's worker may send one at any time from another thread, so its timing is not trusted. Where requests are
 //! serial, each gets a number (`Queue::open`). An informational response is accepted only while its request's number is
 //! open. The connection closes the number before it writes the response's head, after everything accepted. All of this

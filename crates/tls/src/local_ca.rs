@@ -129,7 +129,7 @@ impl LocalCa {
         params.name_constraints = Some(private_names_only());
         let certificate = params.self_signed(&key)?;
         let pem = certificate.pem();
-        // Writes the key first: a certificate without its key would be installed in vain.
+        // Writes the key first: a certificate without its key would be useless.
         let write = |file, text: &str| dir.write(file, text.as_bytes()).map_err(unusable(dir.path("")));
         write(KEY, &key.serialize_pem())?;
         write(CERTIFICATE, &pem)?;

@@ -1,7 +1,7 @@
 //! The end of a pool's process, and its cause.
 //!
-//! A boot has failed if PHP reports that, or if the process ended by itself: with a status, or by a fault in its code.
-//! A kill from outside (by the out-of-memory killer or an operator) is no evidence against the application.
+//! A boot has failed if PHP reports that, or if the process ended with a status or by a fault in its code. A kill from
+//! outside (by the out-of-memory killer or an operator) is no evidence against the application.
 //!
 //! Two sources report a worker's death. Its lane's reader sees it first; its zygote, which reaps it, knows the cause.
 //! The reports come in either order; a death that matters waits here for its cause.

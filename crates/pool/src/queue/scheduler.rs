@@ -185,7 +185,7 @@ impl Scheduler {
     }
 
     /// Fails a waiting request whose client may have left; returns `false` if there is none. Otherwise clients that
-    /// give up and retry would find the queue full of their own earlier requests.
+    /// give up and retry would find the queue full of their earlier requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.nobody_doubtful.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
             return false;
