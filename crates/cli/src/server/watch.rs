@@ -36,11 +36,32 @@ const MAX_DELAY: Duration = Duration::from_secs(60);
 type Mark = (i64, i64, u64, u64);
 type Marks = BTreeMap<PathBuf, Mark>;
 
-/// Files matching a pool's patterns, as of the last check.
+/// Files that match patterns, as of the last poll.
 pub(crate) struct Watched {
     globs: Arc<Vec<Glob>>,
     known: Marks,
     took: Duration,
+}
+
+impl Watched {
+    /// Polls for the first time. `None` while the server ends.
+    async fn first(globs: Arc<Vec<Glob>>) -> Option<Self> {
+        let (known, took) = look(&globs).await?;
+        Some(Self { globs, known, took })
+    }
+
+    /// Waits until files change and settle; returns one of those that changed. `None` while the server ends.
+    async fn next_change(&mut self) -> Option<PathBuf> {
+        loop {
+            tokio::time::sleep(MIN_INTERVAL.max(self.took * INTERVAL_FACTOR)).await;
+            let (now, took) = look(&self.globs).await?;
+            self.took = took;
+            if let Some(changed) = difference(&self.known, &now) {
+                self.known = calm(&self.globs, now).await?;
+                return Some(changed);
+            }
+        }
+    }
 }
 
 /// First poll, for each pool with patterns. Must precede the start of PHP: a change between PHP's reading and a later
@@ -49,11 +70,11 @@ pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
     let mut all = Vec::new();
     for pool in &settings.pools {
         let globs = globs(&pool.watch);
-        let seen = if globs.is_empty() { None } else { look(&globs).await };
-        if let Some((known, _)) = &seen {
-            tracing::info!(pool = pool.name, files = known.len(), "watching for changes");
+        let watched = if globs.is_empty() { None } else { Watched::first(globs).await };
+        if let Some(watched) = &watched {
+            tracing::info!(pool = pool.name, files = watched.known.len(), "watching for changes");
         }
-        all.push(seen.map(|(known, took)| Watched { globs, known, took }));
+        all.push(watched);
     }
     all
 }
@@ -98,14 +119,8 @@ impl Pace {
 
 /// Reloads pages in browsers when one of these files changes.
 async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
-    let Some((mut known, mut took)) = look(&globs).await else { return };
-    loop {
-        tokio::time::sleep(MIN_INTERVAL.max(took * INTERVAL_FACTOR)).await;
-        let Some((now, time)) = look(&globs).await else { return };
-        took = time;
-        let Some(changed) = difference(&known, &now) else { continue };
-        let Some(now) = calm(&globs, now).await else { return };
-        known = now;
+    let Some(mut watched) = Watched::first(globs).await else { return };
+    while let Some(changed) = watched.next_change().await {
         server.reload_pages(&changed);
     }
 }
@@ -122,16 +137,9 @@ async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
     }
 }
 
-async fn watch(pool: Arc<Pool>, watched: Watched, server: Arc<Server>) {
-    let Watched { globs, mut known, mut took } = watched;
+async fn watch(pool: Arc<Pool>, mut watched: Watched, server: Arc<Server>) {
     let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
-    loop {
-        tokio::time::sleep(MIN_INTERVAL.max(took * INTERVAL_FACTOR)).await;
-        let Some((now, time)) = look(&globs).await else { return };
-        took = time;
-        let Some(changed) = difference(&known, &now) else { continue };
-        let Some(now) = calm(&globs, now).await else { return };
-        known = now;
+    while let Some(changed) = watched.next_change().await {
         tracing::info!(pool = pool.name(), "{} has changed: reloading", changed.display());
         let since_last = reloaded_at.elapsed();
         if let Err(why) = pool.reload().await {
