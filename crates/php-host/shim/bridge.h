@@ -34,7 +34,8 @@ enum howdah_live_kind {
     HOWDAH_LIVE_KIND_SEND = 1,
     // Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     HOWDAH_LIVE_KIND_CLOSE = 2,
-    // Adds a WebSocket connection to the subscribers of each `Topic`; with `After` beginning with what came after that id.
+    // Adds a WebSocket connection to the subscribers of each `Topic`. With `After`, messages published after that id
+    // are sent first.
     HOWDAH_LIVE_KIND_SUBSCRIBE = 3,
     // Removes a WebSocket connection from the subscribers of each `Topic`.
     HOWDAH_LIVE_KIND_UNSUBSCRIBE = 4,
@@ -51,7 +52,7 @@ typedef uint16_t howdah_live_kind;
 enum howdah_live_field {
     // The id of a WebSocket connection.
     HOWDAH_LIVE_FIELD_CONNECTION = 1,
-    // A channel or a topic; there may be several.
+    // A channel or topic; may occur several times.
     HOWDAH_LIVE_FIELD_TOPIC = 2,
     // The message, the reason or the state.
     HOWDAH_LIVE_FIELD_DATA = 3,
@@ -67,7 +68,7 @@ enum howdah_live_field {
     HOWDAH_LIVE_FIELD_RETRY = 8,
     // Present if the update is private; empty.
     HOWDAH_LIVE_FIELD_PRIVATE = 9,
-    // The id of the last message that a client has got.
+    // The id of the last message that a client has received.
     HOWDAH_LIVE_FIELD_AFTER = 10,
 };
 typedef uint16_t howdah_live_field;
@@ -146,7 +147,7 @@ typedef struct {
     howdah_warmup_response responses[HOWDAH_RESPONSES];
 } howdah_warmup_path;
 
-// An owned text without NUL bytes, with one behind it. C sees a `const char *` that is never NULL.
+// An owned string without NUL bytes, NUL-terminated. C sees a `const char *` that is never NULL.
 typedef const char *howdah_text;
 
 // Settings of request execution. They live in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).

@@ -1,32 +1,32 @@
-//! Events for a multiplexed worker, and those that wait until the bodies of their requests have arrived.
+//! Events for a multiplexed worker. An event that concerns a request whose body has not arrived waits here.
 
 use crate::wire::{REQUEST_BODY_FD, WireRequest};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Requests that are begun and wait for their bodies, in the order in which they were sent.
+/// Begun requests that wait for their bodies, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(crate) struct AwaitedBodies {
     pub(crate) requests: VecDeque<TakenRequest>,
-    /// Of these, so many have been asked for, from the first on.
+    /// Number of requests, counted from the first, whose bodies have been requested from the server.
     pub(crate) asked: usize,
-    /// Events received meanwhile, to be delivered after them.
+    /// Events received in the meantime; delivered once `delays` no longer holds for them.
     pub(crate) later: VecDeque<Event>,
 }
 
 #[derive(Debug)]
 pub enum Event {
-    /// A request, begun.
+    /// A request, already marked as begun.
     Request(TakenRequest),
-    /// The response to a request is not wanted any more. The request may be over already.
+    /// The response to this request is no longer wanted. The request may have ended already.
     Cancel {
         /// The request.
         number: u64,
         /// One of `wire::CANCEL_*`.
         reason: u32,
     },
-    /// No request follows: the worker ends with the last one it has.
+    /// No more requests follow: the worker ends after its last one.
     Stop,
 }
 
@@ -42,7 +42,7 @@ pub struct TakenRequest {
 }
 
 impl AwaitedBodies {
-    /// True if this has to wait until requests that were sent before it have their bodies.
+    /// True if the event must wait until requests that were sent before it have their bodies.
     pub(crate) fn delays(&self, event: &Event) -> bool {
         match event {
             Event::Request(_) => false,
@@ -62,13 +62,13 @@ impl TakenRequest {
             .is_ok_and(|(request, _)| request.flags & REQUEST_BODY_FD != 0)
     }
 
-    /// The request's fixed head, with the rest behind it. Valid as long as `self`, also when that is moved.
+    /// The fixed head, followed by the rest of the request. Valid while `self` lives, even if `self` moves.
     #[must_use]
     pub fn request(&self) -> *const WireRequest {
         self.words.as_ptr().cast()
     }
 
-    /// The request's memory, to be given to `recycle`.
+    /// The request's memory, to be passed to `recycle`.
     #[must_use]
     pub fn into_memory(self) -> Vec<u64> {
         self.words

@@ -1,40 +1,40 @@
-//! A text that Rust owns and C reads in place: one pointer wide, so that structures with texts can be the same on both
-//! sides of the border.
+//! A string that Rust owns and C reads in place. It is one pointer wide, so that structures with strings have the same
+//! layout in Rust and C.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::{CStr, CString, NulError, c_char};
 use std::fmt;
 
-/// An owned text without NUL bytes, with one behind it. C sees a `const char *` that is never NULL.
+/// An owned string without NUL bytes, NUL-terminated. C sees a `const char *` that is never NULL.
 #[repr(transparent)]
 pub struct CText(*const c_char);
 
-// SAFETY: the text has one owner and it is never written, so it may be read and dropped by any thread.
+// SAFETY: the string has one owner and is never written, so any thread may read and drop it.
 unsafe impl Send for CText {}
 // SAFETY: as above.
 unsafe impl Sync for CText {}
 
 impl CText {
-    /// Copies a text.
+    /// Copies a string.
     ///
     /// # Errors
-    /// It has a NUL byte, at which C would take it to end.
+    /// The string contains a NUL byte, which would end it for C.
     pub fn new(text: &str) -> Result<Self, NulError> {
         Ok(Self(CString::new(text)?.into_raw()))
     }
 
-    /// The text as it was given.
+    /// The string without its terminating NUL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // SAFETY: the pointer came from `CString::into_raw` and is taken back only by `drop`; the bytes are never
         // written.
         let text = unsafe { CStr::from_ptr(self.0) };
-        // It was made from a `str`.
+        // Created from a `str`, so it is UTF-8.
         text.to_str().unwrap_or_default()
     }
 
-    /// True for the text without bytes.
+    /// True if the string has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
@@ -43,8 +43,8 @@ impl CText {
 
 impl Drop for CText {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from `CString::into_raw`, the length of the text has not changed since, and this is the
-        // one place that takes it back.
+        // SAFETY: the pointer came from `CString::into_raw`, the string's length has not changed since, and only this
+        // code takes it back.
         drop(unsafe { CString::from_raw(self.0.cast_mut()) });
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn c_reads_the_text_that_was_given() {
         let text = CText::new("a=ä\n").unwrap();
-        // SAFETY: the text is alive.
+        // SAFETY: the string is alive.
         assert_eq!(unsafe { CStr::from_ptr(text.0) }.to_bytes(), "a=ä\n".as_bytes());
         assert_eq!((size_of::<CText>(), text.clone()), (size_of::<*const c_char>(), text));
         assert!(CText::default().is_empty());

@@ -1,7 +1,7 @@
-//! The clock by which a worker says when it began a request.
+//! The clock for the time at which a worker began a request.
 
-/// Microseconds of `CLOCK_MONOTONIC`, which all processes share, in 32 bits: it comes round after 71 minutes. Never 0,
-/// which stands for "not begun".
+/// Microseconds of `CLOCK_MONOTONIC`, which all processes share, truncated to 32 bits: it wraps around after 71
+/// minutes. Never 0, which stands for "not begun".
 #[must_use]
 pub fn monotonic_us() -> u32 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -1,8 +1,8 @@
-//! Messages with descriptors, in addition to a lane and between the server and a zygote: one Unix `SOCK_SEQPACKET`
-//! datagram each.
+//! Messages with descriptors, sent alongside a lane and between the server and a zygote. Each is one Unix
+//! `SOCK_SEQPACKET` datagram.
 //!
-//! Message boundaries are the kernel's, so a peer that dies cannot leave half a message. The text form is one tag byte and
-//! a payload; its size is bounded by `MAX_MESSAGE`.
+//! The kernel preserves message boundaries, so a peer that dies cannot leave half a message. A message is one tag byte
+//! and a payload of at most `MAX_MESSAGE` bytes in total.
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -12,23 +12,24 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The longest message in bytes.
+/// Maximum size of a message in bytes.
 pub const MAX_MESSAGE: usize = 64 * 1024;
 
 /// A message on a worker's control socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Server → worker, with a descriptor: the body of a request that the worker has begun and asked for (`NeedBody`).
+    /// Server → worker, with a descriptor: the body of a request that the worker has begun and whose body it requested
+    /// (`NeedBody`).
     Body {
         /// The request's number on the lane.
         number: u64,
     },
-    /// Server → worker: the body cannot be had; the request has failed and is not to be run.
+    /// Server → worker: the body is unavailable. The request has failed and must not run.
     NoBody {
         /// The request's number on the lane.
         number: u64,
     },
-    /// Server → worker, with a descriptor: the state of its pool, which a request has asked for (`NeedStatus`).
+    /// Server → worker, with a descriptor: the state of its pool, which a request asked for (`NeedStatus`).
     Status {
         /// The request's number on the lane.
         number: u64,
@@ -59,7 +60,7 @@ impl AsFd for ControlSocket {
     }
 }
 
-/// A connected pair of sockets that keep message boundaries.
+/// Creates a connected pair of sockets that preserve message boundaries.
 ///
 /// # Errors
 /// The system's error when descriptors run out.
@@ -93,7 +94,8 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking
 /// Receives one message with its descriptors (close-on-exec). `None`: the peer has closed.
 ///
 /// # Errors
-/// The system's error; `WouldBlock` when `nonblocking` and nothing is there; a message that is too long.
+/// The system's error; `WouldBlock` if `nonblocking` is set and no message is waiting; an error for a message that is
+/// too long.
 pub fn receive(socket: impl AsFd, nonblocking: bool) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
@@ -107,7 +109,8 @@ pub fn receive(socket: impl AsFd, nonblocking: bool) -> io::Result<Option<(Vec<u
         match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Ok(got) => break got,
             Err(rustix::io::Errno::INTR) => {}
-            // The peer has closed and left messages of ours unread. The kernel says so once, before what the peer has said.
+            // The peer closed while messages of ours were unread. The kernel reports this once, before the peer's own
+            // messages.
             Err(rustix::io::Errno::CONNRESET) if !reset => reset = true,
             Err(e) => return Err(e.into()),
         }
@@ -129,15 +132,15 @@ pub fn receive(socket: impl AsFd, nonblocking: bool) -> io::Result<Option<(Vec<u
 }
 
 impl ControlSocket {
-    /// Sends a body's descriptor to a worker that waits for it. Never waits itself.
+    /// Sends a body's descriptor to a worker that waits for it. Never blocks.
     ///
     /// # Errors
-    /// The worker is gone; `WouldBlock`: it asks for bodies and does not take them.
+    /// The worker is gone; `WouldBlock`: it requests bodies without receiving them.
     pub fn send_body(&self, number: u64, body: BorrowedFd<'_>) -> io::Result<()> {
         send(&self.0, &about_request(TAG_BODY, number), &[body], true)
     }
 
-    /// Sends the state of its pool to a worker that waits for it. Never waits itself.
+    /// Sends the pool's state to a worker that waits for it. Never blocks.
     ///
     /// # Errors
     /// As `send_body`.
@@ -145,7 +148,7 @@ impl ControlSocket {
         send(&self.0, &about_request(TAG_STATUS, number), &[status], true)
     }
 
-    /// Tells a worker that waits for a body that there is none.
+    /// Informs a worker that waits for a body that there is none.
     ///
     /// # Errors
     /// As `send_body`.
@@ -153,7 +156,7 @@ impl ControlSocket {
         send(&self.0, &about_request(TAG_NO_BODY, number), &[], true)
     }
 
-    /// True if the other side has received everything that was sent to it.
+    /// True if the peer has received everything that was sent to it.
     #[must_use]
     pub fn all_received(&self) -> bool {
         let mut unread: libc::c_int = 0;
@@ -163,7 +166,7 @@ impl ControlSocket {
         asked != 0 || unread == 0
     }
 
-    /// True if a message waits, or the other side has closed.
+    /// True if a message is waiting or the peer has closed.
     #[must_use]
     pub fn has_message(&self) -> bool {
         let peeked = rustix::net::recv(&self.0, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
@@ -173,15 +176,15 @@ impl ControlSocket {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// The system's error, or a message that makes no sense.
+    /// The system's error, or an invalid message.
     pub fn receive(&self) -> io::Result<Option<(Message, Option<OwnedFd>)>> {
         receive(&self.0, false)?.map(parse).transpose()
     }
 
-    /// The next message if one is there.
+    /// Returns the next message without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` when none is there; else as `receive`.
+    /// `WouldBlock` if none is waiting; otherwise as for `receive`.
     pub fn try_receive(&self) -> io::Result<Option<(Message, Option<OwnedFd>)>> {
         receive(&self.0, true)?.map(parse).transpose()
     }
@@ -215,7 +218,7 @@ mod tests {
     use std::io::ErrorKind;
     use std::time::{Duration, Instant};
 
-    /// A worker that a template announced before it ended, with further orders unread, was lost: it took a lane that
+    /// Regression: a worker that a template announced before it exited with orders unread was lost. It took a lane that
     /// was also given to another worker, and was never reaped.
     #[test]
     fn what_a_peer_said_is_heard_although_it_left_something_unread() {
@@ -228,7 +231,7 @@ mod tests {
             let (bytes, _) = receive(&ours, true).unwrap().unwrap();
             assert_eq!(bytes, said.as_bytes());
         }
-        // A process that another test is just starting has a copy of the other end for a moment.
+        // A process that another test is forking may hold a copy of the other end for a moment.
         let until = Instant::now() + Duration::from_secs(60);
         let end = loop {
             match receive(&ours, true) {

@@ -1,24 +1,24 @@
-//! Ends children of a subreaper, with all that they have started. The zygote, the server and the launcher use it, each
-//! with its own choice of children.
+//! Kills the children of a subreaper and all their descendants. The zygote, the server and the launcher use it, each
+//! with its own selection of children.
 //!
-//! A script may have left a fork bomb. What has ended counts against the limit of a user or of a control group until it is
-//! reaped, so **nothing is reaped before all of it has ended**: otherwise each process that is killed makes room for
-//! another one, and the bomb lasts for as long as it forks faster than this process kills.
+//! A script may have left a fork bomb. Ended processes count against the limit of a user or control group until they
+//! are reaped, so **nothing is reaped before all of them have ended**. Otherwise each killed process makes room for
+//! another, and the bomb lasts as long as it forks faster than this process kills.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
-/// An attempt to end children, round by round, until there are none.
+/// An attempt to end all children, in rounds.
 #[derive(Default)]
 pub struct Ending {
-    /// Had ended at the end of the last round.
+    /// Children that had ended by the end of the last round.
     ended: Vec<Pid>,
 }
 
 impl Ending {
-    /// One round: kills the children that are left, unreaped ones included. True if nothing of them is alive any more;
-    /// they are reaped then. If not, the caller waits a moment, lists its children again and calls again.
+    /// Runs one round: kills the remaining children, including unreaped ones. Returns true if all of them have ended;
+    /// they are reaped then. Otherwise the caller waits a moment, lists its children again and calls again.
     pub fn round(&mut self, left: &[Pid]) -> bool {
-        // Each of them had ended before they were listed, so its own children would have been in the list.
+        // Each had ended before the list was made, so the list would contain its own children.
         if left.iter().all(|pid| self.ended.contains(pid)) {
             for pid in left {
                 let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
@@ -26,7 +26,7 @@ impl Ending {
             return true;
         }
         for pid in left {
-            // A child that is not reaped: the number is still its own.
+            // The child is not reaped, so its process id has not been reused.
             let _ = kill_process(*pid, Signal::KILL);
         }
         self.ended = left.iter().copied().filter(|&pid| has_ended(pid)).collect();
@@ -34,7 +34,7 @@ impl Ending {
     }
 }
 
-/// `true` if this child has ended; it stays unreaped.
+/// `true` if this child has ended. Does not reap it.
 #[must_use]
 pub fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -69,7 +69,7 @@ mod tests {
         let mut ending = Ending::default();
         assert!(!ending.round(&[a]));
         until_ended(a);
-        // Another one has come, as a bomb's do: the first one goes on taking its place.
+        // A new child appears, as with a fork bomb: the ended one remains unreaped.
         assert!(!ending.round(&[a, b]));
         until_ended(b);
         assert!(has_ended(a), "not reaped");

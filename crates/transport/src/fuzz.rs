@@ -1,7 +1,7 @@
-//! For fuzzing: a worker that writes anything into its lane, as a script of bytes says. The target here is the server's end;
-//! `howdah-pool` has one for who reads responses.
+//! For fuzzing: a worker that writes arbitrary data into its lane, as directed by a script of bytes. The target here is
+//! the server's end; `howdah-pool` has a target for the code that reads responses.
 //!
-//! A script is text, so that its corpus can be read; any other bytes mean something, too. A line is one step:
+//! A script is text, so that its corpus is readable; any other bytes have a meaning too. Each line is one step:
 //!
 //! | line | writes |
 //! |---|---|
@@ -60,15 +60,15 @@ const KINDS: [(&str, u16); 14] = [
     ("need", crate::wire::FrameKind::NeedBody as u16),
 ];
 
-/// Steps of one script at most.
+/// Maximum number of steps in a script.
 const MAX_STEPS: usize = 400;
 
-/// One thing that a worker does.
+/// One action of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Writes a frame behind the last one.
+    /// Writes a frame after the last one.
     Frame {
-        /// `FrameKind` as a number, or none.
+        /// `FrameKind` as a number, or an invalid number.
         kind: u16,
         /// `FLAG_*` bits, or others.
         flags: u16,
@@ -76,12 +76,12 @@ pub enum Step {
         number: u64,
         /// Its payload.
         payload: Vec<u8>,
-        /// The length that the header says, if not that of the payload.
+        /// The length in the header, if it differs from the payload's.
         claimed: Option<u32>,
     },
-    /// Moves its own idea of the end of what is published.
+    /// Moves the worker's own cursor for the end of the published frames.
     Cursor(u64),
-    /// As `Cursor`, from where it is.
+    /// As `Cursor`, relative to its current value.
     Skip(u64),
     /// Writes a word of the control page.
     Word(usize, u64),
@@ -89,8 +89,8 @@ pub enum Step {
     Show,
 }
 
-/// Reads a script. A frame whose text is empty is `REPEAT` zero bytes long, but for ends of requests, which get a whole
-/// one.
+/// Parses a script. A frame with an empty text has a payload of `REPEAT` zero bytes, except for the end of a request,
+/// which gets a complete payload.
 #[must_use]
 pub fn script(data: &[u8]) -> Vec<Step> {
     let mut claimed = None;
@@ -128,7 +128,7 @@ pub fn script(data: &[u8]) -> Vec<Step> {
     steps
 }
 
-/// A decimal number; of anything else its first bytes, so that every bit can be reached.
+/// Parses a decimal number. Other text yields its first bytes as a number, so that every bit can be reached.
 fn parse(word: &[u8]) -> u64 {
     let text = std::str::from_utf8(word).ok();
     text.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
@@ -147,7 +147,7 @@ fn head(status: u16, lines: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// The worker's side of a lane, for one that keeps to no rule.
+/// The worker's side of a lane, for a worker that breaks every rule.
 #[derive(Debug)]
 pub struct RawWorker {
     segment: Segment,
@@ -167,18 +167,18 @@ impl RawWorker {
         Ok(Self { responses: segment.response_ring(), head, segment, eventfd })
     }
 
-    /// `true` if a step would overwrite what the server has not read.
+    /// `true` if the step would overwrite bytes that the server has not read.
     #[must_use]
     pub fn must_wait(&self, step: &Step) -> bool {
         let Step::Frame { payload, .. } = step else { return false };
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         let used = self.head.wrapping_sub(tail);
-        // Also what is skipped at the ring's end.
+        // Also counts bytes skipped at the ring's end.
         let need = 2 * frame_len(payload.len().min(self.responses.max_payload()));
         used <= self.responses.cap() as u64 && used + need as u64 > self.responses.cap() as u64
     }
 
-    /// Does a step.
+    /// Executes a step.
     pub fn play(&mut self, step: &Step) {
         match step {
             Step::Frame { kind, flags, number, payload, claimed } => {
@@ -189,8 +189,8 @@ impl RawWorker {
             Step::Skip(value) => self.head = self.head.wrapping_add(*value),
             Step::Word(place, value) => {
                 let words = std::ptr::from_ref(self.segment.control()).cast::<AtomicU64>();
-                // SAFETY: the control page has 512 words of 8 bytes, all of them mapped, zeroed at first and used as
-                // atomics only; those of half the size are read by halves.
+                // SAFETY: the control page has 512 words of 8 bytes, all mapped, initially zero and used only as
+                // atomics; 32-bit words are read as halves of these.
                 unsafe { &*words.add(place % 512) }.store(*value, Ordering::Relaxed);
             }
             Step::Show => self.show(),
@@ -204,7 +204,7 @@ impl RawWorker {
     }
 
     fn write(&mut self, kind: u16, flags: u16, number: u64, payload: &[u8], len: u32) {
-        // Cursors that no honest worker has point nowhere.
+        // Cursors that no honest worker has would point outside the ring.
         self.head &= !7;
         let header = |kind, len| FrameHeader { len, kind, flags, number, state: 0, began: 0 };
         let room = self.responses.cap() - (self.head % self.responses.cap() as u64) as usize;
@@ -233,12 +233,12 @@ struct Server {
     frames: FrameReceiver,
     slots: Vec<RequestSlot>,
     held: Vec<HeldPayload>,
-    /// Up to where everything was read.
+    /// End of what was read.
     seen: u64,
 }
 
 impl Server {
-    /// Does all that a server does with a lane of which so much is published; false if the lane is broken.
+    /// Does everything that a server does with a lane in which this much is published; false if the lane is broken.
     fn turn(&mut self, published: u64, in_place: bool) -> bool {
         let number = self.slots.len() as u64 + 1;
         self.slots.extend(self.sender.send_request(&some_request(), number, BodyInLane::Inline(b"body")).ok());
@@ -269,11 +269,11 @@ impl Server {
     }
 }
 
-/// The server's end against a worker that follows this script: it reads what was published and no more, and every step of
-/// its own ends.
+/// Runs the server's end against a worker that follows this script. The server must read no more than what was
+/// published, and each of its steps must end.
 ///
 /// # Panics
-/// When a rule is broken.
+/// If a rule is broken.
 pub fn worker_frames(data: &[u8]) {
     let steps = script(data);
     for in_place in [false, true] {
@@ -285,7 +285,7 @@ pub fn worker_frames(data: &[u8]) {
         for step in steps.iter().chain([&Step::Show]) {
             if *step == Step::Show || worker.must_wait(step) {
                 worker.show();
-                // A lane whose room is all held gets none by waiting.
+                // If all room in the lane is held, waiting frees none.
                 if !server.turn(worker.head, in_place) || worker.must_wait(step) {
                     break;
                 }

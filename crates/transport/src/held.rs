@@ -1,13 +1,13 @@
 //! Payloads that stay in the response ring until they have been used: a response's body on its way to the socket.
 //!
 //! Room is given back in the order of the frames, so a held payload also delays the frames after it: release it within
-//! your turn, or copy it. The segment stays mapped until the last payload is gone, even if the worker is dead and the
-//! lane thrown away by then.
+//! your turn, or copy it. The segment stays mapped until the last payload is dropped, even if the worker is dead and
+//! the lane discarded by then.
 //!
 //! **The worker can write to the bytes at any time.** So there is never a `&[u8]` over them, whose content must not
-//! change under its reader: they are copied, compared by `memcmp`, or handed to the kernel, each through a raw pointer.
-//! If they change, only the worker's own clients are affected, as if it had written that in the first place. An encoder
-//! or a parser, which a byte that changes between two reads could confuse, gets a copy.
+//! change while it is borrowed. They are copied, compared by `memcmp`, or passed to the kernel, each through a raw
+//! pointer. If they change, only the worker's own clients are affected, as if the worker had sent that content in the
+//! first place. Encoders and parsers, which a byte that changes between two reads could confuse, get a copy.
 
 use crate::segment::Segment;
 use crate::wake;
@@ -19,10 +19,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most pieces of memory that go before a payload in one `send_after`.
+/// Maximum number of buffers before a payload in one `send_after`.
 const MAX_BEFORE: usize = 7;
 
-/// Which part of a response ring the worker may write to again.
+/// Tracks the part of a response ring that the worker may overwrite.
 #[derive(Debug)]
 pub(crate) struct Holds {
     segment: Arc<Segment>,
@@ -33,9 +33,9 @@ pub(crate) struct Holds {
 struct Cursors {
     /// End of what the server has taken, held payloads included.
     taken: u64,
-    /// As `Control::response_tail` has it.
+    /// Own copy of `Control::response_tail`.
     given_back: u64,
-    /// Frames whose payload was held, in their order, from the first that still is.
+    /// Frames whose payload was held, in order, from the first that is still held.
     held: VecDeque<Hold>,
 }
 
@@ -51,11 +51,12 @@ impl Holds {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cursors> {
-        // Nothing panics between two changes that belong together.
+        // No code panics between two changes that belong together.
         self.cursors.lock()
     }
 
-    /// The server has taken everything up to this cursor: what is not held is given back.
+    /// Records that the server has taken everything up to this cursor, and gives back the room up to the first held
+    /// payload.
     pub(crate) fn take_up_to(&self, cursor: u64) {
         let mut cursors = self.lock();
         cursors.taken = cursor;
@@ -79,26 +80,27 @@ impl Holds {
         self.give_back(&mut cursors);
     }
 
-    /// Shows the worker what is free and wakes it if it waits for room. Under the lock, so that the cursor never goes back.
+    /// Publishes the free room to the worker and wakes it if it waits for room. Called with the lock held, so that the
+    /// cursor never moves back.
     fn give_back(&self, cursors: &mut Cursors) {
         let to = cursors.held.front().map_or(cursors.taken, |hold| hold.frame);
-        // Never back: up to a held frame more may have been given back than was declared as taken.
+        // Never move back: more may have been given back, up to a held frame, than was declared as taken.
         if to > cursors.given_back {
             cursors.given_back = to;
             let control = self.segment.control();
-            // Release: all reads of the bytes come before the worker's next write to them.
+            // Release: all reads of the bytes happen before the worker's next write to them.
             control.response_tail.0.store(to, Ordering::Release);
             wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
         }
     }
 }
 
-/// The payload of a frame, left in the ring. Its room goes back to the worker when this is dropped.
+/// The payload of a frame, left in the ring. Dropping it gives its room back to the worker.
 #[derive(Debug)]
 pub struct HeldPayload {
     holds: Arc<Holds>,
     frame: u64,
-    /// In the segment that `holds` keeps mapped.
+    /// Points into the segment that `holds` keeps mapped.
     data: NonNull<u8>,
     len: usize,
 }
@@ -109,33 +111,33 @@ unsafe impl Send for HeldPayload {}
 unsafe impl Sync for HeldPayload {}
 
 impl HeldPayload {
-    /// Its length in bytes, which the worker cannot change.
+    /// Length in bytes, which the worker cannot change.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it has no byte.
+    /// True if the payload has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies the bytes from position `from` on into `to`.
+    /// Copies bytes from position `from` into `to`.
     ///
     /// # Panics
-    /// There are not as many.
+    /// If fewer bytes are left.
     pub fn copy_to(&self, from: usize, to: &mut [u8]) {
         assert!(from <= self.len && to.len() <= self.len - from, "outside the payload");
-        // SAFETY: the source is inside the mapped payload (assertion), the target is this process's own memory and so does
-        // not overlap it. If the worker breaks the protocol and writes meanwhile, the copy holds arbitrary bytes.
+        // SAFETY: the source is inside the mapped payload (assertion); the target is this process's own memory and so
+        // does not overlap it. If the worker breaks the protocol and writes meanwhile, the copy holds arbitrary bytes.
         unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr().add(from), to.as_mut_ptr(), to.len()) };
     }
 
-    /// A copy of the bytes from position `from` on.
+    /// Returns a copy of the bytes from position `from` to the end.
     ///
     /// # Panics
-    /// There is no such position.
+    /// If `from` is beyond the end.
     #[must_use]
     pub fn copy_from(&self, from: usize) -> Vec<u8> {
         assert!(from <= self.len, "outside the payload");
@@ -149,22 +151,23 @@ impl HeldPayload {
         copy
     }
 
-    /// `true` if its bytes are these.
+    /// `true` if the payload equals these bytes.
     #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
         if self.len != other.len() {
             return false;
         }
-        // SAFETY: both ranges are readable for `len` bytes. `memcmp` gets pointers, so nothing assumes that the bytes of
-        // the ring stay as they are; if they change, either answer is right.
+        // SAFETY: both ranges are readable for `len` bytes. `memcmp` takes pointers, so nothing assumes that the ring's
+        // bytes stay unchanged; if they change, either result is acceptable.
         let order = unsafe { libc::memcmp(self.data.as_ptr().cast(), other.as_ptr().cast(), self.len) };
         order == 0
     }
 
-    /// Writes `before` and then the payload to a socket, without waiting. Returns the bytes that the socket took.
+    /// Writes `before`, then the payload to a socket, without blocking. Returns the number of bytes that the socket
+    /// took.
     ///
     /// # Errors
-    /// The system's error (`WouldBlock` if the socket has no room); nothing was written then.
+    /// The system's error (`WouldBlock` if the socket's buffer is full); nothing was written then.
     pub fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize> {
         let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MAX_BEFORE + 1];
         if before.len() > MAX_BEFORE {
@@ -179,7 +182,7 @@ impl HeldPayload {
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = before.len() + 1;
         loop {
-            // (Not rustix: its vectored calls take `IoSlice`, that is `&[u8]`.)
+            // Not rustix: its vectored calls take `IoSlice`, that is `&[u8]`.
             // SAFETY: the message and its parts live until the call returns; the kernel only reads what they point to,
             // which is `before`, borrowed here, and the payload, mapped for as long as `self` lives.
             let sent = unsafe {

@@ -1,17 +1,17 @@
 //! Lanes: shared memory between the server and one PHP worker each.
 //!
 //! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
-//! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how
-//! the other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
-//! `control_socket` carries descriptors. A page more (`pool_page`) has the numbers of a worker's connection pools.
+//! (worker → server), both single producer, single consumer (`ring`). `wire` defines the data in them; `wake` wakes the
+//! other side, with a system call only if it sleeps. `server_end` and `worker_end` are the two ends; `control_socket`
+//! carries descriptors. One more page (`pool_page`) has the counters of a worker's connection pools.
 //!
-//! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
-//! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
-//! at it; what it does not look at may stay where it is (`held`). Nothing in a lane is shared with another worker.
+//! Trust: the worker may be compromised and may die at any instruction. So the server keeps its own copy of every
+//! cursor it owns, checks every cursor, length and kind that it reads from the segment, and copies data out before it
+//! inspects it. Data that it does not inspect may stay in place (`held`). A lane shares nothing with another worker.
 //!
-//! **The server never does I/O that can block on a description it shares.** Flags such as `O_NONBLOCK` belong to the
-//! open file description, so the holder of a copy of a descriptor decides whether the other's next write blocks. What
-//! the server shares, and why none of it can hold the server up:
+//! **The server never does I/O that can block on a file description that it shares.** Flags such as `O_NONBLOCK` belong
+//! to the open file description, so a process with a copy of the descriptor decides whether the server's next write
+//! blocks. These are the descriptors that the server shares, and why none of them can block it:
 //!
 //! | descriptor | shared with | what the server does with it |
 //! |---|---|---|
@@ -62,19 +62,19 @@ pub use wake::new_wake_pipe;
 pub use worker_end::WorkerEnd;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
 
-/// State of open requests, by their number on the lane. The server chooses the numbers, so clients cannot make them
-/// collide.
+/// State of open requests, by their number on the lane. The server chooses the numbers, so clients cannot cause hash
+/// collisions.
 pub type RequestMap<T> = rustc_hash::FxHashMap<u64, T>;
 
-/// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
+/// Creates a descriptor that a worker writes to in order to wake the server. The server only waits on it.
 ///
 /// # Errors
-/// The system's error when no descriptor can be made.
+/// The system's error when descriptors run out.
 pub fn new_eventfd() -> std::io::Result<std::os::fd::OwnedFd> {
     use rustix::event::{EventfdFlags, eventfd};
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// Asks a worker for its PHP stack (`Message::Stack`). Linux never sends this signal and applications do not use it
-/// (signal(7), SIGSTKFLT), so it collides with nothing that a script installs.
+/// Requests a worker's PHP stack (`Message::Stack`). Linux never sends this signal and applications do not use it
+/// (signal(7), SIGSTKFLT), so it does not collide with signal handlers of scripts.
 pub const STACK_SIGNAL: rustix::process::Signal = rustix::process::Signal::STKFLT;

@@ -1,22 +1,22 @@
-//! Descriptors that the starter of this process left open for it, from number 3 on, as systemd does with the sockets of
-//! a unit (sd_listen_fds(3)).
+//! Descriptors that the parent process left open for this one, from number 3 on, as systemd passes the sockets of a
+//! unit (sd_listen_fds(3)).
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The number of the first one.
+/// Number of the first descriptor.
 const FIRST: RawFd = 3;
 
-/// More than anybody's unit has.
+/// More than any real unit has.
 const MAX_DESCRIPTORS: usize = 1024;
 
-/// Takes them; no program that is started later gets them. To be called first of all in a process, before it opens
-/// anything: a promised descriptor that is missing could otherwise be one that the process opened itself.
+/// Takes the descriptors and makes them close-on-exec. Call it before the process opens anything: otherwise a promised
+/// descriptor that is missing could be one that the process opened itself.
 ///
 /// # Errors
-/// One of them is not open, there are too many, or they were taken before.
+/// A descriptor is not open, there are too many, or they were taken before.
 pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if count > MAX_DESCRIPTORS {
@@ -29,12 +29,12 @@ pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
 }
 
 fn take_one(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the borrow ends with this function, which asks whether the descriptor is open before it does anything else.
+    // SAFETY: the borrow ends with this function, which first checks that the descriptor is open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     let missing = |_| io::Error::other(format!("descriptor {number} is not open"));
     let flags = fcntl_getfd(borrowed).map_err(missing)?;
     fcntl_setfd(borrowed.as_fd(), flags | FdFlags::CLOEXEC)?;
-    // SAFETY: it is open and has no other owner: the starter of this process left it for it, `take` returns each number
-    // once, and this process has opened nothing before.
+    // SAFETY: the descriptor is open and has no other owner: the parent left it for this process, `take` returns each
+    // number once, and this process has opened nothing before.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -1,7 +1,7 @@
-//! Orders from scripts for connections and channels: their layout in `FrameKind::Live`, which both ends are built from.
+//! Orders from scripts for connections and channels: the layout of `FrameKind::Live`, shared by both ends.
 //!
-//! A `u16` kind, then for each field a `u16` name, a `u32` length and so many bytes. Fields may come in any order; of
-//! those that are no list the first counts. The server parses them from a copy and checks every length.
+//! A `u16` kind, then for each field a `u16` name, a `u32` length and that many bytes. Fields may come in any order;
+//! for fields that are not lists, the first one counts. The server parses orders from a copy and checks every length.
 
 use bytes::Bytes;
 use zerocopy::{Immutable, IntoBytes, TryFromBytes, try_transmute};
@@ -22,7 +22,8 @@ pub enum LiveKind {
     Send = 1,
     /// Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     Close = 2,
-    /// Adds a WebSocket connection to the subscribers of each `Topic`; with `After` beginning with what came after that id.
+    /// Adds a WebSocket connection to the subscribers of each `Topic`. With `After`, messages published after that id
+    /// are sent first.
     Subscribe = 3,
     /// Removes a WebSocket connection from the subscribers of each `Topic`.
     Unsubscribe = 4,
@@ -40,7 +41,7 @@ pub enum LiveKind {
 pub enum LiveField {
     /// The id of a WebSocket connection.
     Connection = 1,
-    /// A channel or a topic; there may be several.
+    /// A channel or topic; may occur several times.
     Topic = 2,
     /// The message, the reason or the state.
     Data = 3,
@@ -56,11 +57,11 @@ pub enum LiveField {
     Retry = 8,
     /// Present if the update is private; empty.
     Private = 9,
-    /// The id of the last message that a client has got.
+    /// The id of the last message that a client has received.
     After = 10,
 }
 
-/// An order, all of whose lengths and numbers make sense.
+/// An order whose lengths and numbers have been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveOrder {
     kind: LiveKind,
@@ -97,7 +98,7 @@ impl LiveOrder {
     }
 }
 
-/// Iterates over fields, and stops before the first that is malformed.
+/// Iterates over fields; stops at the first malformed one.
 struct Fields<'a> {
     rest: &'a [u8],
 }

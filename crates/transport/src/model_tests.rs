@@ -1,6 +1,6 @@
-//! `wake` and `request_state` in every order in which two processors may run them, by the model checker loom: no side
-//! sleeps for ever, and no request runs twice or not at all. The same models with words that lack their fence, or whose
-//! exchange is none, must fail: else they would show nothing.
+//! Runs `wake` and `request_state` in every order in which two processors may execute them, with the model checker
+//! loom. No side may sleep for ever, and no request may run twice or not at all. The same models must fail if words
+//! lack their fence or an exchange is not atomic; otherwise the models would prove nothing.
 
 use crate::request_state;
 use crate::wake::{self, WORKER_WAITS_EVENT, WORKER_WAITS_REQUEST, WORKER_WAITS_ROOM};
@@ -12,7 +12,7 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
-/// The fault of a word.
+/// Defect of a word.
 #[derive(Clone, Copy, PartialEq)]
 enum Lack {
     Nothing,
@@ -23,7 +23,7 @@ enum Lack {
 /// A word of the model, with the futex that sleeps on it.
 struct ModelWord {
     value: AtomicU32,
-    /// A wake-up that comes between the look at the word and the sleep ends the sleep: in the kernel a lock sees to that.
+    /// A wake-up between the load of the word and the sleep ends the sleep; the kernel ensures this with a lock.
     futex: Notify,
     lack: Lack,
 }
@@ -85,12 +85,12 @@ struct Model {
     response_head: AtomicU64,
     response_tail: AtomicU64,
     aborted: AtomicU64,
-    /// Descriptors that are waited on edge-triggered: a write ends one wait, the next or the present one.
+    /// Edge-triggered descriptors: a write ends one wait, the next or the current one.
     worker_wake: Notify,
     server_wake: Notify,
 }
 
-/// Runs both sides in every order. Three forced switches between threads are enough for each of the failures below.
+/// Runs both sides in every order. Three preemptions are enough for each of the failures below.
 fn in_every_order(lack: Lack, worker: fn(&Model), server: fn(&Model)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -292,7 +292,7 @@ fn without_the_fence_it_would_wait_for_room_for_ever() {
 // --- who has a request
 // ------------------------------------------------------------------------------------------------------
 
-/// One request in one slot: the worker begins it while the server takes it back, and the slot is used again.
+/// One request in one slot: the worker begins it while the server takes it back, and then the slot is reused.
 fn exchange_in_every_order(lack: Lack) {
     struct Slot {
         state: ModelWord,
@@ -315,7 +315,7 @@ fn exchange_in_every_order(lack: Lack) {
     }
 
     loom::model(move || {
-        // The model's threads run on one of the system's.
+        // The model's threads run on one thread of the system.
         #[allow(clippy::arc_with_non_send_sync)]
         let slot = Arc::new(Slot {
             state: ModelWord::new(lack),
@@ -328,14 +328,14 @@ fn exchange_in_every_order(lack: Lack) {
         slot.bytes.with_mut(|_| ());
         slot.state.store(request_state::QUEUED, Relaxed);
         slot.head.store(1, Release);
-        // The side that takes it back runs it elsewhere.
+        // If the server takes the request back, it runs elsewhere.
         let elsewhere = u32::from(!request_state::is_decided(&slot.state) && request_state::take_back(&slot.state));
         if slot.tail.load(Acquire) == 1 {
             slot.bytes.with_mut(|_| ());
         }
         let mut here = thread.join().unwrap();
         if slot.tail.load(Acquire) == 0 {
-            // It had looked before the request was there.
+            // The worker had looked before the request was there.
             here = work(&slot);
         }
         assert_eq!(here + elsewhere, 1, "a request runs once");

@@ -5,60 +5,60 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of frames of a stack; further ones are left out.
 pub const MAX_FRAMES: usize = 64;
-/// Bytes of a function's or a file's name.
+/// Maximum length of a function's or a file's name in bytes.
 pub const MAX_NAME: usize = 256;
-/// Bytes of a query.
+/// Maximum length of a query in bytes.
 pub const MAX_QUERY: usize = 2048;
 /// Maximum number of stacks of one request, which may have many coroutines in async mode.
 pub const MAX_STACKS: usize = 16;
-/// Samples in a second, at most.
+/// Maximum number of samples per second.
 pub const MAX_RATE: u32 = 1000;
 
 /// One function of a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackFrame {
-    /// As PHP's own traces have it, without arguments: `Shop\Cart->total`; `{main}` for the code of a file.
+    /// The name as in PHP's own traces, without arguments: `Shop\Cart->total`; `{main}` for top-level code of a file.
     pub function: String,
-    /// Where it was written; empty for functions of PHP itself.
+    /// The source file; empty for functions of PHP itself.
     pub file: String,
-    /// The line at which it is; 0 where there is none.
+    /// The current line; 0 if there is none.
     pub line: u32,
 }
 
-/// One line of execution, innermost frame first.
+/// Stack of one line of execution, innermost frame first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhpStack {
     /// The coroutine's number; 0 outside of async mode.
     pub coroutine: u64,
-    /// Reason for which a coroutine waits; `None` if it runs, or if that is unknown.
+    /// The reason why a coroutine waits; `None` if it runs, or if the reason is unknown.
     pub waits_for: Option<String>,
-    /// The query that its innermost function sends or waits for.
+    /// The query that the innermost function sends or waits for.
     pub query: Option<String>,
     pub frames: Vec<StackFrame>,
 }
 
-/// A request as its worker's memory shows it.
+/// A request's stacks, as read from its worker's memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestStacks {
-    /// Processor time that it has had so far, in microseconds. Not in async mode.
+    /// Processor time used so far, in microseconds; `None` in async mode.
     pub cpu_us: Option<u64>,
     pub stacks: Vec<PhpStack>,
 }
 
-/// Stacks that were seen, innermost frame first, as positions in a table of frames.
+/// Sampled stacks, innermost frame first, as indices into a table of frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     pub frames: Vec<StackFrame>,
-    /// Each with how often it was seen.
+    /// Each stack with the number of its samples.
     pub stacks: Vec<(Vec<u32>, u64)>,
-    /// Looks at workers that could not be read.
+    /// Number of samples that failed because a worker could not be read.
     pub unread: u64,
-    /// Times at which it should have been looked and was not: the machine had no time for it.
+    /// Number of samples that were skipped because the machine was too busy.
     pub late: u64,
 }
 
 impl RequestStacks {
-    /// Bounds what a zygote has said and makes it harmless: it is a worker's word.
+    /// Bounds and cleans the text, which comes from a worker through its zygote.
     #[must_use]
     pub fn tidy(mut self) -> Self {
         self.stacks.truncate(MAX_STACKS);
@@ -80,7 +80,7 @@ impl StackFrame {
 }
 
 impl Samples {
-    /// Cleans samples in the same way; stacks whose frames are not in the table are left out.
+    /// Bounds and cleans the text likewise; drops stacks whose frames are not in the table.
     #[must_use]
     pub fn tidy(mut self) -> Self {
         self.frames.iter_mut().for_each(StackFrame::tidy);
@@ -90,7 +90,7 @@ impl Samples {
     }
 }
 
-/// Text of at most so many bytes, without control characters.
+/// Truncates text to at most `most` bytes and replaces control characters.
 #[must_use]
 pub fn text_of(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);

@@ -1,24 +1,24 @@
-//! Numbers of a worker's connection pools (`Howdah\Pool`): a page of the lane that the worker writes at any time and
-//! the server reads on demand. No message, no wake-up, no lock: each number is one word.
+//! Counters of a worker's connection pools (`Howdah\Pool`): a page of the lane that the worker writes at any time and
+//! the server reads on demand. No message, no wake-up, no lock: each counter is one word.
 //!
-//! Each number is stored and loaded with `Relaxed`: it announces nothing but itself, and numbers that were written
-//! together may be read from before and after. A name's length is stored with `Release` after its bytes and loaded with
-//! `Acquire`, so a reader that sees the length sees the name.
+//! Each counter is stored and loaded with `Relaxed`: it publishes no other data, and counters written together may be
+//! read partly old, partly new. A name's length is stored with `Release` after its bytes and loaded with `Acquire`, so
+//! a reader that sees the length sees the name.
 //!
-//! The server does not trust what it reads: names are cut, cleaned and counted, numbers are bounded. A worker that lies
-//! here lies about itself.
+//! The server does not trust what it reads: it truncates, cleans and limits names, and bounds numbers. A worker that
+//! lies here misreports only its own pools.
 
 use crate::wire::{POOL_NAME_LEN, POOL_NUMBERS, POOL_SLOTS};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// No honest number is larger, and every one up to this is exact as a floating-point number too.
+/// Larger than any honest number; up to this, every integer is also exact as a floating-point number.
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 /// One pool of the page.
 #[repr(C)]
 #[derive(Debug)]
 struct PoolSlot {
-    /// Bytes of the name, 0 for a slot that is not used. Written last.
+    /// Length of the name in bytes; 0 for an unused slot. Written last.
     name_len: AtomicU32,
     reserved: AtomicU32,
     name: [AtomicU8; POOL_NAME_LEN],
@@ -31,22 +31,22 @@ pub(crate) struct PoolPage {
     slots: [PoolSlot; POOL_SLOTS],
 }
 
-/// Bytes that the page takes in a lane.
+/// Size of the page in a lane, in bytes.
 pub(crate) const POOL_PAGE_LEN: usize = 4096;
 
 const _: () = assert!(size_of::<PoolPage>() <= POOL_PAGE_LEN);
 
-/// A pool as a worker describes it.
+/// A connection pool as reported by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolReport {
-    /// Its name; never empty, without control characters.
+    /// The name; never empty, without control characters.
     pub name: String,
-    /// By `wire::PoolNumber`.
+    /// Indexed by `wire::PoolNumber`.
     pub numbers: [u64; POOL_NUMBERS],
 }
 
 impl PoolPage {
-    /// The worker's side: names a slot, which is used from now on.
+    /// The worker's side: names a slot and thereby puts it into use.
     pub(crate) fn set_name(&self, slot: usize, name: &[u8]) {
         let Some(slot) = self.slots.get(slot) else { return };
         for (to, from) in slot.name.iter().zip(name) {
@@ -63,7 +63,7 @@ impl PoolPage {
         }
     }
 
-    /// The server's side: all slots in use.
+    /// The server's side: reads all slots in use.
     pub(crate) fn read(&self) -> Vec<PoolReport> {
         self.slots.iter().filter_map(PoolSlot::read).collect()
     }
@@ -88,7 +88,7 @@ mod tests {
     use crate::wire::PoolNumber;
     use crate::{LaneSizes, WorkerEnd, create_lane};
 
-    /// A page as the kernel gives it.
+    /// A page as the kernel provides it: zeroed.
     fn page() -> Box<PoolPage> {
         Box::new(PoolPage {
             slots: std::array::from_fn(|_| PoolSlot {
@@ -118,7 +118,7 @@ mod tests {
         let page = page();
         page.set_name(0, b"evil\x1b[2J\n\xff");
         page.set_numbers(0, &[u64::MAX; POOL_NUMBERS]);
-        // Outside of the page, too long, and a length that is a lie.
+        // A slot outside of the page, a name that is too long, and a false length.
         page.set_name(POOL_SLOTS, b"nowhere");
         page.set_numbers(usize::MAX, &[1; POOL_NUMBERS]);
         page.set_name(1, &[b'x'; 3 * POOL_NAME_LEN]);

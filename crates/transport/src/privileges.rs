@@ -1,28 +1,28 @@
-//! Privileges of a pool's processes: their user and limits. The starter of `howdah-php` passes them on the command
-//! line, in JSON after `--privileges=`, so that the server cannot change them afterwards.
+//! Privileges of a pool's processes: their user and limits. The process that starts `howdah-php` passes them on the
+//! command line, as JSON after `--privileges=`, so that the server cannot change them afterwards.
 
 use serde::{Deserialize, Serialize};
 
 /// The argument of `howdah-php` that the JSON follows.
 pub const PRIVILEGES_ARGUMENT: &str = "--privileges=";
 
-/// Everything about a pool's processes that is settled before PHP starts. The default changes nothing.
+/// Settings of a pool's processes that are fixed before PHP starts. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Privileges {
-    /// User to become; only root can set one.
+    /// The user to switch to; requires root.
     #[serde(skip_serializing_if = "is_default")]
     pub user: Option<Credentials>,
-    /// Limits of the kernel.
+    /// Resource limits.
     #[serde(skip_serializing_if = "is_default")]
     pub limits: Vec<ResourceLimit>,
-    /// The control group that they join.
+    /// The control group to join.
     #[serde(skip_serializing_if = "is_default")]
     pub cgroup: Option<ControlGroup>,
-    /// Permissions that new files do not get.
+    /// Permission bits to remove from new files.
     #[serde(skip_serializing_if = "is_default")]
     pub umask: Option<u32>,
-    /// Programs they run gain no rights.
+    /// Programs run by these processes gain no privileges.
     #[serde(skip_serializing_if = "is_default")]
     pub no_new_privs: bool,
     /// Processes of the same user may read their memory, and the kernel may write core files.
@@ -30,23 +30,23 @@ pub struct Privileges {
     pub dumpable: bool,
 }
 
-/// A user with groups.
+/// A user with its groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
-    /// Supplementary groups.
+    /// Supplementary group ids.
     pub groups: Vec<u32>,
 }
 
 /// A control group (cgroup v2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlGroup {
-    /// Its directory, made if need be.
+    /// Its directory, created if missing.
     pub directory: String,
-    /// Files in it, and what is written to them first.
+    /// Control files in it, with the text written to each before the process joins.
     pub limits: Vec<(String, String)>,
 }
 

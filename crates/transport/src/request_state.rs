@@ -1,16 +1,17 @@
-//! Ownership of a request: the exchange on its state that decides between the worker, which begins it, and the server,
+//! Ownership of a request: an atomic exchange on its state decides between the worker, which begins it, and the server,
 //! which takes it back to give it to another worker.
 //!
-//! Each side's exchange comes before its use of the request, hence `AcqRel`; the loser does nothing, hence `Relaxed`.
+//! Each side's exchange comes before its use of the request, hence `AcqRel`; the loser does not touch the request,
+//! hence `Relaxed` on failure.
 
 use crate::word::Word;
 use std::sync::atomic::Ordering;
 
-/// A request that no worker has begun.
+/// No worker has begun the request.
 pub(crate) const QUEUED: u32 = 0;
-/// A request the worker has begun.
+/// The worker has begun the request.
 pub(crate) const RUNNING: u32 = 1;
-/// A request the server has taken back; the worker skips it.
+/// The server has taken the request back; the worker skips it.
 pub(crate) const REVOKED: u32 = 2;
 
 /// The worker's side; false if the server has taken the request back.
@@ -23,7 +24,7 @@ pub(crate) fn take_back(state: &impl Word) -> bool {
     state.exchange(QUEUED, REVOKED, Ordering::AcqRel)
 }
 
-/// `true` if a worker has begun the request or the server has taken it back. `Relaxed`: a hint, which the exchange
+/// `true` if a worker has begun the request or the server has taken it back. `Relaxed`: only a hint; the exchange
 /// decides.
 pub(crate) fn is_decided(state: &impl Word) -> bool {
     state.load(Ordering::Relaxed) != QUEUED

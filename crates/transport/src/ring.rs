@@ -1,25 +1,26 @@
-//! Frames in a byte ring: where the next one goes, and how its bytes are written and read.
+//! Frames in a byte ring: placement of the next frame, and reading and writing of its bytes.
 //!
-//! A frame is a 24-byte header and a payload, starts at a multiple of 8 and never wraps: what is left at the ring's end
-//! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low
-//! bits are the offset. A producer that finds the ring empty, and a quarter of it used since offset 0, starts again
-//! there, so that short requests keep using the same few cache lines and pages. Not sooner: until the consumer has
-//! passed the padding, only what lies before it is free, and a response would be published in pieces for lack of room.
+//! A frame is a 24-byte header and a payload. It starts at a multiple of 8 and never wraps: the rest of the ring before
+//! its end is filled with a `Pad` frame, or skipped if it is shorter than a header. Cursors count bytes and never wrap;
+//! their low bits are the offset. A producer that finds the ring empty, with at least a quarter of it used since offset
+//! 0, restarts at offset 0, so that short requests keep using the same few cache lines and pages. It does not restart
+//! sooner: until the consumer has passed the padding, only the bytes before it are free, and a response would be
+//! published in pieces for lack of room.
 //!
-//! This file knows neither who owns which cursor nor the memory orders; the two ends do.
+//! This module knows neither the owners of the cursors nor the memory orders; the two ends do.
 
 use crate::wire::FrameKind;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring
-/// is empty.
+/// A frame takes at most this fraction of its ring. With one half, a frame always fits on one side of the wrap once the
+/// ring is empty.
 const MAX_FRAME_DIVISOR: usize = 2;
 
 /// Bytes of a frame header.
 pub(crate) const HEADER_LEN: usize = 24;
 
-/// Header before a payload.
+/// The header before each payload.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameHeader {
@@ -52,17 +53,17 @@ pub(crate) struct Ring {
     cap: u32,
 }
 
-// SAFETY: a `Ring` is an address and a size; the ends that own it decide who may touch the memory when.
+// SAFETY: a `Ring` is an address and a size; the ends that own it decide which of them may touch the memory, and when.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
 
-/// A consumer met something that no honest producer writes.
+/// A consumer found something that no honest producer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other end of the lane broke the ring: {0}")]
 pub struct RingBroken(pub &'static str);
 
-/// Bytes a frame with this payload takes.
+/// Size of a frame with this payload, in bytes.
 pub(crate) const fn frame_len(payload: usize) -> usize {
     (HEADER_LEN + payload + 7) & !7
 }
@@ -77,7 +78,7 @@ impl Ring {
         self.cap as usize
     }
 
-    /// The longest payload a frame can have.
+    /// Maximum payload of a frame in bytes.
     pub(crate) fn max_payload(&self) -> usize {
         self.cap() / MAX_FRAME_DIVISOR - HEADER_LEN
     }
@@ -86,7 +87,7 @@ impl Ring {
         (cursor & u64::from(self.cap - 1)) as usize
     }
 
-    /// Bytes in use, if the two cursors can belong together.
+    /// Bytes in use; an error if the two cursors cannot belong together.
     pub(crate) fn used(&self, head: u64, tail: u64) -> Result<usize, RingBroken> {
         let used = head.wrapping_sub(tail);
         if used > u64::from(self.cap) || !head.is_multiple_of(8) || !tail.is_multiple_of(8) {
@@ -95,7 +96,8 @@ impl Ring {
         Ok(used as usize)
     }
 
-    /// Where a frame with `payload` bytes can start: the cursor after any padding, which is written. `None`: no room now.
+    /// Returns the start of a frame with `payload` bytes: the cursor after any padding, which this writes. `None`: no
+    /// room now.
     pub(crate) fn place(&self, head: u64, tail: u64, payload: usize) -> Result<Option<u64>, RingBroken> {
         let used = self.used(head, tail)?;
         let need = frame_len(payload);
@@ -123,26 +125,26 @@ impl Ring {
         Ok(Some(head + room as u64))
     }
 
-    /// Bytes of payload a frame at `cursor` could grow to, given the consumer's cursor.
+    /// Number of payload bytes to which a frame at `cursor` can grow, given the consumer's cursor.
     pub(crate) fn growth(&self, cursor: u64, tail: u64) -> Result<usize, RingBroken> {
         let used = self.used(cursor, tail)?;
         Ok(self.room_at(cursor).min((self.cap() - used).saturating_sub(HEADER_LEN)))
     }
 
-    /// Bytes of payload a frame at `cursor` could have if the rest of the ring were free.
+    /// Number of payload bytes that a frame at `cursor` could have if the rest of the ring were free.
     pub(crate) fn room_at(&self, cursor: u64) -> usize {
         (self.cap() - self.offset(cursor)).saturating_sub(HEADER_LEN)
     }
 
-    /// The address of the byte `skip` behind the header of the frame at `cursor`.
+    /// Address of the payload byte `skip` of the frame at `cursor`.
     fn payload_ptr(&self, cursor: u64, skip: usize) -> *mut u8 {
         let at = self.offset(cursor) + HEADER_LEN + skip;
         assert!(at <= self.cap(), "payload outside its ring");
-        // SAFETY: the assertion above keeps the address inside the ring or one behind it.
+        // SAFETY: the assertion above keeps the address inside the ring or one past its end.
         unsafe { self.data.as_ptr().add(at) }
     }
 
-    /// Writes a header. The frame lies in the part of the ring that the caller, as the producer, owns.
+    /// Writes a header. The frame must lie in the part of the ring that the caller, as the producer, owns.
     pub(crate) fn write_header(&self, cursor: u64, header: FrameHeader) {
         let at = self.offset(cursor);
         assert!(at + HEADER_LEN <= self.cap(), "header outside its ring");
@@ -150,7 +152,7 @@ impl Ring {
         unsafe { self.data.as_ptr().add(at).cast::<FrameHeader>().write(header) };
     }
 
-    /// Copies bytes into a payload. The frame lies in the part of the ring that the caller, as the producer, owns.
+    /// Copies bytes into a payload. The frame must lie in the part of the ring that the caller, as the producer, owns.
     pub(crate) fn write_payload(&self, cursor: u64, skip: usize, bytes: &[u8]) {
         assert!(self.offset(cursor) + HEADER_LEN + skip + bytes.len() <= self.cap(), "payload outside its ring");
         let to = self.payload_ptr(cursor, skip);
@@ -170,8 +172,8 @@ impl Ring {
         if available < HEADER_LEN {
             return Err(RingBroken("half a header"));
         }
-        // SAFETY: inside the ring, 8-aligned. Volatile, so that the value is read once: what is checked below is what is
-        // used, whatever the other side does to the memory meanwhile.
+        // SAFETY: inside the ring, 8-aligned. Volatile, so that the value is read once: the checks below apply to the
+        // value that is used, even if the other side changes the memory meanwhile.
         let header = unsafe { self.data.as_ptr().add(at).cast::<FrameHeader>().read_volatile() };
         if header.len as usize > self.cap() || frame_len(header.len as usize) > available.min(room) {
             return Err(RingBroken("frame longer than what is published"));
@@ -179,8 +181,8 @@ impl Ring {
         Ok(Some(header))
     }
 
-    /// A producer fills up what is left at the ring's end, once per round. Padding anywhere else would be a way to keep the
-    /// consumer busy with nothing; memory that was never written reads as such.
+    /// Checks that padding fills the rest of the ring at its end, which happens once per round. Padding anywhere else
+    /// could keep the consumer busy with nothing; memory that was never written reads as padding.
     pub(crate) fn check_padding(&self, cursor: u64, len: usize) -> Result<(), RingBroken> {
         let at = self.offset(cursor);
         if at < self.cap() / 4 || at + frame_len(len) != self.cap() {
@@ -189,13 +191,13 @@ impl Ring {
         Ok(())
     }
 
-    /// Where the bytes between two cursors lie, from the ring's start. They do not wrap.
+    /// Byte range of the ring between two cursors. It does not wrap.
     pub(crate) fn place_of(&self, from: u64, to: u64) -> std::ops::Range<usize> {
         let at = self.offset(from);
         at..(at + to.wrapping_sub(from) as usize).min(self.cap())
     }
 
-    /// Bytes to skip when `read_header` returned `None`.
+    /// The cursor after the bytes to skip if `read_header` returned `None`.
     pub(crate) fn skipped_end(&self, cursor: u64) -> u64 {
         (self.cap() - self.offset(cursor)) as u64
     }
@@ -206,15 +208,16 @@ impl Ring {
         to.reserve(len);
         let from = self.payload_ptr(cursor, 0);
         // SAFETY: source inside the ring (assertion), target has room (reserve). The other side may write to the source
-        // at the same time only if it breaks the protocol; then the copy holds arbitrary bytes, which callers accept, as
-        // they check content after copying.
+        // at the same time only if it breaks the protocol; then the copy holds arbitrary bytes, which callers accept,
+        // as they check content after copying.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to.as_mut_ptr().add(to.len()), len);
             to.set_len(to.len() + len);
         }
     }
 
-    /// Makes `words` the payload in 8-byte words, so that it is aligned as in the ring. `len` comes from a checked header.
+    /// Replaces `words` with the payload as 8-byte words, so that it is aligned as in the ring. `len` comes from a
+    /// checked header.
     pub(crate) fn copy_words(&self, cursor: u64, len: usize, words: &mut Vec<u64>) {
         assert!(self.offset(cursor) + HEADER_LEN + len <= self.cap(), "payload outside its ring");
         words.clear();
@@ -222,7 +225,7 @@ impl Ring {
         let from = self.payload_ptr(cursor, 0);
         if let Some(last) = len.div_ceil(8).checked_sub(1) {
             let to = words.as_mut_ptr();
-            // SAFETY: source inside the ring (assertion), room for so many words was made, and a vector overlaps no ring;
+            // SAFETY: source inside the ring (assertion), target has room for the words and does not overlap the ring;
             // the last word is written first, as the payload may end inside it.
             unsafe {
                 to.add(last).write(0);
@@ -232,7 +235,7 @@ impl Ring {
         }
     }
 
-    /// The address of a payload that the server leaves in its place. Its length comes from a checked header.
+    /// Address of a payload that the server leaves in place. Its length comes from a checked header.
     pub(crate) fn payload_start(&self, cursor: u64) -> NonNull<u8> {
         // SAFETY: `payload_ptr` adds an offset inside the ring to an address that is not null.
         unsafe { NonNull::new_unchecked(self.payload_ptr(cursor, 0)) }
@@ -248,7 +251,7 @@ impl Ring {
         self.header_word(cursor, STATE_OFFSET)
     }
 
-    /// The time stamp of the request frame at `cursor`.
+    /// The start time of the request frame at `cursor`.
     pub(crate) fn began(&self, cursor: u64) -> &AtomicU32 {
         self.header_word(cursor, BEGAN_OFFSET)
     }

@@ -1,11 +1,11 @@
 //! The memory of one lane: a sealed memfd, its mapping, the control page at its start and the page of connection pools
 //! after it.
 //!
-//! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
-//! the descriptor to one worker. Either mapping lives until its owner drops it.
+//! The server creates the segment, seals its size (a worker that shrank it would kill the server with SIGBUS) and
+//! passes the descriptor to one worker. Each mapping lives until its owner drops it.
 //!
-//! The worker's mapping does not pass to processes that it forks: a script's child must not be able to respond in the
-//! worker's name. Such a process has a hole there (`Hole`), which it may fill with separate memory.
+//! Processes that the worker forks do not inherit its mapping: a script's child must not be able to respond in the
+//! worker's name. Such a process has a hole at that address (`Hole`), which it may fill with separate memory.
 
 use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
 use crate::wire::WIRE_VERSION;
@@ -17,19 +17,19 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// "HOWDLANE": marks a segment as ours.
+/// "HOWDLANE": identifies a segment.
 const MAGIC: u64 = 0x454e_414c_4457_4f48;
-/// Bytes of the control page.
+/// Size of the control page in bytes.
 const CONTROL_LEN: usize = 4096;
-/// Bytes before the first ring.
+/// Offset of the first ring.
 const RINGS_AT: usize = CONTROL_LEN + POOL_PAGE_LEN;
 
-/// Keeps what one side writes out of the cache line the other side writes (two lines, as CPUs fetch pairs).
+/// Keeps words that different sides write in different cache lines (two lines, as CPUs fetch pairs).
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The control page. Each cursor counts bytes since the lane's start and is written by one side only.
+/// The control page. Each cursor counts bytes since the lane's start; one side only writes it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -37,13 +37,13 @@ pub(crate) struct Control {
     version: AtomicU32,
     request_cap: AtomicU32,
     response_cap: AtomicU32,
-    /// Written by the server: end of what is published in the request ring.
+    /// Written by the server: end of the published part of the request ring.
     pub(crate) request_head: Line<AtomicU64>,
-    /// Written by the worker: end of what it no longer needs of the request ring.
+    /// Written by the worker: end of the part of the request ring that it no longer needs.
     pub(crate) request_tail: Line<AtomicU64>,
-    /// Written by the worker: end of what is published in the response ring.
+    /// Written by the worker: end of the published part of the response ring.
     pub(crate) response_head: Line<AtomicU64>,
-    /// Written by the server: end of what it no longer needs of the response ring.
+    /// Written by the server: end of the part of the response ring that it no longer needs.
     pub(crate) response_tail: Line<AtomicU64>,
     /// Futex: 0 = the worker is awake, else one of `wake::WORKER_*`.
     pub(crate) worker_word: Line<AtomicU32>,
@@ -51,12 +51,12 @@ pub(crate) struct Control {
     pub(crate) server_word: Line<AtomicU32>,
     /// Written by the server: the number of the last request whose client has gone.
     pub(crate) aborted: Line<AtomicU64>,
-    /// 1 = the server has something for the request ring that did not fit; set by it, taken back by a worker that runs
-    /// several requests.
+    /// 1 = the server has a message that did not fit into the request ring. Set by the server, cleared by a multiplexed
+    /// worker.
     pub(crate) room_wanted: Line<AtomicU32>,
-    /// Written by a multiplexed worker: the request whose code runs, or 0.
+    /// Written by a multiplexed worker: number of the request whose code is running, or 0.
     pub(crate) selected: Line<AtomicU64>,
-    /// Written by the worker, in a signal handler: the last request whose script has run past its time limit.
+    /// Written by the worker in a signal handler: number of the last request whose script exceeded its time limit.
     pub(crate) timed_out: Line<AtomicU64>,
 }
 
@@ -72,11 +72,11 @@ pub struct LaneSizes {
 }
 
 impl LaneSizes {
-    /// The server's sizes. Memory is only taken for pages that are ever written, and rings restart at their beginning
-    /// whenever they are empty, so short requests touch a few pages of each. The response ring has room for several
-    /// responses of 50 KB, which stay there until they are sent.
+    /// The server's sizes. Only pages that are written take memory, and rings restart at their beginning whenever they
+    /// are empty, so short requests touch only a few pages. The response ring has room for several responses of 50 KB,
+    /// which stay there until they are sent.
     pub const DEFAULT: Self = Self { request: 256 * 1024, response: 512 * 1024 };
-    /// The smallest sizes that work; used by tests to meet every boundary.
+    /// The smallest sizes that work, for tests that exercise every boundary.
     pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };
 
     /// `DEFAULT`, or `TINY` when the environment has `HOWDAH_TINY_RINGS=1` (for tests).
@@ -157,7 +157,7 @@ impl Segment {
         Ok(unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.sizes.total(), advice) }?)
     }
 
-    /// A copy of what lies at some places of the mapping, by their distance from its start.
+    /// Returns copies of byte ranges of the mapping, each with its offset.
     pub(crate) fn copy(&self, places: impl IntoIterator<Item = Range<usize>>) -> Vec<(usize, Vec<u8>)> {
         let copied = places.into_iter().map(|place| {
             assert!(place.start <= place.end && place.end <= self.sizes.total(), "outside the segment");
@@ -173,21 +173,21 @@ impl Segment {
         copied.collect()
     }
 
-    /// Where the rings begin: before that are the pages of control words.
+    /// Offset of the rings; the pages of control words come before it.
     pub(crate) fn rings_at() -> usize {
         RINGS_AT
     }
 
-    /// In a process that was forked from the worker: this mapping is not there.
+    /// For a process that was forked from the worker, in which this mapping does not exist.
     pub(crate) fn into_hole(self) -> Hole {
         let hole = Hole { base: self.base, len: self.sizes.total() };
-        // Nothing of this process may be unmapped.
+        // Dropping it would unmap memory that belongs to other code of this process.
         std::mem::forget(self);
         hole
     }
 
     fn map(fd: impl AsFd, sizes: LaneSizes) -> io::Result<Self> {
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else in this process refers to
+        // SAFETY: a new shared mapping at an address that the kernel chooses; nothing else in this process refers to
         // it, and the size seal keeps every page of it backed.
         let base = unsafe {
             rustix::mm::mmap(
@@ -210,25 +210,25 @@ impl Segment {
     }
 
     pub(crate) fn pools(&self) -> &PoolPage {
-        // SAFETY: the page lies behind the control page, inside the mapping (zeroed by the kernel, all fields atomics,
+        // SAFETY: the page follows the control page, inside the mapping (zeroed by the kernel, all fields atomics,
         // page-aligned), which lives as long as `self`.
         unsafe { self.base.add(CONTROL_LEN).cast::<PoolPage>().as_ref() }
     }
 
     pub(crate) fn request_ring(&self) -> crate::ring::Ring {
-        // SAFETY: the ring lies inside the mapping, behind the control page and that of the pools.
+        // SAFETY: the ring lies inside the mapping, after the control page and the pool page.
         let data = unsafe { self.base.add(RINGS_AT) };
         crate::ring::Ring::new(data, self.sizes.request)
     }
 
     pub(crate) fn response_ring(&self) -> crate::ring::Ring {
-        // SAFETY: as above, behind the request ring.
+        // SAFETY: as above, after the request ring.
         let data = unsafe { self.base.add(RINGS_AT + self.sizes.request as usize) };
         crate::ring::Ring::new(data, self.sizes.response)
     }
 }
 
-/// The place of a segment in a process that was forked from its worker.
+/// The address range of a segment in a process that was forked from its worker.
 #[derive(Debug)]
 pub struct Hole {
     base: NonNull<u8>,
@@ -236,11 +236,11 @@ pub struct Hole {
 }
 
 impl Hole {
-    /// Fills the hole with memory of this process's own that holds these bytes and is zero elsewhere, so that pointers into
-    /// the request that ran at the fork stay good.
+    /// Maps private memory into the hole. It holds these bytes and is zero elsewhere, so that pointers into the request
+    /// that ran at the fork stay valid.
     ///
     /// # Errors
-    /// The system's error; also if something is mapped there.
+    /// The system's error; also if something is mapped there already.
     pub fn fill(self, content: &[(usize, Vec<u8>)]) -> io::Result<()> {
         // SAFETY: nothing is mapped there, or the call fails.
         let base = unsafe {

@@ -1,13 +1,13 @@
-//! The server's end of a lane: sends requests, takes them back, reads frames. Trusts nothing it reads.
+//! The server's end of a lane: sends requests, takes them back, reads frames. It trusts nothing that it reads.
 //!
 //! Memory orders: the server publishes a request with a `Release` store of `request_head`, which the worker loads with
-//! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so
-//! frame bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the
-//! bytes were copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is
-//! being read; `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as it is their only
-//! writer. Words that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are
-//! `Relaxed`: seen late, they cost time only. Where one side would sleep for ever if both missed each other, `wake` has
-//! the fences.
+//! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`. So
+//! frame bytes are visible before the cursor that announces them. The server stores `response_tail` with `Release`
+//! after the bytes were copied out or, if they are used in place (`held`), released, so that the worker cannot
+//! overwrite bytes that are being read; the worker does the same with `request_tail`. A side reads its own cursors with
+//! `Relaxed`, as it is their only writer. Words that publish no other data (`aborted`, `selected`, `timed_out`,
+//! `room_wanted`) are `Relaxed`: seeing them late only costs time. Where both sides could miss each other and one would
+//! sleep for ever, `wake` has the fences.
 
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
@@ -24,10 +24,11 @@ use zerocopy::IntoBytes;
 
 pub use crate::ring::RingBroken as Broken;
 
-/// A body frame that takes at least this part of its ring can stay there: 8 KB of 512. Shorter ones are copied sooner.
+/// A body frame that takes at least this fraction of its ring may stay there: 8 KB of 512 KB. Copying shorter ones is
+/// faster.
 const HELD_DIVISOR: usize = 64;
 
-/// Where a request lies in its lane; needed to take it back.
+/// Position of a request in its lane; needed to take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSlot(u64);
 
@@ -37,24 +38,24 @@ pub struct Frame {
     pub kind: FrameKind,
     /// `FLAG_*` bits.
     pub flags: u16,
-    /// The request it claims to belong to; the caller compares it with what the lane is running.
+    /// The number of the request it claims to belong to; the caller compares it with the requests in the lane.
     pub number: u64,
     /// The payload, copied out of the lane; empty if it is held.
     pub payload: Vec<u8>,
-    /// The payload in its place, if it was left there.
+    /// The payload in place, if it was left in the ring.
     pub held: Option<HeldPayload>,
 }
 
-/// Why a request could not be put into a lane.
+/// Reasons why a request could not be put into a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// No room now; requests taken back still lie there.
+    /// No room now; requests that were taken back still occupy it.
     #[error("no room in the lane")]
     Full,
-    /// The request does not fit into any lane.
+    /// The request is too large for any lane.
     #[error("the request's head does not fit into a lane")]
     TooLarge,
-    /// The worker broke the lane.
+    /// The worker violated the protocol.
     #[error(transparent)]
     Broken(#[from] RingBroken),
 }
@@ -66,14 +67,14 @@ pub enum BodyInLane<'a> {
     None,
     /// In the frame.
     Inline(&'a [u8]),
-    /// Its descriptor comes over the control socket once the worker asks for it; the length in bytes.
+    /// Its descriptor is sent over the control socket when the worker asks for it; the length in bytes.
     Descriptor(u64),
-    /// It was too large to keep; its length in bytes.
+    /// The body was too large to keep; its length in bytes.
     Dropped(u64),
 }
 
 /// Creates a lane: the half that sends requests, the half that receives frames, and the descriptor for the worker. The
-/// segment is unmapped when both halves are gone.
+/// segment is unmapped when both halves are dropped.
 ///
 /// # Errors
 /// The system's error when memory or descriptors run out.
@@ -94,7 +95,7 @@ pub struct RequestSender {
     requests: Ring,
     /// Own copy of `Control::request_head`.
     request_head: u64,
-    /// The wake pipe of a multiplexed worker; `None`: it waits on the futex.
+    /// The wake pipe of a multiplexed worker; `None`: the worker waits on the futex.
     wake_pipe: Option<OwnedFd>,
 }
 
@@ -104,12 +105,12 @@ pub struct FrameReceiver {
     segment: Arc<Segment>,
     responses: Ring,
     holds: Arc<Holds>,
-    /// End of what was read. `Control::response_tail` follows it up to the first frame that is held.
+    /// End of what was read. `Control::response_tail` follows it up to the first held frame.
     response_tail: u64,
 }
 
 impl RequestSender {
-    /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe, of which it has the only
+    /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe. `wake_pipe` is the only
     /// write end.
     #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
@@ -117,7 +118,7 @@ impl RequestSender {
         self
     }
 
-    /// The longest inline body that still goes with a request of this size.
+    /// Maximum inline body that fits into the lane together with this request, in bytes.
     #[must_use]
     pub fn inline_room(&self, request: &EncodedRequest) -> usize {
         self.requests.max_payload().saturating_sub(request.wire_len())
@@ -166,7 +167,7 @@ impl RequestSender {
         Ok(RequestSlot(at))
     }
 
-    /// Tells the worker to end after the requests it has.
+    /// Orders the worker to end after the requests it has.
     ///
     /// # Errors
     /// See `SendError`.
@@ -198,11 +199,12 @@ impl RequestSender {
         self.requests.place(self.request_head, tail, payload)
     }
 
-    /// Asks a multiplexed worker to wake the server once it has taken what lies in the lane. Any other makes
-    /// room with the end of each request.
+    /// Asks a multiplexed worker to wake the server once it has taken the requests in the lane. Serial workers free
+    /// room at the end of each request.
     pub fn want_room(&self) {
-        // The server stores its wish and then looks at the worker's cursor; the worker stores that and then looks at the
-        // wish (`WorkerEnd::give_back`). With a fence between on both sides they cannot miss each other.
+        // The server stores its request for room, then reads the worker's cursor; the worker stores its cursor, then
+        // reads the request (`WorkerEnd::give_back`). With a fence in between on both sides they cannot miss each
+        // other.
         wake::announce(&self.segment.control().room_wanted.0, 1);
     }
 
@@ -225,41 +227,41 @@ impl RequestSender {
         }
     }
 
-    /// A body was sent over the control socket, where a worker that runs one request at a time waits.
+    /// Wakes a serial worker after a body was sent over the control socket.
     pub fn body_sent(&self) {
         if let Some(wake_pipe) = &self.wake_pipe {
             wake::wake_worker_event(&self.segment.control().worker_word.0, wake_pipe.as_fd());
         }
     }
 
-    /// Takes back a request that the worker has not begun. True: the worker will skip it. The exchange decides the race
-    /// against the worker's own exchange to "running"; a worker that cheats here responds to a request its lane no
-    /// longer has, which the caller sees by the frame's number.
+    /// Takes back a request that the worker has not begun. Returns true if the worker will skip it. The exchange
+    /// decides the race against the worker's own exchange to "running". A worker that cheats here responds to a request
+    /// that its lane no longer has; the caller detects that by the frame's number.
     #[must_use]
     pub fn take_back(&self, slot: RequestSlot) -> bool {
         !self.is_begun(slot) && request_state::take_back(self.requests.state(slot.0))
     }
 
-    /// True if the worker has begun the request (as far as it tells).
+    /// True if the worker has begun the request (according to the worker).
     #[must_use]
     pub fn is_begun(&self, slot: RequestSlot) -> bool {
-        // Where requests are copied out, a slot that was given back may hold another request by now.
+        // If requests are copied out, a slot that was given back may hold another request by now.
         request_state::is_decided(self.requests.state(slot.0))
             || (self.wake_pipe.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
 
-    /// For how long a worker that runs one request at a time has run this one, in microseconds (as far as it tells);
-    /// `None` if it has not said when it began. `now_us` is the time by `monotonic_us`.
+    /// Time for which a serial worker has run this request, in microseconds (according to the worker); `None` if it has
+    /// not recorded the start. `now_us` is the time by `monotonic_us`.
     #[must_use]
     pub fn ran_us(&self, slot: RequestSlot, now_us: u32) -> Option<u32> {
-        // Relaxed: the number announces nothing but itself.
+        // Relaxed: the number publishes no other data.
         match self.requests.began(slot.0).load(Ordering::Relaxed) {
             0 => None,
             began => Some(now_us.wrapping_sub(began)),
         }
     }
 
-    /// Tells a multiplexed worker that the response to one of them is not wanted any more; `reason` is one of
+    /// Informs a multiplexed worker that the response to one of its requests is no longer wanted; `reason` is one of
     /// `wire::CANCEL_*`.
     ///
     /// # Errors
@@ -272,32 +274,31 @@ impl RequestSender {
         Ok(())
     }
 
-    /// The request whose code a multiplexed worker was running when it was last heard of (as far as it tells); 0
-    /// for none.
+    /// Number of the request whose code a multiplexed worker was last running (according to the worker); 0 for none.
     #[must_use]
     pub fn selected(&self) -> u64 {
         self.segment.control().selected.0.load(Ordering::Relaxed)
     }
 
-    /// True if the script of this request has run past its time limit (as far as the worker tells).
+    /// True if this request's script exceeded its time limit (according to the worker).
     #[must_use]
     pub fn timed_out(&self, number: u64) -> bool {
         self.segment.control().timed_out.0.load(Ordering::Relaxed) == number
     }
 
-    /// The worker's connection pools (as far as it tells).
+    /// The worker's connection pools (according to the worker).
     #[must_use]
     pub fn pools(&self) -> Vec<PoolReport> {
         self.segment.pools().read()
     }
 
-    /// True if the worker has taken everything (as far as it tells).
+    /// True if the worker has taken everything (according to the worker).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.segment.control().request_tail.0.load(Ordering::Acquire) == self.request_head
     }
 
-    /// Tells a worker that runs one request at a time that its client has gone. A worker that waits for room is woken.
+    /// Informs a serial worker that its client has gone. Wakes the worker if it waits for room.
     pub fn abort(&self, number: u64) {
         let control = self.segment.control();
         control.aborted.0.store(number, Ordering::Relaxed);
@@ -306,15 +307,15 @@ impl RequestSender {
 }
 
 impl FrameReceiver {
-    /// The next frame, copied out. `None`: nothing is published. After draining, call `frames_taken`.
+    /// Returns the next frame, copied out. `None`: no frame is published. After draining, call `frames_taken`.
     ///
     /// # Errors
-    /// The worker published something impossible; the lane must be thrown away.
+    /// The worker published something invalid; the lane must be discarded.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Broken> {
         self.next(usize::MAX)
     }
 
-    /// As `next_frame`, but the payload of a long body frame stays where it is: see `held`.
+    /// As `next_frame`, but leaves the payload of a long body frame in the ring (`held`).
     ///
     /// # Errors
     /// As `next_frame`.
@@ -352,13 +353,14 @@ impl FrameReceiver {
         }
     }
 
-    /// Gives the room of all frames read so far, up to the first that is held, back to the worker and wakes it if it
-    /// waits for room.
+    /// Gives the room of all frames read so far, up to the first held one, back to the worker and wakes it if it waits
+    /// for room.
     pub fn frames_taken(&self) {
         self.holds.take_up_to(self.response_tail);
     }
 
-    /// Announces that the server will wait on the lane's eventfd. False: there are frames after all; read them first.
+    /// Announces that the server will wait on the lane's eventfd. Returns false if frames have arrived; read them
+    /// first.
     #[must_use]
     pub fn prepare_sleep(&self) -> bool {
         let control = self.segment.control();

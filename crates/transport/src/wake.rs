@@ -1,14 +1,14 @@
 //! Waking the other side, with a system call only when it sleeps.
 //!
-//! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then looks once more
-//! for work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps
+//! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then checks once more
+//! for work; the waker publishes work and then checks the word. A sequentially consistent fence between the two steps
 //! on each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the
-//! word. The waker takes the word back to 0, so that one sleep costs at most one wake-up. A multiplexed worker waits
-//! for its wake pipe among its own descriptors instead of on the futex, except for room; the waker must take back
-//! exactly the reason that it saw, since the worker may be waiting for another one by then.
+//! word. The waker resets the word to 0, so that one sleep causes at most one wake-up. A multiplexed worker waits for
+//! its wake pipe among its own descriptors instead of on the futex, except when it waits for room. The waker must reset
+//! exactly the reason that it saw, since the worker may be waiting for another reason by then.
 //!
-//! The wake pipe is one of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
-//! worker empties it now and then (`WorkerEnd::woken`), long before it is full.
+//! Only the server has the write end of the wake pipe, so the worker cannot make the server's writes block. The worker
+//! empties the pipe from time to time (`WorkerEnd::woken`), long before it is full.
 
 use crate::word::Word;
 use rustix::io::Errno;
@@ -24,19 +24,19 @@ pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
 /// The worker waits for its wake pipe, among other descriptors.
 pub(crate) const WORKER_WAITS_EVENT: u32 = 3;
 
-/// Takes the announcement of a sleep for this reason back; false if there is none.
+/// Resets the announcement of a sleep for this reason; false if there is none.
 pub(crate) fn take(word: &impl Word, reason: u32) -> bool {
     word.fence();
     word.load(Ordering::Relaxed) == reason && word.exchange(reason, 0, Ordering::Relaxed)
 }
 
-/// Takes back whatever is announced; false if nothing is. Call after publishing.
+/// Resets any announcement; false if there is none. Call after publishing.
 pub(crate) fn take_any(word: &impl Word) -> bool {
     word.fence();
     word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::Relaxed) != 0
 }
 
-/// Announces something. What is looked at afterwards is as new as what `take` and `take_any` have missed.
+/// Stores an announcement. Reads after it see at least what was published before a `take` or `take_any` that missed it.
 pub(crate) fn announce(word: &impl Word, reason: u32) {
     word.store(reason, Ordering::Relaxed);
     word.fence();
@@ -49,10 +49,10 @@ pub(crate) fn wake_worker(word: &impl Word, reason: u32) {
     }
 }
 
-/// A wake pipe: the server's end, which it must not give away, and the worker's.
+/// Creates a wake pipe: the server's end, which must stay in the server, and the worker's end.
 ///
 /// # Errors
-/// The system's error when no descriptors can be made.
+/// The system's error when descriptors run out.
 pub fn new_wake_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((ours, theirs))
@@ -61,8 +61,8 @@ pub fn new_wake_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wakes the worker if it waits for its wake pipe. Call after publishing.
 pub(crate) fn wake_worker_event(word: &impl Word, wake_pipe: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
-        // A worker whose wake pipe is full was woken more often than an honest one can be: it does not listen. A dead
-        // worker has closed its end; its reader will notice.
+        // A full wake pipe means more wake-ups than an honest worker can have: this one does not listen. A dead worker
+        // has closed its end; the reader of its lane detects that.
         let _ = rustix::io::write(wake_pipe, &[1]);
     }
 }
@@ -73,15 +73,15 @@ pub(crate) fn silence(wake_pipe: BorrowedFd<'_>) {
     while matches!(rustix::io::read(wake_pipe, &mut bytes), Ok(1..) | Err(Errno::INTR)) {}
 }
 
-/// Announces that the worker is about to wait for its wake pipe; returns false if `ready` finds work after all.
+/// Announces that the worker is about to wait for its wake pipe; returns false if `ready` finds work.
 pub(crate) fn prepare_worker_event(word: &impl Word, ready: impl Fn() -> bool) -> bool {
     announce(word, WORKER_WAITS_EVENT);
-    // Should the server have seen the announcement meanwhile, it is woken once too often.
+    // If the server sees the announcement in between, the worker is woken once too often.
     !ready()
 }
 
-/// Puts the worker to sleep for `reason` unless `ready` finds work after all. Returns after a wake-up, a signal or work;
-/// the caller checks again in a loop.
+/// Puts the worker to sleep for `reason` unless `ready` finds work. Returns after a wake-up, a signal or work; the
+/// caller checks again in a loop.
 pub(crate) fn sleep_worker(word: &impl Word, reason: u32, ready: impl Fn() -> bool) {
     announce(word, reason);
     if ready() {
@@ -95,12 +95,12 @@ pub(crate) fn sleep_worker(word: &impl Word, reason: u32, ready: impl Fn() -> bo
 /// Wakes the server if it waits on its eventfd for this lane. Call after publishing.
 pub(crate) fn wake_server(word: &impl Word, eventfd: BorrowedFd<'_>) {
     if take_any(word) {
-        // The server waits edge-triggered and never reads the counter, which overflows after 2^64 wake-ups.
+        // The server waits edge-triggered and never reads the counter, which would overflow after 2^64 wake-ups.
         let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
     }
 }
 
-/// Announces that the server is about to wait; returns false if `ready` finds work after all.
+/// Announces that the server is about to wait; returns false if `ready` finds work.
 pub(crate) fn prepare_server_sleep(word: &impl Word, ready: impl Fn() -> bool) -> bool {
     announce(word, 1);
     if ready() {
