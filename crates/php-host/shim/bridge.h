@@ -83,13 +83,13 @@ typedef enum {
 
 // PHP state that is kept between two requests of a worker.
 typedef enum {
-    // Nothing: a full PHP request each time.
+    // No state: a full PHP request each time.
     HOWDAH_MODE_CLASSIC,
-    // Everything: the script loops over requests.
+    // All state: the script loops over requests.
     HOWDAH_MODE_WORKER,
-    // The state after boot, put back after each request.
+    // The state after boot, restored after each request.
     HOWDAH_MODE_SNAPSHOT,
-    // Everything, and several requests run at once in one process.
+    // All state; one process runs several requests at once.
     HOWDAH_MODE_ASYNC,
 } howdah_mode;
 
@@ -150,35 +150,37 @@ typedef struct {
 // An owned string without NUL bytes, NUL-terminated. C sees a `const char *` that is never NULL.
 typedef const char *howdah_text;
 
-// Settings of request execution. They live in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
+// Settings of request execution. They stay in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
 typedef struct {
-    // State kept between two requests.
+    // State that is kept between two requests.
     howdah_mode mode;
     // The worker script, or empty.
     howdah_text script;
-    // The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
+    // Name of the recipe (PHP code of the server) that boots the application whose front controller is `script`; or
+    // empty.
     howdah_text recipe;
-    // The host that every request names, where the recipe's boot may need it; or empty.
+    // The host for every request, if the recipe's boot may need it; or empty.
     howdah_text boot_host;
     // The boot file of snapshot mode, or empty.
     howdah_text boot_script;
-    // php.ini file or directory instead of PHP's own search, or empty.
+    // A php.ini file or directory that replaces PHP's own search, or empty.
     howdah_text ini_path;
-    // Settings over those of php.ini, written as there.
+    // Settings that override php.ini, in its syntax.
     howdah_text ini_text;
-    // The names of those that scripts and `.user.ini` files cannot change, one on each line.
+    // Names of the settings that scripts and `.user.ini` files cannot change, one per line.
     howdah_text admin_ini_names;
     // `SERVER_SOFTWARE`.
     howdah_text software;
-    // Requests after which a worker retires; 0 = never.
+    // Number of requests after which a worker retires; 0 = never.
     uint64_t max_requests;
-    // Bytes of memory with which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else never.
+    // Memory in bytes at which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else
+    // never.
     uint64_t max_memory;
-    // Requests that a worker runs at once; 1 in all modes but async.
+    // Maximum number of concurrent requests in a worker; 1 in all modes but async.
     uint32_t concurrency;
-    // Compare the responses of two visitors to the warm-up requests.
+    // Compare the responses that two visitors get to the warm-up requests.
     bool warmup_check;
-    // Show errors of scripts as pages with source code: `howdah dev` only.
+    // Show script errors as pages with source code: `howdah dev` only.
     bool error_pages;
 } howdah_worker_spec;
 

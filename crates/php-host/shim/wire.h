@@ -7,44 +7,44 @@
 
 #include <stdint.h>
 
-// The request expects no body in its response (HEAD).
+// The response must have no body (HEAD).
 #define REQUEST_HEAD_ONLY 1
 
 // The request's body follows the strings in the frame.
 #define REQUEST_BODY_INLINE 2
 
-// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the request
-// and asks for it (`NeedBody`).
+// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the
+// request and asks for the body (`NeedBody`).
 #define REQUEST_BODY_FD 4
 
-// The worker is to measure the processor time that this request takes (`WireDone::cpu_ns`).
+// The worker measures the processor time of this request (`WireDone::cpu_ns`).
 #define REQUEST_MEASURE 8
 
-// The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
+// The worker sets its nice value before it runs this request: to its own value plus bits 8 to 12 of the flags.
 #define REQUEST_NICE 16
 
-// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no byte of it.
+// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 #define REQUEST_BODY_DROPPED 32
 
-// Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
+// Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 #define REQUEST_NICE_SHIFT 8
 
 // In `Cancel`: the client has gone.
 #define CANCEL_CLIENT_GONE 1
 
-// In `Cancel`: the request has run past the pool's deadline.
+// In `Cancel`: the request has exceeded the pool's deadline.
 #define CANCEL_DEADLINE 2
 
-// In `Head`: begins a line that is no header. PHP sends no header with this byte.
+// In `Head`: first byte of a line that is not a header. PHP sends no header that begins with it.
 #define ROUTE_LINE 0
 
 // Maximum number of connection pools that a worker reports; further ones are left out.
 #define POOL_SLOTS 21
 
-// Bytes of a pool's name.
+// Maximum length of a pool's name in bytes.
 #define POOL_NAME_LEN 56
 
-// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
+// A byte string inside the string area of a request. It is followed by a NUL byte, so C can use it in place.
 typedef struct {
     // Offset from the start of the string area.
     uint32_t off;
@@ -52,7 +52,7 @@ typedef struct {
     uint32_t len;
 } StrRef;
 
-// One variable of a request, as it will appear in `$_SERVER`.
+// One variable of a request, for `$_SERVER`.
 typedef struct {
     // `VarName` as a number, or 0 for a name that is spelled out in `name`.
     uint32_t name_id;
@@ -68,7 +68,7 @@ typedef struct {
     uint64_t number;
     // The request's id in logs.
     uint64_t id;
-    // When the request arrived, microseconds since the Unix epoch.
+    // Time at which the request arrived, in microseconds since the Unix epoch.
     uint64_t received_unix_us;
     // Length of the whole request body in bytes.
     uint64_t body_len;

@@ -1,17 +1,18 @@
-//! The wire layout, defined once: how a request looks in the request ring and which frames come back.
+//! The wire layout, defined once: requests in the request ring and frames in the response ring.
 //!
 //! Both ends run on one machine and are built from this file, so numbers are native-endian and structures are
-//! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from here
-//! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what
-//! the server wrote; the server checks every number that comes from the worker.
+//! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from this
+//! file and compared in a test (`tests/headers.rs`). References are offsets, never pointers. The worker trusts what the
+//! server wrote; the server checks every number that comes from the worker.
 
 use std::ffi::CStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
-/// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
+/// Incremented with every change of the layout. Both ends compare it when a lane is attached and refuse a different
+/// version.
 pub const WIRE_VERSION: u32 = 11;
 
-/// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
+/// A byte string inside the string area of a request. It is followed by a NUL byte, so C can use it in place.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct StrRef {
@@ -21,7 +22,7 @@ pub struct StrRef {
     pub len: u32,
 }
 
-/// One variable of a request, as it will appear in `$_SERVER`.
+/// One variable of a request, for `$_SERVER`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireVar {
@@ -33,20 +34,20 @@ pub struct WireVar {
     pub value: StrRef,
 }
 
-/// The request expects no body in its response (HEAD).
+/// The response must have no body (HEAD).
 pub const REQUEST_HEAD_ONLY: u32 = 1;
 /// The request's body follows the strings in the frame.
 pub const REQUEST_BODY_INLINE: u32 = 2;
-/// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the request
-/// and asks for it (`NeedBody`).
+/// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the
+/// request and asks for the body (`NeedBody`).
 pub const REQUEST_BODY_FD: u32 = 4;
-/// The worker is to measure the processor time that this request takes (`WireDone::cpu_ns`).
+/// The worker measures the processor time of this request (`WireDone::cpu_ns`).
 pub const REQUEST_MEASURE: u32 = 8;
-/// The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
+/// The worker sets its nice value before it runs this request: to its own value plus bits 8 to 12 of the flags.
 pub const REQUEST_NICE: u32 = 16;
-/// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no byte of it.
+/// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 pub const REQUEST_BODY_DROPPED: u32 = 32;
-/// Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
+/// Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 pub const REQUEST_NICE_SHIFT: u32 = 8;
 
 /// Fixed head of a request. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
@@ -57,7 +58,7 @@ pub struct WireRequest {
     pub number: u64,
     /// The request's id in logs.
     pub id: u64,
-    /// When the request arrived, microseconds since the Unix epoch.
+    /// Time at which the request arrived, in microseconds since the Unix epoch.
     pub received_unix_us: u64,
     /// Length of the whole request body in bytes.
     pub body_len: u64,
@@ -95,15 +96,15 @@ pub enum FrameKind {
     Request = 1,
     /// Stop after this (server → worker).
     Stop = 2,
-    /// The response to a request is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a
-    /// worker that runs several requests).
+    /// The response to a request is no longer wanted; payload `u32`, one of `CANCEL_*` (server → worker, multiplexed
+    /// workers only).
     Cancel = 3,
-    /// Part of the response's head: `u16` status, then for each line `u32` length and `Name: value`. A line that begins
-    /// with `ROUTE_LINE` is the name of the application's route. `FLAG_MORE` on all but the last part.
+    /// Part of the response's head: `u16` status, then for each line a `u32` length and `Name: value`. A line that
+    /// begins with `ROUTE_LINE` is the name of the application's route. All parts but the last have `FLAG_MORE`.
     Head = 16,
     /// Part of the response's body.
     Body = 17,
-    /// The response is complete for the client; the worker may go on working (`fastcgi_finish_request`).
+    /// The response is complete for the client; the worker may continue to work (`fastcgi_finish_request`).
     End = 18,
     /// The worker is free for the next request; payload `WireDone`.
     Done = 19,
@@ -113,20 +114,20 @@ pub enum FrameKind {
     Interim = 21,
     /// The worker has booted and waits for its first request.
     Ready = 22,
-    /// The worker gives its request back unanswered, for one that has booted later, and ends; payload `u64`, when its boot
-    /// began, microseconds since the epoch.
+    /// The worker returns its request unanswered, for a worker that booted later, and ends; payload `u64`: start of its
+    /// boot, in microseconds since the epoch.
     GiveBack = 23,
     /// The worker has begun a request with `REQUEST_BODY_FD` and waits for the descriptor.
     NeedBody = 24,
-    /// Part of an order of a request's script for connections and channels, laid out as in `live_order`; `FLAG_MORE` on all
-    /// but the last part.
+    /// Part of a script's order for connections and channels, laid out as in `live_order`. All parts but the last have
+    /// `FLAG_MORE`.
     Live = 25,
-    /// The worker waits for the state of its pool, as text in a descriptor.
+    /// The worker waits for the state of its pool, sent as text in a descriptor.
     NeedStatus = 26,
 }
 
 impl FrameKind {
-    /// The kind a number from the ring stands for.
+    /// The kind with this number, as read from the ring.
     #[must_use]
     pub fn from_u16(n: u16) -> Option<Self> {
         try_transmute!(n).ok()
@@ -135,10 +136,10 @@ impl FrameKind {
 
 /// In `Cancel`: the client has gone.
 pub const CANCEL_CLIENT_GONE: u32 = 1;
-/// In `Cancel`: the request has run past the pool's deadline.
+/// In `Cancel`: the request has exceeded the pool's deadline.
 pub const CANCEL_DEADLINE: u32 = 2;
 
-/// In `Head`: begins a line that is no header. PHP sends no header with this byte.
+/// In `Head`: first byte of a line that is not a header. PHP sends no header that begins with it.
 pub const ROUTE_LINE: u8 = 0;
 /// On `Head` and `Live`: another part follows.
 pub const FLAG_MORE: u16 = 1;
@@ -151,22 +152,22 @@ pub const FLAG_FLUSH: u16 = 2;
 pub struct WireDone {
     /// Nanoseconds the worker spent on the request.
     pub php_ns: u64,
-    /// Nanoseconds of processor time that the request used, where that was asked for (`REQUEST_MEASURE`); else 0.
+    /// Processor time of the request in nanoseconds, if requested (`REQUEST_MEASURE`); else 0.
     pub cpu_ns: u64,
     /// Peak memory in bytes.
     pub peak_memory: u64,
     /// `DONE_*` bits.
     pub flags: u32,
-    /// Snapshot mode: how often the worker has searched for written pages.
+    /// Snapshot mode: number of times that the worker has searched for written pages.
     pub searches: u32,
-    /// Snapshot mode: how many pages the worker's last restore put back.
+    /// Snapshot mode: number of pages that the worker's last restore put back.
     pub restored_pages: u32,
-    /// Snapshot mode: nanoseconds that restore took.
+    /// Snapshot mode: duration of that restore in nanoseconds.
     pub restore_ns: u32,
 }
 
 impl WireDone {
-    /// Method by which the worker's snapshot finds written pages: a position in `SNAPSHOT_WAYS`, as reported by the
+    /// Method by which the worker's snapshot finds written pages: an index into `SNAPSHOT_WAYS`, as reported by the
     /// worker.
     #[must_use]
     pub const fn way(&self) -> u32 {
@@ -185,65 +186,67 @@ impl WireDone {
         self.flags & DONE_RETIRE != 0
     }
 
-    /// `true` if it ends because it cannot be restored after this request.
+    /// `true` if the worker ends because it cannot be restored after this request.
     #[must_use]
     pub const fn is_unfit(&self) -> bool {
         self.flags & DONE_UNFIT != 0
     }
 }
 
-/// On `Done`, bits 8 to 15 of the flags: how the worker's snapshot finds written pages; 0 without a snapshot.
+/// In `Done`, bits 8 to 15 of the flags: method by which the worker's snapshot finds written pages; 0 without a
+/// snapshot.
 pub const DONE_WAY_SHIFT: u32 = 8;
-/// Names of the ways, by number (`snapshot_way` in snapshot/engine/snapshot.h).
+/// Names of these methods, by number (`snapshot_way` in snapshot/engine/snapshot.h).
 pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"];
 
-/// On `Done`: the worker ends after this request (its request limit, or its state cannot be trusted).
+/// In `Done`: the worker ends after this request (its request limit, or its state cannot be trusted).
 pub const DONE_RETIRE: u32 = 1;
-/// On `Done`, with `DONE_RETIRE`: in snapshot mode the worker cannot be put back after this request.
+/// In `Done`, with `DONE_RETIRE`: in snapshot mode the worker cannot be restored after this request.
 pub const DONE_UNFIT: u32 = 2;
-/// On `Done`, bits 16 to 23 of the flags: how many sessions of connections opened at boot were reset after this request.
+/// In `Done`, bits 16 to 23 of the flags: number of sessions of boot-time connections that were reset after this
+/// request.
 pub const DONE_RESETS_SHIFT: u32 = 16;
 
 /// Maximum number of connection pools that a worker reports; further ones are left out.
 pub const POOL_SLOTS: usize = 21;
-/// Bytes of a pool's name.
+/// Maximum length of a pool's name in bytes.
 pub const POOL_NAME_LEN: usize = 56;
 
 macro_rules! pool_numbers {
     ($($(#[$doc:meta])+ $name:ident $c:ident $text:literal,)*) => {
-        /// Counters of a connection pool: positions in `pool_page`.
+        /// Counters of a connection pool: indices into its numbers in `pool_page`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum PoolNumber { $($(#[$doc])+ $name),* }
 
         impl PoolNumber {
-            /// Their names by position: properties of PHP's `Connections` objects, keys of what `Pool::stats()` returns.
+            /// Names by index: properties of PHP's `Connections` objects, keys of the array from `Pool::stats()`.
             pub const NAMES: &[&CStr] = &[$($text),*];
         }
 
-        /// Their names in C, by position.
+        /// Names in C, by index.
         pub const POOL_NUMBER_NAMES: &[&str] = &[$(stringify!($c)),*];
         /// Number of counters.
         pub const POOL_NUMBERS: usize = POOL_NUMBER_NAMES.len();
     };
 }
 
-// Seconds are nanoseconds in the page.
+// Values named `..._seconds` are in nanoseconds in the page.
 pool_numbers! {
-    /// Connections it may have open.
+    /// Maximum number of open connections.
     Limit POOL_LIMIT c"limit",
-    /// Connections it has open, or is opening.
+    /// Connections that are open or being opened.
     Open POOL_OPEN c"open",
     /// Open connections that are idle.
     Idle POOL_IDLE c"idle",
-    /// Of these, those in use.
+    /// Open connections that are in use.
     InUse POOL_IN_USE c"in_use",
-    /// Coroutines that wait for one.
+    /// Coroutines that wait for a connection.
     Waiting POOL_WAITING c"waiting",
-    /// The longest time one has waited.
+    /// The longest wait for a connection.
     WaitMax POOL_WAIT_MAX c"wait_max_seconds",
-    /// From here on they only grow: connections asked for.
+    /// Connections requested. This and all following numbers only grow.
     Acquired POOL_ACQUIRED c"acquired",
-    /// Times somebody had to wait for one.
+    /// Requests for a connection that had to wait.
     Waits POOL_WAITS c"waits",
     /// Total waiting time.
     Wait POOL_WAIT c"wait_seconds",
@@ -257,16 +260,16 @@ pool_numbers! {
     OpenFailures POOL_OPEN_FAILURES c"open_failures",
     /// Connections that failed a check or a reset.
     CheckFailures POOL_CHECK_FAILURES c"check_failures",
-    /// Connections that came back only when their coroutine ended.
+    /// Connections returned only when their coroutine ended.
     Forgotten POOL_FORGOTTEN c"forgotten",
-    /// Connections that came back with an open transaction.
+    /// Connections returned with an open transaction.
     OpenTransactions POOL_OPEN_TRANSACTIONS c"open_transactions",
 }
 
 macro_rules! var_names {
     ($($name:ident)*) => {
         /// Variable names that travel as a number; the worker keeps an interned string for each.
-        // `CUSTOM` is no mark for names to come but the number of a name that is sent as text.
+        // `CUSTOM` does not reserve room for more names: it is the number of names that are sent as text.
         #[allow(clippy::manual_non_exhaustive)]
         #[allow(non_camel_case_types, missing_docs, clippy::upper_case_acronyms)]
         #[repr(u32)]
@@ -298,7 +301,7 @@ var_names! {
     HTTP_X_CSRF_TOKEN HTTP_X_REQUEST_ID HTTP_TRACEPARENT HTTP_LAST_EVENT_ID PHP_VALUE PHP_ADMIN_VALUE
 }
 
-/// A request in wire form: copied into a lane when a worker gets it, kept until it can no longer be repeated.
+/// A request in wire form: copied into a lane when a worker gets it, and kept until it can no longer be retried.
 #[derive(Debug, Clone, Default)]
 pub struct EncodedRequest {
     pub(crate) head: WireRequest,
@@ -307,13 +310,13 @@ pub struct EncodedRequest {
 }
 
 impl EncodedRequest {
-    /// Bytes the request needs in a ring, without a body.
+    /// Size of the request in a ring without its body, in bytes.
     #[must_use]
     pub fn wire_len(&self) -> usize {
         size_of::<WireRequest>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
     }
 
-    /// The request as it lies in a lane, without a body. In 8-byte words, so that it is aligned as there.
+    /// The request as in a lane, without its body. In 8-byte words, so that it is aligned as in the lane.
     #[must_use]
     pub fn to_words(&self) -> Box<[u64]> {
         let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
@@ -344,7 +347,7 @@ impl EncodedRequest {
         self.text(self.head.uri)
     }
 
-    /// The bytes behind a reference this request's builder returned.
+    /// The bytes of a reference that this request's builder returned.
     #[must_use]
     pub fn text(&self, r: StrRef) -> &[u8] {
         self.strings.get(r.off as usize..(r.off + r.len) as usize).unwrap_or_default()
@@ -362,21 +365,22 @@ impl EncodedRequest {
     }
 }
 
-/// Bytes of strings that most requests do not exceed. (A power of two: for other sizes of more than 1 KB mimalloc takes
-/// a slow way.)
+/// Length of the string area, in bytes, that most requests do not exceed. A power of two: for other sizes above 1 KB
+/// mimalloc takes a slow path.
 const USUAL_STRINGS: usize = 1024;
 
 /// Builds an `EncodedRequest`.
 ///
-/// Values go in once: `var` returns where the bytes lie, and the setters (`script`, `query`, …) take that place, so that
-/// `SCRIPT_FILENAME` and the script to run share their bytes.
+/// Each value is stored once: `var` returns its position, and the setters (`script`, `query`, …) take that position, so
+/// that `SCRIPT_FILENAME` and the script to run share their bytes.
 #[derive(Debug, Default)]
 pub struct RequestBuilder {
     request: EncodedRequest,
 }
 
 impl RequestBuilder {
-    /// A request with its id in logs, protocol version × 1000 and time of arrival (microseconds since the epoch).
+    /// Begins a request with its id in logs, protocol version × 1000 and time of arrival (microseconds since the
+    /// epoch).
     #[must_use]
     pub fn new(id: u64, proto: u32, received_unix_us: u64) -> Self {
         let head = WireRequest { id, proto, received_unix_us, ..WireRequest::default() };
@@ -412,7 +416,7 @@ impl RequestBuilder {
         value
     }
 
-    /// Adds a variable with a known name whose value is in the request already.
+    /// Adds a variable with a known name, whose value is already in the request.
     pub fn var_at(&mut self, name: VarName, value: StrRef) {
         self.request.vars.push(WireVar { name_id: name as u32, name: StrRef::default(), value });
     }
@@ -432,7 +436,7 @@ impl RequestBuilder {
         value
     }
 
-    /// Sets the method; HEAD requests get no body.
+    /// Sets the method; responses to HEAD get no body.
     pub fn method(&mut self, at: StrRef) -> &mut Self {
         self.request.head.method = at;
         if self.request.text(at) == b"HEAD" {
@@ -477,7 +481,7 @@ impl RequestBuilder {
         self
     }
 
-    /// The finished request. The caller sets the body's length through `Request::body`.
+    /// Returns the finished request. The caller sets the body's length through `Request::body`.
     #[must_use]
     pub fn finish(mut self) -> EncodedRequest {
         self.request.head.n_vars = self.request.vars.len() as u32;

@@ -1,20 +1,20 @@
-//! A word that the two ends of a lane share, as an interface.
+//! Interface of a word that the two ends of a lane share.
 //!
 //! Code that must never lose a wake-up or run a request twice (`wake`, `request_state`) is written against it. In the
-//! server and in workers a word is an atomic of the lane's memory, and this costs nothing; in `model_tests` it is one
-//! of the model checker loom, so that the very same code is tried in every order in which a processor may run it.
+//! server and in workers a word is an atomic in the lane's memory, at no extra cost. In `model_tests` it is an atomic
+//! of the model checker loom, which runs the very same code in every order in which a processor may execute it.
 
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// A shared word with the operations that are used on it.
+/// A shared word with the operations that its users need.
 pub(crate) trait Word {
     fn load(&self, order: Ordering) -> u32;
     fn store(&self, value: u32, order: Ordering);
     fn swap(&self, value: u32, order: Ordering) -> u32;
-    /// True if it was `old` and is `new` now; `order` is that of success, a failure is `Relaxed`.
+    /// Replaces `old` with `new`; true on success. `order` is that of success; a failure is `Relaxed`.
     fn exchange(&self, old: u32, new: u32, order: Ordering) -> bool;
-    /// The sequentially consistent fence between a step on this word and one on another.
+    /// Sequentially consistent fence between an access to this word and an access to another one.
     fn fence(&self);
     /// Sleeps while the word has this value. May return at any time.
     fn sleep_while(&self, value: u32);
@@ -48,7 +48,7 @@ impl Word for AtomicU32 {
     }
 
     fn sleep_while(&self, value: u32) {
-        // Returns at once when the word has changed already; EINTR and EAGAIN both mean "look again". The word lives in
+        // Returns at once if the word has already changed; EINTR and EAGAIN both mean "check again". The word lives in
         // shared memory, so the futex is not process-private.
         let _ = futex::wait(self, futex::Flags::empty(), value, None);
     }

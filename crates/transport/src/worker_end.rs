@@ -1,11 +1,11 @@
 //! The worker's end of a lane: waits for requests, writes responses. Used by one single-threaded process.
 //!
-//! Nothing about the lane is kept in private memory across requests: `next_request` reads every cursor from the control
-//! page again, because a later mode restores all private memory of the process between two requests.
+//! The process keeps no state of the lane in private memory across requests: `next_request` reads every cursor from the
+//! control page again, because snapshot mode restores all private memory of the process between two requests.
 //!
-//! Responses are published in batches: frames are written behind `head`, which only `publish` shows to the server. That
-//! happens at the end of a request, when PHP flushes, and when a quarter of the ring is waiting; so a short response
-//! costs one store and at most one wake-up.
+//! Responses are published in batches: frames are written after `head`, which only `publish` makes visible to the
+//! server. That happens at the end of a request, when PHP flushes, and when a quarter of the ring is unpublished. So a
+//! short response costs one store and at most one wake-up.
 //!
 //! The memory orders are explained in `server_end`.
 
@@ -25,16 +25,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
-/// A `Body` frame that is still growing.
+/// A `Body` frame that can still grow.
 #[derive(Debug, Clone, Copy)]
 struct OpenBody {
     at: u64,
     len: usize,
-    /// Bytes it may have before the consumer's cursor must be looked at again, which costs a cache miss.
+    /// Length in bytes at which the consumer's cursor must be read again, which costs a cache miss.
     limit: usize,
 }
 
-/// The client of the current request has gone; what is written for it is dropped.
+/// The client of the current request has gone; output for it is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientGone;
 
@@ -46,31 +46,31 @@ pub struct WorkerEnd {
     responses: Ring,
     eventfd: OwnedFd,
     pub(crate) control: ControlSocket,
-    /// Where the server wakes a multiplexed worker; `None`: one request at a time.
+    /// The wake pipe of a multiplexed worker; `None`: one request at a time.
     pub(crate) wake_pipe: Option<WakePipe>,
-    /// End of what is written in the response ring, published or not.
+    /// End of the written part of the response ring, published or not.
     head: u64,
-    /// End of what is published in the response ring.
+    /// End of the published part of the response ring.
     published: u64,
-    /// Bytes behind that which were skipped because the ring ended.
+    /// Unpublished bytes that were skipped because the ring ended.
     padding: u64,
     open: Option<OpenBody>,
     /// Number of the current request, 0 between requests.
     number: u64,
-    /// Cursor behind the current request's frame, which lies in the ring until the request is done. `None` where
-    /// requests are copied out at once.
+    /// Cursor after the current request's frame, which stays in the ring until the request is done. `None` if requests
+    /// are copied out at once.
     request_end: Option<u64>,
-    /// Memory of requests that are done, where requests are copied out.
+    /// Memory of finished requests, for reuse, if requests are copied out.
     pub(crate) spare_memory: Vec<Vec<u64>>,
-    /// Requests that wait for their bodies, where there may be several.
+    /// Requests that wait for their bodies, in a multiplexed worker.
     pub(crate) bodies: AwaitedBodies,
 }
 
-/// Reasons to wake a multiplexed worker.
+/// The wake pipe of a multiplexed worker.
 #[derive(Debug)]
 pub(crate) struct WakePipe {
     pub(crate) fd: OwnedFd,
-    /// Waits since it was last emptied; each may have left a byte in it.
+    /// Number of waits since the pipe was emptied; each may have left a byte in it.
     pub(crate) waits: u32,
 }
 
@@ -80,8 +80,8 @@ impl WorkerEnd {
     /// # Errors
     /// The lane's version or sizes do not match this build.
     pub fn attach(lane: impl AsFd, eventfd: OwnedFd, control: ControlSocket) -> io::Result<Self> {
-        // The first reading looks for the vDSO's function and keeps it in a static. In snapshot mode what a request writes to
-        // statics is undone, and each would look again.
+        // The first call looks up the vDSO's function and keeps it in a static. Snapshot mode undoes writes to statics
+        // after each request, so without this every request would look it up again.
         let _ = clock::monotonic_us();
         let segment = Segment::attach(lane)?;
         let (requests, responses) = (segment.request_ring(), segment.response_ring());
@@ -104,8 +104,8 @@ impl WorkerEnd {
         })
     }
 
-    /// Makes this the end of a multiplexed worker: it uses `worker_events` instead of `next_request`, and the
-    /// server wakes it through this wake pipe.
+    /// Makes this the end of a multiplexed worker, which uses `worker_events` instead of `next_request`; the server
+    /// wakes it through this wake pipe.
     #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
         self.wake_pipe = Some(WakePipe { fd: wake_pipe, waits: 0 });
@@ -118,27 +118,28 @@ impl WorkerEnd {
         self.number
     }
 
-    /// Names one of the `POOL_SLOTS` connection pools that the worker tells about; what does not fit is cut.
+    /// Names one of the `POOL_SLOTS` connection pools that the worker reports; a name that is too long is truncated.
     pub fn set_pool_name(&self, slot: usize, name: &[u8]) {
         self.segment.pools().set_name(slot, name);
     }
 
-    /// The numbers of a connection pool, by `wire::PoolNumber`. The server reads them when it wants to.
+    /// Publishes a connection pool's numbers, indexed by `wire::PoolNumber`. The server reads them on demand.
     pub fn set_pool_numbers(&self, slot: usize, numbers: &[u64; POOL_NUMBERS]) {
         self.segment.pools().set_numbers(slot, numbers);
     }
 
-    /// Tells the server that the worker has booted.
+    /// Reports to the server that the worker has booted.
     pub fn ready(&mut self) {
         self.look_again();
         self.put(FrameKind::Ready, 0, &[]);
         self.publish();
     }
 
-    /// Waits for a request and begins it. `None`: the server wants the worker to end. The pointer is valid until `done`.
+    /// Waits for a request and begins it. `None`: the server orders the worker to end. The pointer is valid until
+    /// `done`.
     ///
     /// # Errors
-    /// The server's side of the ring makes no sense (a bug); the worker must end.
+    /// The server's side of the ring is invalid (a bug); the worker must end.
     pub fn next_request(&mut self) -> Result<Option<*const WireRequest>, RingBroken> {
         let control = self.segment.control();
         self.head = control.response_head.0.load(Ordering::Relaxed);
@@ -176,9 +177,10 @@ impl WorkerEnd {
         }
     }
 
-    /// Says when the current request began, by `monotonic_us`: the server puts no other behind one that runs for long.
+    /// Records when the current request began, by `monotonic_us`: the server queues no other request behind a
+    /// long-running one.
     pub fn set_began(&self, now_us: u32) {
-        // Both Relaxed: this end owns the cursor, and the number announces nothing but itself.
+        // Both Relaxed: this end owns the cursor, and the number publishes no other data.
         let at = self.segment.control().request_tail.0.load(Ordering::Relaxed);
         self.requests.began(at).store(now_us, Ordering::Relaxed);
     }
@@ -188,12 +190,12 @@ impl WorkerEnd {
         request_state::begin(self.requests.state(at))
     }
 
-    /// Asks for the current request's body and waits for its descriptor, which the server sends only to a worker that
-    /// has begun the request. `None`: it cannot be had, and the request has failed; the worker ends it with `done` at
-    /// once.
+    /// Requests the current request's body and waits for its descriptor, which the server sends only to a worker that
+    /// has begun the request. `None`: the body is unavailable and the request has failed; the worker ends it with
+    /// `done` at once.
     ///
     /// # Errors
-    /// The control socket is closed or says something unexpected.
+    /// The control socket is closed or delivered an unexpected message.
     pub fn receive_body(&mut self) -> io::Result<Option<OwnedFd>> {
         self.ask_for_body(self.number);
         self.publish();
@@ -205,11 +207,11 @@ impl WorkerEnd {
         }
     }
 
-    /// Asks for the state of the pool and waits for its text. `None`: a worker that is multiplexed has to wait for other
-    /// messages.
+    /// Requests the state of the pool and waits for its text. `None` in a multiplexed worker, which has to wait for
+    /// other messages.
     ///
     /// # Errors
-    /// The control socket is closed or says something unexpected.
+    /// The control socket is closed or delivered an unexpected message.
     pub fn receive_status(&mut self) -> io::Result<Option<OwnedFd>> {
         if self.wake_fd().is_some() {
             return Ok(None);
@@ -223,9 +225,9 @@ impl WorkerEnd {
         }
     }
 
-    /// Asks for the body of a request that was begun.
+    /// Requests the body of a begun request.
     pub fn ask_for_body(&mut self, number: u64) {
-        // The frame that is being written belongs to the selected request.
+        // The open frame belongs to the selected request.
         self.close_body(0);
         let selected = std::mem::replace(&mut self.number, number);
         self.put(FrameKind::NeedBody, 0, &[]);
@@ -238,7 +240,8 @@ impl WorkerEnd {
         self.segment.control().aborted.0.load(Ordering::Relaxed) == self.number && self.number != 0
     }
 
-    /// Writes the response's head (or an interim one) laid out as `FrameKind::Head` says, split over frames where needed.
+    /// Writes the response's head (or an interim one), laid out as described at `FrameKind::Head`; splits it over
+    /// several frames if needed.
     pub fn head(&mut self, interim: bool, mut payload: &[u8]) {
         let kind = if interim { FrameKind::Interim } else { FrameKind::Head };
         let max = self.responses.max_payload();
@@ -253,8 +256,8 @@ impl WorkerEnd {
         }
     }
 
-    /// Gives the server an order for connections and channels (`live_order`). It is on its way at once, unless a part of
-    /// a response waits: that would become a stream.
+    /// Sends an order for connections and channels (`live_order`) to the server. It is published at once, unless part
+    /// of a response is unpublished, which publishing would turn into a stream.
     pub fn live(&mut self, mut payload: &[u8]) {
         let alone = self.open.is_none() && self.unpublished() == 0;
         let max = self.responses.max_payload();
@@ -296,7 +299,7 @@ impl WorkerEnd {
         Ok(())
     }
 
-    /// Makes room in the open body frame, or opens one; false: the ring is full.
+    /// Makes room in the open body frame, or opens a new one; false: the ring is full.
     fn body_has_room(&mut self) -> bool {
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         let max = self.responses.max_payload();
@@ -305,13 +308,14 @@ impl WorkerEnd {
             if open.limit > open.len {
                 return true;
             }
-            // A frame that only lacks the consumer's progress is continued: a body in one piece is not reassembled.
+            // A frame limited only by the consumer's progress is continued, so that the server need not reassemble the
+            // body.
             if open.len < self.responses.room_at(open.at).min(max) {
                 return false;
             }
             self.close_body(0);
         }
-        // The rest at the ring's end is skipped if it is hardly worth a frame.
+        // The rest at the ring's end is skipped if it is too short for a useful frame.
         let least = (self.responses.cap() / 256).max(64);
         let Ok(Some(at)) = self.responses.place(self.head, tail, least) else { return false };
         let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
@@ -321,12 +325,12 @@ impl WorkerEnd {
         limit > 0
     }
 
-    /// To which request belongs what is written from now on; 0: to none.
+    /// Selects the request to which the following frames belong; 0: none.
     pub(crate) fn write_for(&mut self, number: u64) {
         if number != self.number {
             self.close_body(0);
             self.number = number;
-            // Read when this process is dead: whose code killed it.
+            // The server reads it when this process is dead, to learn which request's code killed it.
             self.segment.control().selected.0.store(number, Ordering::Relaxed);
         }
     }
@@ -337,7 +341,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Everything written so far is to reach the client now.
+    /// Marks everything written so far as to be sent to the client now.
     pub fn flush(&mut self) {
         if self.open.is_some_and(|open| open.len > 0) {
             self.close_body(FLAG_FLUSH);
@@ -348,7 +352,7 @@ impl WorkerEnd {
         self.publish();
     }
 
-    /// The response is complete for the client.
+    /// Marks the response as complete for the client.
     pub fn end_response(&mut self, publish: bool) {
         self.close_body(0);
         self.put(FrameKind::End, 0, &[]);
@@ -357,8 +361,8 @@ impl WorkerEnd {
         }
     }
 
-    /// The request is over. Its frame is given back to the server. Of several requests the end is published with what comes
-    /// next, unless much is waiting.
+    /// Ends the request and gives its frame back to the server. In a multiplexed worker the end is published with the
+    /// next frames, unless much is unpublished.
     pub fn done(&mut self, done: WireDone) {
         self.close_body(0);
         self.put(FrameKind::Done, 0, done.as_bytes());
@@ -374,13 +378,14 @@ impl WorkerEnd {
         self.number = 0;
     }
 
-    /// Gives the request back, of which nothing was answered. The worker must end then; its lane is thrown away.
+    /// Returns the request, of which nothing was answered, to the server. The worker must end then; its lane is
+    /// discarded.
     pub fn return_request(&mut self, boot_began_us: u64) {
         self.put(FrameKind::GiveBack, 0, boot_began_us.as_bytes());
         self.publish();
     }
 
-    /// Writes a log line; cut to what fits into a frame.
+    /// Writes a log line, truncated to fit into one frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
         if self.number == 0 && self.wake_pipe.is_none() {
             self.look_again();
@@ -394,8 +399,8 @@ impl WorkerEnd {
         self.put(FrameKind::Log, 0, &payload);
     }
 
-    /// Between requests everything is published, so the shared cursor is the true one: a process that was restored to an
-    /// earlier state has an old copy of it.
+    /// Reloads the shared cursor. Between requests everything is published, so it is authoritative; a process that was
+    /// restored to an earlier state has an old copy.
     fn look_again(&mut self) {
         self.head = self.segment.control().response_head.0.load(Ordering::Relaxed);
         self.all_is_published();
@@ -407,8 +412,8 @@ impl WorkerEnd {
         self.padding = 0;
     }
 
-    /// Bytes that wait to be published. What was skipped at the ring's end does not count: it would have the first lines
-    /// of a response published alone, and the front takes half a response for a stream.
+    /// Number of unpublished bytes. Bytes skipped at the ring's end do not count: otherwise the first lines of a
+    /// response would be published alone, and the front treats a partial response as a stream.
     fn unpublished(&self) -> usize {
         self.head.wrapping_sub(self.published).wrapping_sub(self.padding) as usize
     }
@@ -433,8 +438,9 @@ impl WorkerEnd {
         self.head = at + frame_len(len) as u64;
     }
 
-    /// Waits until the server has given some room back. What was published before is on its way out; only where nothing
-    /// of that is left, the part of a response that is written is published, as the front would take it for a stream.
+    /// Waits until the server has given back some room. Usually it is still processing frames published before. If none
+    /// of them are left, publishes the written part of the response; this is avoided otherwise, as the front treats a
+    /// partial response as a stream.
     fn wait_for_room(&mut self) {
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         if tail == self.published {
@@ -450,13 +456,14 @@ impl WorkerEnd {
         });
     }
 
-    /// Where it is noted which request's script has run past its time limit. Valid as long as this value.
+    /// The word that records which request's script has exceeded its time limit. Valid as long as this value.
     #[must_use]
     pub fn timeout_word(&self) -> *const AtomicU64 {
         &raw const self.segment.control().timed_out.0
     }
 
-    /// Decides whether the next fork of this process gets the lane: only one that continues as the worker should.
+    /// Decides whether the next fork of this process inherits the lane. Only a child that continues as the worker
+    /// should.
     ///
     /// # Errors
     /// The system's error.
@@ -464,7 +471,7 @@ impl WorkerEnd {
         self.segment.pass_to_forks(pass)
     }
 
-    /// The running request, which a fork that is no worker may still read.
+    /// Copies the running request, for a fork that is not a worker but may still read the request.
     #[must_use]
     pub fn copy_for_fork(&self) -> LaneCopy {
         let tail = self.segment.control().request_tail.0.load(Ordering::Relaxed);
@@ -473,13 +480,13 @@ impl WorkerEnd {
         LaneCopy(self.segment.copy([0..rings, rings + request.start..rings + request.end]))
     }
 
-    /// In a process that was forked without the lane: lets go of the descriptors.
+    /// In a process that was forked without the lane: closes its descriptors.
     #[must_use]
     pub fn leave(self) -> Hole {
         self.segment.into_hole()
     }
 
-    /// Shows the server everything written and wakes it if it waits.
+    /// Makes everything written visible to the server and wakes it if it waits.
     pub fn publish(&mut self) {
         self.close_body(0);
         if self.head == self.published {
@@ -495,12 +502,12 @@ impl WorkerEnd {
     }
 }
 
-/// A part of a lane's content, see `WorkerEnd::copy_for_fork`.
+/// Copy of a part of a lane's content; see `WorkerEnd::copy_for_fork`.
 #[derive(Debug)]
 pub struct LaneCopy(Vec<(usize, Vec<u8>)>);
 
 impl LaneCopy {
-    /// Puts it where the lane was.
+    /// Maps the copy at the lane's former address.
     ///
     /// # Errors
     /// See `Hole::fill`.
@@ -509,7 +516,7 @@ impl LaneCopy {
     }
 }
 
-/// The pieces of a request in place. Lifetimes are the caller's promise: valid until `WorkerEnd::done`.
+/// Parts of a request in place. The caller ensures that they are used only until `WorkerEnd::done`.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestParts {
     /// The fixed head.
@@ -529,7 +536,7 @@ pub struct RequestParts {
 pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
     // SAFETY: the frame starts with a `WireRequest` written by the server and is 8-aligned.
     let head = unsafe { *request };
-    // SAFETY: the server lays these areas out one behind the other inside the frame.
+    // SAFETY: the server lays out these areas one after the other inside the frame.
     unsafe {
         let vars = request.add(1).cast::<WireVar>();
         let strings = vars.add(head.n_vars as usize).cast::<u8>();

@@ -1,12 +1,12 @@
 //! The worker's end for a multiplexed worker, which waits for requests among its own descriptors.
 //!
-//! Each request is copied out of the request ring when it is taken, so the ring's room is given back at once whatever the
-//! requests do. The worker says for which request it writes (`select`) and when all of it is to be seen (`publish`).
-//! Waiting is the worker's own business: it announces it (`prepare_wait`), waits on `wake_fd` among others, and takes
-//! the announcement back (`woken`).
+//! Each request is copied out of the request ring when it is taken, so its room is given back at once, however long
+//! requests run. The worker selects the request for which it writes (`select`) and decides when its output becomes
+//! visible (`publish`). It also does its own waiting: it announces the wait (`prepare_wait`), waits on `wake_fd` among
+//! others, and withdraws the announcement (`woken`).
 //!
-//! A request whose body travels as a descriptor is handed out once that has come; until then it waits here, and the
-//! others go on.
+//! A request whose body travels as a descriptor is delivered once the descriptor has arrived. Until then it waits here,
+//! and other requests continue.
 //!
 //! The memory orders are explained in `server_end`.
 
@@ -21,32 +21,33 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Memory kept for requests to come: so many pieces, none longer than so many words.
+/// Limits of the memory kept for later requests: number of pieces, and length of each in words.
 const SPARE_MEMORY: usize = 64;
 const MAX_SPARE_LEN: usize = 2048;
 
-/// A wait leaves a byte in the wake pipe at most, and the smallest pipe holds 4096.
+/// Each wait leaves at most one byte in the wake pipe, and the smallest pipe holds 4096.
 const WAITS_UNTIL_SILENCED: u32 = 1024;
 
-/// Bodies that may be asked for and not received: they fit into the control socket many times over.
+/// Maximum number of bodies that are requested and not yet received. The control socket has room for many times as
+/// many.
 const MAX_REQUESTED_BODIES: usize = 16;
 
-/// Why no event can be taken; the worker must end.
+/// Reasons why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// The server's side of the ring makes no sense.
+    /// The server's side of the ring is invalid.
     #[error(transparent)]
     Broken(#[from] RingBroken),
-    /// A body's descriptor did not come.
+    /// A body's descriptor did not arrive.
     #[error("cannot get a request's body: {0}")]
     Body(#[from] io::Error),
 }
 
 impl WorkerEnd {
-    /// The next thing the server has sent, if there is one. Never waits.
+    /// Returns the next event from the server, if there is one. Never waits.
     ///
     /// # Errors
-    /// The server's side makes no sense (a bug).
+    /// The server's side is invalid (a bug).
     pub fn take_event(&mut self) -> Result<Option<Event>, TakeError> {
         if !self.bodies.requests.is_empty()
             && let Some(request) = self.take_body()?
@@ -102,7 +103,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Asks for bodies as far as may be, at once: their requests wait for nothing else.
+    /// Requests as many bodies as allowed at once: their requests wait only for them.
     fn ask_for_bodies(&mut self) {
         let asked = self.bodies.asked;
         while self.bodies.asked < MAX_REQUESTED_BODIES
@@ -116,7 +117,7 @@ impl WorkerEnd {
         }
     }
 
-    /// The next request whose body has come.
+    /// Returns the next request whose body has arrived.
     fn take_body(&mut self) -> Result<Option<TakenRequest>, TakeError> {
         loop {
             let (message, fd) = match self.control.try_receive() {
@@ -136,7 +137,7 @@ impl WorkerEnd {
                 request.body = fd;
                 return Ok(Some(request));
             }
-            // It has failed already, on the server's side.
+            // The request has already failed on the server's side.
             self.recycle(request.into_memory());
             let selected = self.number();
             self.write_for(wanted);
@@ -145,51 +146,53 @@ impl WorkerEnd {
         }
     }
 
-    /// The next event received while requests waited for their bodies, once nothing holds it back.
+    /// Returns the next event that was received while requests waited for their bodies, once nothing delays it.
     fn heard_meanwhile(&mut self) -> Option<Event> {
         let bodies = &mut self.bodies;
         let at = (0..bodies.later.len()).find(|&at| !bodies.delays(&bodies.later[at]))?;
         bodies.later.remove(at)
     }
 
-    /// Takes the memory of a request that is done, for another one.
+    /// Keeps the memory of a finished request for another one.
     pub fn recycle(&mut self, memory: Vec<u64>) {
         if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= MAX_SPARE_LEN {
             self.spare_memory.push(memory);
         }
     }
 
-    /// Gives the request ring up to `tail` back to the server, and tells it once half of the ring is free if it waits for
-    /// room: not sooner, else there would be one wake-up for each request.
+    /// Gives the request ring up to `tail` back to the server. If the server waits for room, wakes it once half of the
+    /// ring is free; doing so earlier would mean one wake-up for each request.
     fn give_back(&self, head: u64, tail: u64) {
         let control = self.segment.control();
         control.request_tail.0.store(tail, Ordering::Release);
         if head.wrapping_sub(tail) <= self.requests.cap() as u64 / 2 {
-            // The cursor is stored: see `RequestSender::want_room`.
+            // The cursor is stored first: see `RequestSender::want_room`.
             if wake::take_any(&control.room_wanted.0) {
                 self.wake_server();
             }
         }
     }
 
-    /// Says to which request belongs what is written, logged, ended and done from now on; 0: to none.
+    /// Selects the request to which the following output, log lines and ends belong; 0: none.
     pub fn select(&mut self, number: u64) {
         self.write_for(number);
     }
 
-    /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one request at a time.
+    /// The descriptor to wait on, edge-triggered; it must not be read. `None` if this worker runs one request at a
+    /// time.
     #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.wake_pipe.as_ref().map(|wake_pipe| wake_pipe.fd.as_fd())
     }
 
-    /// Publishes everything and announces that the worker will wait on `wake_fd`. False: there is something to take
-    /// first.
+    /// Publishes everything and announces that the worker will wait on `wake_fd`. Returns false if there is an event to
+    /// take first.
     pub fn prepare_wait(&mut self) -> bool {
         self.publish();
         let control = self.segment.control();
         let tail = control.request_tail.0.load(Ordering::Relaxed);
-        // A body is sent before the server looks whether the worker waits, as a request is published before.
+        // The server sends a body before it checks whether the worker waits, just as it publishes a request before
+        // that.
         let body_has_come = || !self.bodies.requests.is_empty() && self.control.has_message();
         let ready = || control.request_head.0.load(Ordering::Acquire) != tail || body_has_come();
         if wake::prepare_worker_event(&control.worker_word.0, ready) {
@@ -199,9 +202,9 @@ impl WorkerEnd {
         false
     }
 
-    /// Takes the announcement back after the wait, for whatever reason that ended. The pipe stays unread: it is watched
-    /// edge-triggered, so what was written to it before does not end a later wait, and it is emptied only from time to
-    /// time. A server that has taken the announcement but writes only now ends one wait too early, which is harmless.
+    /// Withdraws the announcement after the wait, whatever ended it. The pipe stays unread: it is watched
+    /// edge-triggered, so earlier writes do not end a later wait, and it is emptied only from time to time. A server
+    /// that has seen the announcement but writes only now ends one wait too early, which is harmless.
     pub fn woken(&mut self) {
         self.segment.control().worker_word.0.store(0, Ordering::Relaxed);
         if let Some(wake_pipe) = self.wake_pipe.as_mut() {

@@ -1,58 +1,60 @@
-//! A worker's settings: one structure, filled once from the pool's settings, sent to the zygote as JSON, and read by
-//! the C shim in place. "How to add a worker setting" in CONTRIBUTING.md lists the places that know about each field.
+//! A worker's settings: one structure, filled once from the pool's settings, sent to the zygote as JSON, and read in
+//! place by the C shim. "How to add a worker setting" in CONTRIBUTING.md lists all code that handles each field.
 
 use crate::c_text::CText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Settings of request execution. They live in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
+/// Settings of request execution. They stay in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
 #[repr(C)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
-    /// State kept between two requests.
+    /// State that is kept between two requests.
     pub mode: Mode,
     /// The worker script, or empty.
     pub script: CText,
-    /// The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
+    /// Name of the recipe (PHP code of the server) that boots the application whose front controller is `script`; or
+    /// empty.
     pub recipe: CText,
-    /// The host that every request names, where the recipe's boot may need it; or empty.
+    /// The host for every request, if the recipe's boot may need it; or empty.
     pub boot_host: CText,
     /// The boot file of snapshot mode, or empty.
     pub boot_script: CText,
-    /// php.ini file or directory instead of PHP's own search, or empty.
+    /// A php.ini file or directory that replaces PHP's own search, or empty.
     pub ini_path: CText,
-    /// Settings over those of php.ini, written as there.
+    /// Settings that override php.ini, in its syntax.
     pub ini_text: CText,
-    /// The names of those that scripts and `.user.ini` files cannot change, one on each line.
+    /// Names of the settings that scripts and `.user.ini` files cannot change, one per line.
     pub admin_ini_names: CText,
     /// `SERVER_SOFTWARE`.
     pub software: CText,
-    /// Requests after which a worker retires; 0 = never.
+    /// Number of requests after which a worker retires; 0 = never.
     pub max_requests: u64,
-    /// Bytes of memory with which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else never.
+    /// Memory in bytes at which a worker retires after a request; 0 = a part of `memory_limit` in worker mode, else
+    /// never.
     pub max_memory: u64,
-    /// Requests that a worker runs at once; 1 in all modes but async.
+    /// Maximum number of concurrent requests in a worker; 1 in all modes but async.
     pub concurrency: u32,
-    /// Compare the responses of two visitors to the warm-up requests.
+    /// Compare the responses that two visitors get to the warm-up requests.
     pub warmup_check: bool,
-    /// Show errors of scripts as pages with source code: `howdah dev` only.
+    /// Show script errors as pages with source code: `howdah dev` only.
     pub error_pages: bool,
 }
 
-/// The words of an enum, as settings, messages and `status` spell them.
+/// Defines an enum with its words, as settings, messages and `status` spell them.
 macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $name {
             /// Every word, in order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word that stands for this choice.
+            /// The word for this choice.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The choice that a word stands for.
+            /// The choice with this word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
@@ -72,14 +74,14 @@ macro_rules! words {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Nothing: a full PHP request each time.
+    /// No state: a full PHP request each time.
     #[default]
     Classic,
-    /// Everything: the script loops over requests.
+    /// All state: the script loops over requests.
     Worker,
-    /// The state after boot, put back after each request.
+    /// The state after boot, restored after each request.
     Snapshot,
-    /// Everything, and several requests run at once in one process.
+    /// All state; one process runs several requests at once.
     Async,
 }
 
@@ -97,12 +99,12 @@ impl Mode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxProfile {
-    /// Whatever their user may do.
+    /// Allow everything that the worker's user may do.
     #[default]
     Off,
     /// Allow only what an application needs.
     App,
-    /// Whatever their user may do, but what an application needs is noted down.
+    /// Allow everything that the worker's user may do, and record what an application needs.
     Learn,
 }
 

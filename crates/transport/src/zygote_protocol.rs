@@ -1,7 +1,7 @@
 //! Messages between the server and a pool's zygote: JSON on a control socket, with descriptors.
 //!
 //! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers
-//! and exits, so nothing outlives the server, however it dies.
+//! and exits, so no process outlives the server, however the server dies.
 
 use crate::php_stack::{RequestStacks, Samples};
 use crate::worker_spec::{SandboxProfile, WorkerSpec};
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum ToZygote {
-    /// First of all, for a pool with a warm-up: one of its requests.
+    /// For a pool with a warm-up, before `Boot`: one of its requests.
     WarmUp(WarmUpRequest),
-    /// Then: start PHP.
+    /// Start PHP.
     Boot(Box<BootSpec>),
-    /// Fork a worker. The zygote passes this on to the template, where it has one. Descriptors: the lane, the eventfd,
-    /// the worker's end of its control socket; in async mode also its end of the wake pipe.
+    /// Fork a worker. The zygote forwards this to the template if there is one. Descriptors: the lane, the eventfd, the
+    /// worker's end of its control socket; in async mode also its end of the wake pipe.
     Fork {
         /// The worker's number within the pool.
         worker: u32,
     },
-    /// Snapshot mode: what the template's boot has read has changed. It ends, and the next worker boots.
+    /// Snapshot mode: files that the template's boot read have changed. The template ends, and the next worker boots.
     DropTemplate,
-    /// Say where a request's PHP is. Nothing of it is noticed in the worker.
+    /// Report a request's PHP stacks. The worker does not notice.
     Stacks {
-        /// Comes back in the answer.
+        /// Returned in the answer.
         order: u64,
         /// The worker's process id.
         pid: u32,
         /// The request's number on its lane.
         request: u64,
     },
-    /// Say how much memory each worker has. Nothing of it is noticed in the workers.
+    /// Report the memory of each worker. The workers do not notice.
     Measure,
-    /// Look at the PHP stacks of all workers, so many times a second, for so long. An order with the number of an earlier
-    /// one takes its place; `rate` 0 ends it.
+    /// Sample the PHP stacks of all workers at this rate per second, for this time. An order with the number of an
+    /// earlier one replaces it; `rate` 0 ends it.
     Profile {
-        /// Comes back in the answers.
+        /// Returned in the answers.
         order: u64,
         rate: u32,
         milliseconds: u64,
@@ -52,10 +52,10 @@ pub enum FromZygote {
     Booted {
         /// PHP's version, e.g. `8.2.35`.
         php_version: String,
-        /// Its workers may lower their nice value again after they have raised it.
+        /// Workers may lower their nice value again after raising it.
         restores_nice: bool,
-        /// Maximum size of a form that PHP reads (`post_max_size`), in bytes; `None` without a limit, or if PHP parses
-        /// no forms.
+        /// Maximum size of a form that PHP reads (`post_max_size`), in bytes; `None` without a limit, or if PHP does
+        /// not parse forms.
         form_limit: Option<u64>,
     },
     /// PHP did not start; the zygote ends after this.
@@ -63,58 +63,58 @@ pub enum FromZygote {
         /// Details for the operator.
         error: String,
     },
-    /// A worker runs. Descriptor: its pidfd, where the zygote says it.
+    /// A worker was forked. Descriptor: its pidfd, if the zygote reports it.
     Forked {
         /// The number from the order.
         worker: u32,
         /// Its process id.
         pid: u32,
     },
-    /// Snapshot mode: workers are forked from this process from now on, in which the application has booted. It serves
-    /// nothing. Said by the worker that booted, passed on by the zygote.
+    /// Snapshot mode: workers are now forked from this process, in which the application has booted. It serves no
+    /// requests. Sent by the worker that booted, forwarded by the zygote.
     Template {
         /// Its process id.
         pid: u32,
-        /// When its boot began, microseconds since the epoch.
+        /// Start of its boot, in microseconds since the epoch.
         boot_began_us: u64,
     },
-    /// Snapshot mode: each worker boots on its own. Said by the worker that booted first, passed on by the zygote.
+    /// Snapshot mode: each worker boots separately. Sent by the worker that booted first, forwarded by the zygote.
     Unshared {
         /// Resources opened by the application that workers cannot share, for the operator.
         why: String,
     },
-    /// Snapshot mode: what the warm-up has shown. Said by the worker that booted first, passed on by the zygote. When it
-    /// is refused, workers that are forked from now on do without, and the server ends this one.
+    /// Snapshot mode: result of the warm-up. Sent by the worker that booted first, forwarded by the zygote. If it is
+    /// refused, workers forked from now on skip the warm-up, and the server ends this one.
     WarmUp {
         /// The worker's process id.
         pid: u32,
-        /// True: its snapshot must not serve.
+        /// True: the worker's snapshot must not serve requests.
         refused: bool,
         /// For the operator.
         findings: Vec<Finding>,
     },
-    /// A worker in a learning sandbox has done what the profile `app` would refuse; each need is sent once.
+    /// A worker in a learning sandbox did something that the profile `app` would refuse; each need is sent once.
     Learnt {
-        /// What.
+        /// The new needs.
         needs: Vec<Need>,
     },
-    /// Where a request's PHP is.
+    /// PHP stacks of a request.
     Stacks {
         /// The number from the order.
         order: u64,
         found: Result<RequestStacks, String>,
     },
-    /// Samples since the last message of this kind, at most a second's worth.
+    /// Samples since the last message of this kind, for at most one second.
     Samples {
         /// The number from the order.
         order: u64,
         seen: Samples,
-        /// No more will come.
+        /// No more samples will follow.
         last: bool,
     },
     /// Memory of workers.
     Sizes {
-        /// Process ids and bytes; what workers share counts in parts.
+        /// Process ids and memory in bytes (PSS: shared pages count proportionally).
         sizes: Vec<(u32, u64)>,
     },
     /// A worker could not be forked.
@@ -132,41 +132,41 @@ pub enum FromZygote {
         status: Option<i32>,
         /// The signal that killed it.
         signal: Option<i32>,
-        /// Microseconds of processor time that it had, with the programs that it has started and waited for.
+        /// Processor time in microseconds, including programs that the worker started and waited for.
         processor_us: u64,
     },
 }
 
-/// Something that the warm-up has shown.
+/// A finding of the warm-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// False for what may be meant.
+    /// False for something that may be intended.
     pub is_error: bool,
-    /// The need, with its path.
+    /// The finding, with its path.
     pub text: String,
 }
 
 /// A request that new workers run before they serve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUpRequest {
-    /// Its target, for messages.
+    /// Its request target, for messages.
     pub target: String,
-    /// As it would lie in a lane (`EncodedRequest::to_words`).
+    /// The request as in a lane (`EncodedRequest::to_words`).
     pub words: Box<[u64]>,
 }
 
 /// Settings for the start of a pool's PHP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
-    /// `wire::WIRE_VERSION` of the server; the zygote refuses another.
+    /// `wire::WIRE_VERSION` of the server; the zygote refuses a different version.
     pub wire_version: u32,
-    /// The pool's name, shown as the process title and in logs.
+    /// The pool's name, for the process title and logs.
     pub pool: String,
-    /// Settings of its workers.
+    /// Settings of the pool's workers.
     pub worker: WorkerSpec,
-    /// The directory that is served.
+    /// The document root.
     pub root: String,
-    /// Restrictions of its workers.
+    /// Restrictions of the pool's workers.
     pub sandbox: SandboxSpec,
 }
 
@@ -175,17 +175,17 @@ pub struct BootSpec {
 pub struct SandboxSpec {
     /// `Off` for no sandbox.
     pub profile: SandboxProfile,
-    /// PHP does not start where the kernel cannot enforce all of it.
+    /// PHP does not start if the kernel cannot enforce the whole sandbox.
     pub required: bool,
-    /// Known applications get what they write to.
+    /// Known applications may write to their usual directories.
     pub detect: bool,
     /// Absolute paths that may be read.
     pub read: Vec<String>,
-    /// Directories for data.
+    /// Directories that may be written; no PHP runs from them.
     pub write: Vec<String>,
-    /// Directories for PHP that the application writes itself.
+    /// Directories that may be written and hold PHP code of the application.
     pub write_code: Vec<String>,
-    /// Programs, or directories of them.
+    /// Programs, or directories of programs.
     pub execute: Vec<String>,
     /// TCP ports to connect to.
     pub connect: Vec<u16>,
@@ -197,7 +197,7 @@ pub struct SandboxSpec {
     pub deny: Vec<String>,
 }
 
-/// Something that a worker in a sandbox that learns has done, and that the sandbox `app` would refuse.
+/// Something that a worker in a learning sandbox did and that the profile `app` would refuse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "snake_case")]
 pub enum Need {
