@@ -19,13 +19,13 @@
 #include <stdint.h>
 #include "wire.h"
 
-// Of the responses to a path, the first of the two visitors where no warm-up request has run.
+// Index of the first of the two responses to a path where no warm-up request had run.
 #define HOWDAH_RESPONSE_ALONE 0
 
-// And the first of the two on the finished snapshot.
+// Index of the first of the two responses on the finished snapshot.
 #define HOWDAH_RESPONSE_RESTORED 2
 
-// Number of them.
+// Number of responses to a path.
 #define HOWDAH_RESPONSES 4
 
 // The effect of an order.
@@ -95,23 +95,23 @@ typedef enum {
 
 // Additional fields of `howdah_rs_done()`, in snapshot mode.
 typedef struct {
-    // Method to find written pages: snapshot_way in snapshot/engine/snapshot.h.
+    // Method by which written pages are found: snapshot_way in snapshot/engine/snapshot.h.
     uint32_t way;
-    // Number of times that this was needed, since the snapshot.
+    // Number of searches for written pages since the snapshot.
     uint32_t searches;
-    // By the last restore,
+    // Number of pages put back by the last restore.
     uint32_t restored_pages;
-    // and the time it took.
+    // Duration of the last restore, in nanoseconds.
     uint32_t restore_ns;
-    // Sessions of boot-time connections that this request's end has reset.
+    // Number of sessions of boot-time connections that were reset at this request's end.
     uint32_t resets;
-    // The worker ends, as it cannot be put back after this request.
+    // The worker ends, as it cannot be restored after this request.
     bool unfit;
 } snapshot_report;
 
-// An error that no handler of the application took.
+// An error that the application did not handle.
 typedef struct {
-    // As PHP calls it: "Fatal error".
+    // PHP's name of it: "Fatal error".
     const char *kind;
     size_t kind_len;
     const char *message;
@@ -119,16 +119,16 @@ typedef struct {
     const char *file;
     size_t file_len;
     unsigned int line;
-    // As `howdah_c_dump_stack()` writes it.
+    // As written by `howdah_c_dump_stack()`.
     const char *stack;
     size_t stack_len;
-    // Amount of output in PHP's buffers then, in bytes.
+    // Number of bytes in PHP's output buffers at the time of the error.
     uint64_t held_output;
 } howdah_error;
 
 // A response to a warm-up request.
 typedef struct {
-    // 0: there was none.
+    // 0: there was no response.
     uint32_t status;
     uint32_t head_length;
     uint32_t session_length;
@@ -137,7 +137,7 @@ typedef struct {
     char head[8192];
     // Strings of the session, "name=value\n".
     char session[16384];
-    // The rest is left out.
+    // Truncated.
     char body[131072];
 } howdah_warmup_response;
 
@@ -184,8 +184,8 @@ typedef struct {
     bool error_pages;
 } howdah_worker_spec;
 
-// Input of `howdah_c_startup()`. C keeps the pointer: it lives as long as the process, with everything that it points
-// to.
+// Input of `howdah_c_startup()`. C keeps the pointer: the structure and everything it points to live as long as the
+// process.
 typedef struct {
     // Settings of workers.
     const howdah_worker_spec *worker;
@@ -196,22 +196,22 @@ typedef struct {
     bool sandbox;
 } howdah_boot;
 
-// A line of execution in a worker, by addresses in its memory.
+// A line of execution in a worker; addresses refer to its memory.
 typedef struct {
-    // The coroutine's number, and that of the request that it belongs to; both 0 outside of async mode.
+    // Numbers of the coroutine and of its request; both 0 outside of async mode.
     uint64_t coroutine;
     uint64_t request;
-    // Its innermost frame.
+    // The innermost frame.
     uint64_t frame;
-    // The text that says what it waits for; 0: it runs.
+    // Text that describes what it waits for; 0: it is running.
     uint64_t waits_for;
 } howdah_line;
 
-// A frame of a worker's stack, by addresses in its memory.
+// A frame of a worker's stack; addresses refer to its memory.
 typedef struct {
     uint64_t frame;
     uint64_t function;
-    // Tells functions apart that have had the same address.
+    // Distinguishes functions that have had the same address.
     uint64_t mark;
     // 0 in a function of PHP itself.
     uint32_t line;
@@ -225,36 +225,36 @@ typedef struct {
     char file[256];
 } howdah_function_name;
 
-// A directory that workers may write to: files below it are never PHP, or (`code`) they may be included.
+// A directory that workers may write to: files below it are never PHP or, with `code`, may be included.
 typedef struct {
-    // A real path.
+    // Canonical path.
     const char *path;
     size_t length;
     bool code;
 } howdah_code_rule;
 
-// The worker can take requests: tells the server, once.
+// The worker can take requests: reports this to the server, once.
 void howdah_rs_ready(void);
 
-// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
-// before the first request too (boot messages).
+// Writes a line to the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Also
+// works before the first request (boot messages).
 void howdah_rs_log(int level,
                    const char *message,
                    size_t length);
 
-// Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
 const WireRequest *howdah_rs_next_request(void);
 
-// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Never blocks for
-// long: the body is complete.
+// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Does not block:
+// the body is complete.
 size_t howdah_rs_read_body(char *buffer, size_t size);
 
 // Begins the head of a response with its status. `interim` heads are 1xx responses and may be sent several times
 // before the real one.
 void howdah_rs_head_begin(unsigned int status, bool interim);
 
-// The application has found the route that responds to the request; its head will tell the server.
+// Sets the route that responds to the request; the response's head carries it to the server.
 void howdah_rs_route(const char *name, size_t length);
 
 // Adds a line "Name: value" to the head, without a line end.
@@ -263,26 +263,26 @@ void howdah_rs_head_line(const char *line, size_t length);
 // Finishes the head.
 void howdah_rs_head_end(void);
 
-// Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
-// (php_handle_aborted_connection).
+// Appends to the response's body. May wait for room. Returns false if the client has gone: the caller must then inform
+// PHP (php_handle_aborted_connection).
 bool howdah_rs_write(const char *data, size_t length);
 
-// Sends everything written so far to the client now. Returns false when the client has gone.
+// Sends everything written so far to the client now. Returns false if the client has gone.
 bool howdah_rs_flush(void);
 
-// The response is complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only PHP's own
-// cleaning up is left before howdah_rs_done(); after a short request the server is then woken once for both.
+// Marks the response as complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only
+// PHP's own cleanup is left before howdah_rs_done(); after a short request the server is then woken once for both.
 void howdah_rs_end_response(bool done_follows);
 
-// The request is over, resources of the script are released; the worker is free. Ends the response if still open. The
-// frame from howdah_rs_next_request() is invalid afterwards.
+// Ends the request: the script's resources are released and the worker is free. Ends the response if it is still open.
+// The frame from howdah_rs_next_request() is invalid afterwards.
 void howdah_rs_done(uint64_t peak_memory, bool retire);
 
-// Gives the current request back to the server, for a worker that has booted later; the worker must end at once. False
-// when a part of its response has been sent. Not in async mode.
+// Returns the current request to the server, for a worker that booted later; the worker must end at once. Returns
+// false if part of its response has been sent. Not in async mode.
 bool howdah_rs_give_back(uint64_t boot_began_us);
 
-// The state of the worker's pool as JSON, in a descriptor that the caller closes; -1: there is none to be had. For the
+// Returns the state of the worker's pool as JSON, in a descriptor that the caller closes; -1: unavailable. For the
 // current request of a worker that runs one at a time.
 int howdah_rs_pool_status(void);
 
@@ -295,52 +295,53 @@ void howdah_rs_live_begin(howdah_live_kind kind);
 // Adds a field to the order. Returns false if the order would be too large; it must not be sent then.
 bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t length);
 
-// Gives the order to the server, if a request runs here. May wait for room.
+// Sends the order to the server if a request runs here. May wait for room.
 void howdah_rs_live_send(void);
 
-// The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
-// announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
+// The descriptor to wait on, edge-triggered: the server writes to it if it sends something after the worker announced
+// that it waits; it is never read. -1 in other modes. It belongs to the bridge: do not read or close it.
 int howdah_rs_wake_fd(void);
 
-// Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
-// first.
+// Publishes everything, then announces that the worker will wait on the descriptor. Returns false if there is an event
+// already; take it first.
 bool howdah_rs_prepare_wait(void);
 
-// After the wait, for whatever reason it ended: takes the announcement back.
+// Withdraws the announcement after the wait, whatever ended it.
 void howdah_rs_woken(void);
 
-// Shows the server everything written so far and wakes it if it sleeps.
+// Makes everything written so far visible to the server and wakes it if it sleeps.
 void howdah_rs_publish(void);
 
-// To which open request belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
-// Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
+// Selects the open request to which body, head, output, log lines and end belong from now on; 0, or a request that is
+// not open: none. Cheap. Must not be called between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done()
+// leaves none selected.
 void howdah_rs_select_request(uint64_t number);
 
-// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
-// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
-// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
-// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
-// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+// Returns the next event from the server; never waits. REQUEST: `*request` and `*number` are set; the memory (laid out
+// as for howdah_rs_next_request()) belongs to the request until its howdah_rs_done(); it is not selected yet. CANCEL:
+// `*number` is a request that is not done, and `*reason` is CANCEL_CLIENT_GONE or CANCEL_DEADLINE; howdah_rs_write()
+// and howdah_rs_flush() return false for that request from now on. If a request does not end within a few seconds
+// after its deadline, the worker is killed. STOP, once: no request follows, end with the last one; CANCEL may still
 // come.
 howdah_event howdah_rs_take_event(const WireRequest **request,
                                   uint64_t *number,
                                   unsigned int *reason);
 
-// A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
-// memory, where the server looks when somebody asks. A script's child must not call them.
+// Names a connection pool of this worker, one of POOL_SLOTS. The name and the numbers (`pool_number`) are only written
+// to shared memory, which the server reads on demand. A script's child must not call these functions.
 void howdah_rs_pool_name(unsigned int slot, const char *name, size_t length);
 
-// Name of a number of a connection pool in PHP and in the metrics; NULL after the last.
+// Name of a connection pool's number in PHP and in the metrics; NULL after the last.
 const char *howdah_rs_pool_number_name(unsigned int number);
 
-// The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
+// Sets the numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
 void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBERS]);
 
-// The current request's script has run past its time limit. Called from a signal handler.
+// Records that the current request's script has exceeded its time limit. Called from a signal handler.
 void howdah_rs_timed_out(void);
 
-// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child has no lane, but
-// separate memory in its place with the running request, and none of the descriptors that belong to the lane.
+// Before each fork() of a worker. `with_lane`: the child continues as this worker. Any other child gets no lane, but
+// private memory at its address with the running request, and none of the lane's descriptors.
 void howdah_rs_fork_begins(bool with_lane);
 
 // After a fork(), in the parent.
@@ -349,21 +350,22 @@ void howdah_rs_fork_ends(bool with_lane);
 // After a fork() without the lane, in the child.
 void howdah_rs_became_script_child(void);
 
-// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, for the
-// reason in `why_not`. Returns false in this worker, and true in each forked worker, which has its own lane then.
+// Snapshot mode: the application has booted and workers may be forked from this process, unless `why_not` is a reason
+// against it. Returns false in this worker, and true in each forked worker, which has its own lane then.
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
-// Notes an error of the current request's script, whose end it is.
+// Notes an error that ends the current request's script.
 void howdah_rs_error_note(howdah_error error);
 
-// `true` if an error of the current request was noted; then also the amount of output in PHP's buffers at that time.
+// `true` if an error of the current request was noted; sets `*held_output` to the number of bytes in PHP's output
+// buffers at that time.
 bool howdah_rs_error_noted(uint64_t *held_output);
 
-// Adds one of the request's variables, under its name in `$_SERVER`, to the error that was noted.
+// Adds one of the request's variables, under its name in `$_SERVER`, to the noted error.
 void howdah_rs_error_variable(const char *name, size_t name_len, const char *value, size_t value_len);
 
-// Makes the page: the line of its head that says what it is, and its body. Both are valid until
-// howdah_rs_error_forget(). `server` says what ran the script.
+// Renders the page: its `Content-Type` line and its body. Both are valid until howdah_rs_error_forget(). `server`
+// names the software that ran the script.
 void howdah_rs_error_page(const char *server,
                           size_t server_len,
                           const char **head,
@@ -371,56 +373,57 @@ void howdah_rs_error_page(const char *server,
                           const char **body,
                           size_t *body_len);
 
-// The page was sent, or is no longer wanted.
+// Forgets the page after it was sent, or if it is no longer wanted.
 void howdah_rs_error_forget(void);
 
-// Snapshot mode: whether this worker boots for others and has not said yet how that went.
+// Snapshot mode: `true` if this worker boots for others and has not reported the result yet.
 bool howdah_rs_boots_for_others(void);
 
-// The warm-up cannot be done: the server will replace this worker by one without, which `why` is the reason for.
+// Reports that the warm-up cannot be done, for the reason `why`. The server then replaces this worker with one without
+// a warm-up.
 void howdah_rs_warmup_failed(const char *why);
 
-// Looks at what the warm-up requests were answered and tells the server. `compare`: look for what two visitors have in
-// common as well; `removable`: the pool can do without warm-up requests in its snapshot. False when that is what will
-// happen. Called in a fork of the worker, which ends then.
+// Checks the responses to the warm-up requests and reports findings to the server. `compare`: also look for values
+// that two visitors share; `removable`: the pool can do without warm-up requests in its snapshot. Returns false if
+// that will happen. Called in a fork of the worker, which ends then.
 bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool compare, bool removable);
 
-// The file of the PHP part of the async library with this index, in the order in which they are to be run: the path by
-// which PHP knows it, zero-terminated, its text, which is not, and the time of its last change, for OPcache. All live as
-// long as the process. Returns false behind the last one.
+// Returns the file with this index of the PHP part of the async library, in the order in which the files are to be
+// run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
+// for OPcache. All live as long as the process. Returns false after the last file.
 bool howdah_rs_library(size_t index,
                        const char **path,
                        const char **text,
                        size_t *text_len,
                        uint64_t *changed);
 
-// The recipe of this name: its path, zero-terminated, its text, which is not, and the time of its last change, for
-// OPcache. All live as long as the process. False: there is none.
+// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last
+// change, for OPcache. All live as long as the process. Returns false if there is none.
 bool howdah_rs_recipe(const char *name, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
-// `true` if requests run the pool's script after the recipe of this name, which takes the snapshot.
+// `true` if requests run the pool's script after the recipe with this name, which takes the snapshot.
 bool howdah_rs_recipe_runs_script(const char *name);
 
 // Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
 // and all it points to live as long as the process.
 extern int howdah_c_startup(const howdah_boot *boot);
 
-// After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
-// timers, signal handlers, crash and stack-dump handlers).
+// Called in the child after a fork, before any other PHP function: renews everything that a forked PHP must renew
+// (random state, pids, timers, signal handlers, crash and stack-dump handlers).
 extern void howdah_c_after_fork(void);
 
 // Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
 extern int howdah_c_fork_sibling(void);
 
-// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
-// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
+// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers
+// then find in shared memory. A PHP request stays open, so the process must end afterwards.
 extern void howdah_c_compile_library(void);
 
-// Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
+// Snapshot mode: workers forked from now on run warm-up requests only if their effects are undone.
 extern void howdah_c_refuse_warmup(void);
 
 // Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
-// status; the caller ends the process with _exit() after howdah_c_shutdown().
+// status; the caller calls howdah_c_shutdown() and then _exit().
 extern int howdah_c_worker_run(void);
 
 // Ends PHP in this process (module shutdown), in a worker or in the zygote.
@@ -431,52 +434,53 @@ extern void howdah_c_shutdown(void);
 // worker that is about to be killed.
 extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 
-// The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
-// None while it has no request, unless they are asked for (`idle`). For the zygote, which has all variables of PHP where
-// its workers have them.
+// Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
+// total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
+// have the same addresses as in its workers.
 extern size_t howdah_c_read_lines(int memory,
                                   bool idle,
                                   howdah_line *lines,
                                   size_t most,
                                   size_t *all);
 
-// The frames from this one outwards. Returns how many were read.
+// Reads the frames from this one outwards. Returns the number of frames read.
 extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most);
 
-// Name of a frame's function. `false`: it has gone.
+// Reads the name of a frame's function. `false`: the function no longer exists.
 extern bool howdah_c_read_function(int memory, uint64_t function, howdah_function_name *name);
 
-// The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
-// Returns its length, at most `size`.
+// Reads the first string among a frame's arguments or, with `of_statement`, the query of the PDO statement whose
+// method it is. Returns its length, at most `size`.
 extern size_t howdah_c_read_query(int memory, uint64_t frame, bool of_statement, char *text, size_t size);
 
-// The text of C at this address. Returns its length, at most `size`.
+// Reads the C string at this address. Returns its length, at most `size`.
 extern size_t howdah_c_read_text(int memory, uint64_t address, char *text, size_t size);
 
 // PHP's version as a string literal, e.g. "8.2.35".
 extern const char *howdah_c_php_version(void);
 
-// The version of the libphp that is loaded: 80200 for 8.2.0, and for any 8.2. Needs no started PHP.
+// Version of the loaded libphp: 80200 for 8.2.0 and any other 8.2. Works before PHP is started.
 extern uint32_t howdah_c_loaded_version(void);
 
-// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
+// Path of that libphp; NULL if the dynamic linker does not know it. Never freed.
 extern const char *howdah_c_loaded_library(void);
 
-// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if it parses no
-// forms.
+// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if PHP does not
+// parse forms.
 extern uint64_t howdah_c_form_limit(void);
 
-// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
+// The current value of an ini setting, or NULL. Valid until PHP changes it.
 extern const char *howdah_c_setting(const char *name);
 
-// Prints phpinfo() or (`modules`) the names of all modules on standard output. In a process that serves nothing.
+// Prints phpinfo() or (`modules`) the names of all modules on standard output. Only in a process that serves no
+// requests.
 extern void howdah_c_print(bool modules);
 
-// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
-// `no_programs`: the kernel refuses to run any, and attempts are logged.
+// Sets the rules of the pool's sandbox. Called once, in the zygote, after howdah_c_startup(). The rules live as
+// long as the process. `no_programs`: the kernel refuses to run any, and attempts are logged.
 extern void howdah_c_sandbox_code(const howdah_code_rule *rules, size_t n, bool no_programs);
 
-// Writes where PHP is and for which request ("in /path/file.php:12 (/uri)"), returns the length.
+// Writes the current PHP location and request ("in /path/file.php:12 (/uri)"), returns the length.
 // Async-signal-safe.
 extern size_t howdah_c_place(char *buffer, size_t size);
 

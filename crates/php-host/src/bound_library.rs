@@ -1,28 +1,29 @@
-//! Binds a program to one libphp by its full path. Used by the build script.
+//! Links a program against one libphp by its full path. Used by the build script.
 //!
-//! Debian's libraries for all versions of PHP say that their name (SONAME) is `libphp.so`, and a linker writes that name
-//! into the program. Where several versions are installed, the dynamic linker then takes whichever `libphp.so` leads to.
-//! So the program is linked with a copy of the library whose name is the path of the real one: a name with a slash is
-//! opened as it stands, and no search path counts. Nothing but the linker reads the copy.
+//! Debian's libraries for all versions of PHP have the name (SONAME) `libphp.so`, and a linker writes that name into
+//! the program. If several versions are installed, the dynamic linker then loads the library to which `libphp.so`
+//! happens to lead. So the program is linked with a copy of the library whose SONAME is the path of the real one: a
+//! name with a slash is opened as it stands, without a search. Only the linker reads the copy.
 //!
-//! The layout is that of elf(5).
+//! The layout is described in elf(5).
 
-/// An ELF file of 64 bits, least byte first: the processors that Debian has PHP for and Howdah is built on.
+/// A 64-bit little-endian ELF file: all architectures for which Debian has PHP and on which Howdah is built.
 const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
 const SECTION_TABLE: usize = 0x28;
 const SECTION_SIZE: usize = 0x3a;
 const SECTION_COUNT: usize = 0x3c;
-/// Within a section's header.
+/// Offset in a section header.
 const KIND: usize = 4;
 const OFFSET: usize = 24;
 const SIZE: usize = 32;
 const LINK: usize = 40;
 const DYNAMIC_SECTION: u64 = 6;
-/// The entry of the dynamic section that holds the name, as an offset into the strings.
+/// Tag of the dynamic section's entry for the name, which is an offset into the strings.
 const SONAME: u64 = 14;
 const ENTRY: usize = 16;
 
-/// The library with this name instead of the original one; `None` if it has no name, or is no file of the kind above.
+/// Returns the library with this name instead of the original one; `None` if it has no name or is not an ELF file of
+/// this kind.
 pub(crate) fn renamed(library: &[u8], name: &str) -> Option<Vec<u8>> {
     if !library.starts_with(IDENTITY) {
         return None;
@@ -37,7 +38,7 @@ pub(crate) fn renamed(library: &[u8], name: &str) -> Option<Vec<u8>> {
     let entries = of(dynamic, OFFSET, 8)?;
     let mut entries = (entries..entries.checked_add(of(dynamic, SIZE, 8)?)?).step_by(ENTRY);
     let entry = entries.find(|&entry| number(library, entry, 8) == Some(SONAME as usize))?;
-    // The strings again, at the file's end, where there is room for one more.
+    // Copy the strings to the file's end, where the new name can be appended.
     let mut out = library.to_vec();
     let moved = out.len();
     out.extend_from_slice(library.get(start..start.checked_add(length)?)?);
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(renamed(b"", "/x"), None);
         assert_eq!(renamed(b"INPUT(libphp8.2.so)", "/x"), None);
         assert_eq!(renamed(b"\x7fELF\x02\x01 and then it ends", "/x"), None);
-        // A program has a dynamic section and no name.
+        // A program has a dynamic section but no SONAME.
         assert_eq!(renamed(&std::fs::read("/proc/self/exe").unwrap(), "/x"), None);
     }
 }

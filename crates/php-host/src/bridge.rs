@@ -22,14 +22,15 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
 
-/// The worker's side of its requests.
+/// The worker's requests and their lane.
 struct Host {
     lane: WorkerEnd,
-    /// The request that the functions below are about. A worker that runs one at a time has one for all its requests.
+    /// The request to which the functions below apply. A worker that runs one request at a time reuses this for all of
+    /// them.
     current: Option<Box<OpenRequest>>,
     /// Async mode: the open requests that are not selected.
     others: RequestMap<Box<OpenRequest>>,
-    /// Async mode: to be used for requests to come.
+    /// Async mode: kept for reuse by later requests.
     #[expect(clippy::vec_box, reason = "what is spared is the allocation; requests move between the maps as boxes")]
     spare: Vec<Box<OpenRequest>>,
     /// A head under construction; complete before another request is selected.
@@ -37,7 +38,7 @@ struct Host {
     interim: bool,
     /// An order under construction; complete before another request is selected.
     live: LiveOrderBuilder,
-    /// Snapshot mode's numbers for the end of the request.
+    /// Snapshot mode: numbers for the report at the end of the request.
     snapshot: SnapshotNumbers,
 }
 
@@ -49,7 +50,7 @@ unsafe impl Sync for HostCell {}
 
 static HOST: HostCell = HostCell(UnsafeCell::new(None));
 
-/// Gives the bridge its lane. Once, in a worker, before PHP runs.
+/// Gives the bridge its lane. Called once, in a worker, before PHP runs.
 pub(crate) fn install(lane: WorkerEnd) {
     let is_multiplexed = lane.wake_fd().is_some();
     running::set_timeout_word(lane.timeout_word().cast_mut());
@@ -67,32 +68,32 @@ pub(crate) fn install(lane: WorkerEnd) {
     unsafe { *HOST.0.get() = Some(host) };
 }
 
-/// Lets go of the lane, in a process that was forked from the worker and has not got it. Returns where it was.
+/// Releases the lane in a process that was forked from the worker without it. Returns the hole at its address.
 pub(crate) fn leave() -> Option<Hole> {
     stack_signal::forget();
     running::set_timeout_word(std::ptr::null_mut());
     // SAFETY: one thread, and no reference to the cell is alive.
     let host = unsafe { (*HOST.0.get()).take() }?;
-    // C may still point into the memory of the requests.
+    // C may still point into the requests' memory.
     std::mem::forget((host.current, host.others));
     Some(host.lane.leave())
 }
 
 impl Host {
-    /// True if this worker is multiplexed.
+    /// True if this worker runs many requests at once.
     fn is_multiplexed(&self) -> bool {
         self.lane.wake_fd().is_some()
     }
 }
 
-/// The host, for the length of one bridge function.
+/// The host, for the duration of one bridge function.
 fn host() -> Option<&'static mut Host> {
     // SAFETY: one thread, and each bridge function takes the reference once and drops it before it returns; signal
     // handlers of this process do not use it.
     unsafe { (*HOST.0.get()).as_mut() }
 }
 
-/// Borrows bytes that C passed for the length of a call.
+/// Borrows bytes that C passed for the duration of a call.
 ///
 /// # Safety
 /// `data` is valid for `length` bytes for the duration of the calling bridge function.
@@ -104,7 +105,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// The worker can take requests: tells the server, once.
+/// The worker can take requests: reports this to the server, once.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_ready() {
     if let Some(host) = host() {
@@ -112,8 +113,8 @@ extern "C" fn howdah_rs_ready() {
     }
 }
 
-/// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
-/// before the first request too (boot messages).
+/// Writes a line to the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Also
+/// works before the first request (boot messages).
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize) {
     // SAFETY: C's promise in bridge.h.
@@ -122,12 +123,12 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
         Some(host) => {
             host.lane.log(level.clamp(0, 7) as u8, message);
             if host.lane.number() == 0 {
-                // No response follows that would carry it along, or not soon.
+                // No response follows soon that would publish it.
                 host.lane.publish();
             }
         }
         None => {
-            // No lane: the server reads standard error of the whole pool.
+            // Without a lane: the server reads standard error for the whole pool.
             let mut err = std::io::stderr().lock();
             let _ = err.write_all(message);
             let _ = err.write_all(b"\n");

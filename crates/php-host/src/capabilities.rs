@@ -1,4 +1,4 @@
-//! `howdah-php --capabilities`: what this build can do, and what it could if it had been compiled elsewhere.
+//! `howdah-php --capabilities`: features of this build, and features that it lacks because headers were missing.
 
 use crate::extension_headers::{EXTENSION_HEADERS, ExtensionHeader, package};
 use crate::php::{self, BUILT_AGAINST};
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// The extensions whose headers were there, with commas between them.
+/// Extensions whose headers were present at build time, separated by commas.
 const BUILT_WITH: &str = env!("HOWDAH_EXTENSION_HEADERS");
 
 pub(crate) fn print(as_json: bool) -> ExitCode {
@@ -20,12 +20,12 @@ pub(crate) fn print(as_json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// For `howdah check`: one line for each header that was missing when this was built.
+/// For `howdah check`: one line for each header that was missing at build time.
 pub(crate) fn missing() -> Vec<String> {
     lines(BUILT_WITH)
 }
 
-/// The modes that this build has.
+/// The modes that this build supports.
 pub(crate) fn modes() -> Vec<&'static str> {
     let is_there = |mode: &&&str| match **mode {
         "snapshot" => cfg!(feature = "snapshot"),

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// Has the kernel end this process when the zygote ends.
 pub(crate) fn die_with(zygote: Pid) {
-    // The order matters: a parent that died before this call would never be noticed, so it is checked afterwards.
+    // In this order: if the parent died before this call, no signal would ever come, so it is checked afterwards.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if getppid() != Some(zygote) {
         exit(0);

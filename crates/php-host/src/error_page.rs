@@ -1,17 +1,17 @@
-//! Errors of scripts as pages, for `howdah dev`: what the shim's `sapi/error_page.c` notes, and what it sends.
+//! Pages for errors of scripts, for `howdah dev`: the shim's `sapi/error_page.c` notes the errors and sends the pages.
 //!
-//! At most one error is noted for the request that runs; of several the last counts, as PHP ends with it.
+//! At most one error is noted for the running request; the last one counts, as PHP ends with it.
 
 use crate::bridge;
 use howdah_error_page::{Form, php};
 use std::ffi::{c_char, c_uint};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An error that no handler of the application took.
+/// An error that the application did not handle.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct ScriptError {
-    /// As PHP calls it: "Fatal error".
+    /// PHP's name of it: "Fatal error".
     kind: *const c_char,
     kind_len: usize,
     message: *const c_char,
@@ -19,16 +19,16 @@ struct ScriptError {
     file: *const c_char,
     file_len: usize,
     line: c_uint,
-    /// As `howdah_c_dump_stack()` writes it.
+    /// As written by `howdah_c_dump_stack()`.
     stack: *const c_char,
     stack_len: usize,
-    /// Amount of output in PHP's buffers then, in bytes.
+    /// Number of bytes in PHP's output buffers at the time of the error.
     held_output: u64,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
-    /// The request it is about.
+    /// Number of the request.
     number: u64,
     kind: String,
     message: String,
@@ -37,14 +37,14 @@ struct Noted {
     stack: String,
     held_output: u64,
     variables: Vec<(String, String)>,
-    /// The page, while C sends it.
+    /// The page, while C is sending it.
     head: String,
     body: String,
 }
 
 static NOTED: Mutex<Option<Noted>> = Mutex::new(None);
 
-/// The one thread has it for the length of a bridge function.
+/// The noted error. The only thread holds it for the duration of a bridge function.
 fn noted() -> MutexGuard<'static, Option<Noted>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,10 +56,10 @@ unsafe fn text(data: *const c_char, length: usize) -> String {
     String::from_utf8_lossy(unsafe { bridge::bytes(data, length) }).into_owned()
 }
 
-/// Notes an error of the current request's script, whose end it is.
+/// Notes an error that ends the current request's script.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_note(error: ScriptError) {
-    // SAFETY: C's promise in bridge.h, of each text.
+    // SAFETY: C's promise in bridge.h, for each text.
     let [kind, message, file, stack] = unsafe {
         [
             text(error.kind, error.kind_len),
@@ -72,12 +72,13 @@ extern "C" fn howdah_rs_error_note(error: ScriptError) {
     *noted() = Some(Noted { number, kind, message, file, line, stack, held_output, ..Noted::default() });
 }
 
-/// `true` if an error of the current request was noted; then also the amount of output in PHP's buffers at that time.
+/// `true` if an error of the current request was noted; sets `*held_output` to the number of bytes in PHP's output
+/// buffers at that time.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_noted(held_output: *mut u64) -> bool {
     match noted().as_ref().filter(|noted| noted.number == bridge::running_request()) {
         Some(noted) => {
-            // SAFETY: C passes a valid place, with no other user during the call.
+            // SAFETY: C passes a valid pointer, with no other user during the call.
             unsafe { held_output.write(noted.held_output) };
             true
         }
@@ -85,18 +86,18 @@ extern "C" fn howdah_rs_error_noted(held_output: *mut u64) -> bool {
     }
 }
 
-/// Adds one of the request's variables, under its name in `$_SERVER`, to the error that was noted.
+/// Adds one of the request's variables, under its name in `$_SERVER`, to the noted error.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_variable(name: *const c_char, name_len: usize, value: *const c_char, value_len: usize) {
-    // SAFETY: C's promise in bridge.h, of both texts.
+    // SAFETY: C's promise in bridge.h, for both texts.
     let variable = unsafe { (text(name, name_len), text(value, value_len)) };
     if let Some(noted) = noted().as_mut() {
         noted.variables.push(variable);
     }
 }
 
-/// Makes the page: the line of its head that says what it is, and its body. Both are valid until
-/// howdah_rs_error_forget(). `server` says what ran the script.
+/// Renders the page: its `Content-Type` line and its body. Both are valid until howdah_rs_error_forget(). `server`
+/// names the software that ran the script.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_page(
     server: *const c_char,
@@ -111,7 +112,7 @@ extern "C" fn howdah_rs_error_page(
     let mut noted = noted();
     let noted = noted.get_or_insert_default();
     noted.make_page(server);
-    // SAFETY: C passes valid places, with no other user during the call; the results stay unchanged until
+    // SAFETY: C passes valid pointers, with no other user during the call; the results stay unchanged until
     // `howdah_rs_error_forget`.
     unsafe {
         head.write(noted.head.as_ptr().cast());
@@ -121,7 +122,7 @@ extern "C" fn howdah_rs_error_page(
     }
 }
 
-/// The page was sent, or is no longer wanted.
+/// Forgets the page after it was sent, or if it is no longer wanted.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_error_forget() {
     *noted() = None;

@@ -1,12 +1,13 @@
-//! Headers of PHP's extensions that the shim is compiled with where they are installed. One table for the build script,
-//! which looks for them and tells the C files (`-DSHIM_WITH_PDO=1`), and for `--capabilities`, which says what is there.
+//! Headers of PHP extensions with which the shim is compiled if they are installed. One table for the build script,
+//! which looks for them and defines macros for the C files (`-DSHIM_WITH_PDO=1`), and for `--capabilities`, which
+//! reports them.
 
 /// One extension's header.
 pub(crate) struct ExtensionHeader {
     pub(crate) extension: &'static str,
-    /// Below one of PHP's include directories.
+    /// Path below one of PHP's include directories.
     pub(crate) path: &'static str,
-    /// Parts of async mode that do not work without it.
+    /// Features of async mode that do not work without it.
     pub(crate) without: &'static str,
 }
 
@@ -28,7 +29,7 @@ pub(crate) const EXTENSION_HEADERS: &[ExtensionHeader] = &[
     },
 ];
 
-/// The package that has them, for PHP of this version.
+/// The Debian package with the headers for this version of PHP.
 pub(crate) fn package(php_version: &str) -> String {
     let short: Vec<&str> = php_version.splitn(3, '.').take(2).collect();
     format!("php{}-dev", short.join("."))

@@ -1,10 +1,10 @@
-//! Prints what PHP says of itself, as `php-fpm -i` and `-m` do, for `howdah-fpm`.
+//! Prints PHP's information about itself, as `php-fpm -i` and `-m` do, for `howdah-fpm`.
 
 use crate::php;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::process::ExitCode;
 
-/// Reads a boot order from standard input, starts PHP for it, and prints.
+/// Reads a boot order from standard input, starts PHP for it, and prints the information.
 pub(crate) fn print(modules: bool) -> ExitCode {
     let started = match serde_json::from_reader::<_, BootSpec>(std::io::stdin().lock()) {
         Ok(spec) => php::start(&spec, Vec::new()),

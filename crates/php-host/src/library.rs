@@ -1,15 +1,14 @@
-//! The part of the async library that is written in PHP (the package `php/async`), for the shim, which has it compiled
-//! before the worker script: `Howdah\go()`, `Howdah\Channel`, `Howdah\Pool` and the others, on top of the C class
-//! `Howdah\Coroutine`.
+//! The part of the async library that is written in PHP (the package `php/async`). The shim compiles it before the
+//! worker script: `Howdah\go()`, `Howdah\Channel`, `Howdah\Pool` and others, built on the C class `Howdah\Coroutine`.
 //!
-//! It is embedded: the program and its library cannot differ, it needs no installation, and neither `open_basedir` nor
-//! a sandbox has to allow it. OPcache sees files all the same, with a path and a time, and keeps them as any others.
+//! It is embedded, so the program and its library always match, it needs no installation, and neither `open_basedir`
+//! nor a sandbox has to allow it. OPcache still sees files with a path and a time, and caches them like any others.
 
 use crate::{child, php};
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use std::ffi::{CStr, c_char};
 
-/// One file: the path by which PHP knows it, and its text.
+/// One file: the path under which PHP knows it, and its text.
 struct Source {
     path: &'static CStr,
     text: &'static str,
@@ -31,7 +30,7 @@ const fn path(text: &str) -> &CStr {
     }
 }
 
-/// In the order of compilation: what a class extends or implements comes before it.
+/// In the order of compilation: classes and interfaces come before those that extend or implement them.
 static SOURCES: &[Source] = sources![
     "exceptions.php",
     "Waiter.php",
@@ -61,8 +60,8 @@ static SOURCES: &[Source] = sources![
     "Pool.php",
 ];
 
-/// Modification time of the file for OPcache. It depends on the text alone, so that a cache on disk never serves an
-/// older library, and lies in the past, as OPcache requires.
+/// Modification time of the file for OPcache. It depends only on the text, so that a cache on disk never serves an
+/// older library, and it lies in the past, as OPcache requires.
 pub(crate) fn time(text: &str) -> u64 {
     let hash = text
         .bytes()
@@ -70,9 +69,9 @@ pub(crate) fn time(text: &str) -> u64 {
     1 + (hash >> 34)
 }
 
-/// Has the library compiled into OPcache's shared memory before there are workers, which would compile it all at once and
-/// each keep its copy. In a child, as compiling takes a request of PHP, and what extensions do at its start is nothing to
-/// be inherited. Should that fail, the workers compile it.
+/// Has the library compiled into OPcache's shared memory before the first worker starts. Otherwise all workers would
+/// compile it at once, and each would keep its own copy. A child does this, because compiling takes a PHP request, and
+/// workers must not inherit what extensions do at its start. If it fails, the workers compile the library.
 #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
 pub(crate) fn compile_once() {
     if php::setting("opcache.enable").as_deref() != Some("1") {
@@ -93,9 +92,9 @@ pub(crate) fn compile_once() {
     }
 }
 
-/// The file of the PHP part of the async library with this index, in the order in which they are to be run: the path by
-/// which PHP knows it, zero-terminated, its text, which is not, and the time of its last change, for OPcache. All live as
-/// long as the process. Returns false behind the last one.
+/// Returns the file with this index of the PHP part of the async library, in the order in which the files are to be
+/// run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
+/// for OPcache. All live as long as the process. Returns false after the last file.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_library(
     index: usize,
@@ -105,7 +104,7 @@ extern "C" fn howdah_rs_library(
     changed: *mut u64,
 ) -> bool {
     let Some(source) = SOURCES.get(index) else { return false };
-    // SAFETY: the shim passes four valid places to write to (bridge.h).
+    // SAFETY: the shim passes four valid pointers to write to (bridge.h).
     unsafe {
         path.write(source.path.as_ptr());
         text.write(source.text.as_ptr().cast());

@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     }
-    // Before anything of PHP is run or read.
+    // Before any PHP code is run or read.
     if let Err(why) = privileges::settle(&privileges) {
         eprintln!("howdah-php: {why}");
         return ExitCode::FAILURE;
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     if let Some(names) = trial {
         return trial::run(&names);
     }
-    // The server does without huge pages and that is inherited; whether PHP uses them is for php.ini to say.
+    // The server disables huge pages and this process inherits that; php.ini decides whether PHP uses them.
     let _ = rustix::thread::disable_transparent_huge_pages(false);
     zygote::run()
 }

@@ -1,13 +1,13 @@
-//! Gives the zygote access to its workers' memory, and its size: each worker opens its own (`/proc/self/mem` and
-//! `smaps_rollup`, for reading) when it starts, and hands the descriptors over. From then on no system call needs
-//! rights over the worker, so this works under any user, with Yama and in a sandbox, and the worker notices nothing of
-//! it.
+//! Gives the zygote access to its workers' memory, and its size. Each worker opens its own memory (`/proc/self/mem` and
+//! `smaps_rollup`, for reading) when it starts, and sends the descriptors to the zygote. After that no system call
+//! needs rights over the worker, so this works under any user, with Yama and in a sandbox, and the worker does not
+//! notice when its memory is read.
 //!
-//! The file belongs to root while the process is not dumpable, as every worker is. For the moment of opening it the process
-//! is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
+//! The files belong to root while the process is not dumpable, which is the normal state of workers. So the process is
+//! dumpable while it opens them; in that moment other processes of its user could gain access to it (SECURITY.md).
 //!
-//! Scripts could send something on that socket as well, so a descriptor counts only if the kernel says that it is the memory
-//! of a process, and of which.
+//! Scripts could also send messages on that socket. So a descriptor counts only if the kernel confirms that it is the
+//! memory of a process, and of which one.
 
 use howdah_transport::control_socket;
 use rustix::fs::{Mode, OFlags};
@@ -19,28 +19,28 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The workers' end of the socket, or -1. They and the template inherit it from the zygote.
 static TO_ZYGOTE: AtomicI32 = AtomicI32::new(-1);
 
-/// Messages that are taken in one after the other before the zygote does something else.
+/// Maximum number of messages that are received in a row before the zygote continues with other work.
 const BATCH_LEN: usize = 64;
 
-/// Descriptors that are kept for processes of which the zygote has not heard yet.
+/// Maximum number of descriptors that are kept for processes that the zygote does not know yet.
 const MAX_UNCLAIMED: usize = 128;
 
-/// Content of a process that a descriptor shows.
+/// The kind of file that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
     Content,
     Size,
 }
 
-/// The zygote's end.
+/// The zygote's end of the socket.
 pub(crate) struct Memories {
     socket: OwnedFd,
-    /// Of processes that are no children, or not yet: a template announces those it forks on another socket.
+    /// Descriptors of processes that are not (yet) known as children: a template announces its forks on another socket.
     unclaimed: Vec<((i32, Shows), OwnedFd)>,
 }
 
 impl Memories {
-    /// In the zygote, before its first fork.
+    /// Creates the socket. Called in the zygote, before its first fork.
     pub(crate) fn new() -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
         TO_ZYGOTE.store(theirs.into_raw_fd(), Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Memories {
         self.socket.as_fd()
     }
 
-    /// Takes in what has come.
+    /// Receives pending descriptors.
     pub(crate) fn receive(&mut self) {
         for _ in 0..BATCH_LEN {
             let Ok(Some((_, fds))) = control_socket::receive(&self.socket, true) else { break };
@@ -61,14 +61,14 @@ impl Memories {
         self.unclaimed.drain(..too_many);
     }
 
-    /// The descriptor that shows this of this process, if it was handed over; once.
+    /// Returns this descriptor of this process, if it was sent; once.
     pub(crate) fn claim(&mut self, pid: i32, shows: Shows) -> Option<OwnedFd> {
         let at = self.unclaimed.iter().rposition(|(of, _)| *of == (pid, shows))?;
         Some(self.unclaimed.swap_remove(at).1)
     }
 }
 
-/// Bytes of memory that the process has, of which those that it shares count in parts (PSS).
+/// Memory of the process in bytes; shared pages count proportionally (PSS).
 pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
     let mut text = [0; 4096];
     let length = rustix::io::pread(of, &mut text, 0).ok()?;
@@ -77,9 +77,9 @@ pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The process whose memory a descriptor shows, if any, and the part of it.
+/// Process and kind of the memory file behind a descriptor, if it is one.
 fn whose(fd: &OwnedFd) -> Option<(i32, Shows)> {
-    /// `PROC_SUPER_MAGIC`: not a file of the same name on a file system that may hang.
+    /// `PROC_SUPER_MAGIC`: rules out a file of the same name on a file system that may hang.
     const PROC: libc::c_long = 0x9fa0;
     if rustix::fs::fstatfs(fd).ok()?.f_type != PROC {
         return None;
@@ -98,25 +98,25 @@ fn process_of(path: &str) -> Option<(i32, Shows)> {
     Some((pid.parse().ok()?, shows))
 }
 
-/// Opens this process's memory and hands it to the zygote. Where that fails, its stacks cannot be read.
+/// Opens this process's memory and sends it to the zygote. If that fails, its stacks cannot be read.
 pub(crate) fn offer() {
     let socket = TO_ZYGOTE.load(Ordering::Relaxed);
     if socket >= 0
         && let Ok(memory) = open_own()
     {
-        // SAFETY: open until `forget`, which takes it out first. One thread.
+        // SAFETY: open until `forget`, which resets the number first. One thread.
         let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-        // Kernels without it (before 4.14) are not supported otherwise either; all can read their own.
+        // Kernels without this file (before 4.14) are not supported anyway; every process can read its own.
         let size = rustix::fs::open("/proc/self/smaps_rollup", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let fds: Vec<BorrowedFd<'_>> =
             [Some(memory.as_fd()), size.as_ref().ok().map(AsFd::as_fd)].into_iter().flatten().collect();
-        // Never waits: a worker must start whatever the zygote does.
+        // Never blocks: a worker must start, whatever state the zygote is in.
         let _ = control_socket::send(socket, b"memory", &fds, true);
     }
 }
 
-/// Closes this process's copy of the socket: nothing more is to be handed over, or it is a script's child, which has nothing
-/// to say to the zygote.
+/// Closes this process's copy of the socket, because it has nothing more to send or is a script's child, which must not
+/// send anything to the zygote.
 pub(crate) fn forget() {
     let socket = TO_ZYGOTE.swap(-1, Ordering::Relaxed);
     if socket >= 0 {

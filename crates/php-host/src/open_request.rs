@@ -7,7 +7,7 @@ use howdah_transport::worker_end::{body_kind, request_parts};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Longest name of a route that is reported.
+/// Maximum length of a reported route name in bytes.
 const MAX_ROUTE_LEN: usize = 120;
 
 /// Source of a request's body.
@@ -17,13 +17,13 @@ enum Body {
     File { fd: OwnedFd, read: u64 },
 }
 
-/// Processor time of a request. In async mode requests take turns on one thread, and what the thread uses counts for the
-/// one whose turn it is.
+/// Processor time of a request. In async mode requests take turns on one thread, and the thread's processor time counts
+/// for the request whose turn it is.
 #[derive(Default)]
 struct Used {
-    /// In turns that are over.
+    /// Time used in earlier turns.
     before: Duration,
-    /// The thread's processor time when the present turn began.
+    /// The thread's processor time at the start of the current turn.
     turn_began: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl Used {
     }
 }
 
-/// The name of a route, in place: it is set in the course of a request, and memory of that time may be restored.
+/// The name of a route, stored inline: it is set during a request, and memory allocated then may be restored.
 struct Route {
     name: [u8; MAX_ROUTE_LEN],
     length: usize,
@@ -50,22 +50,22 @@ impl Route {
 /// A request that is not done.
 pub(crate) struct OpenRequest {
     body: Body,
-    /// When it began to run; in async mode a request may wait in the worker for its turn, and has `None` until then.
+    /// Start of its execution. In async mode a request may wait in the worker for its turn; until then this is `None`.
     began: Option<Instant>,
-    /// Its processor time, if the server wants to know.
+    /// Processor time, if the server requested it.
     used: Option<Used>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// The response is no longer wanted.
     pub(crate) cancelled: bool,
-    /// The name of the application's route, if that has been reported.
+    /// The name of the application's route, if it was reported.
     route: Route,
-    /// The request itself, where it does not lie in the ring.
+    /// The request itself, if it does not lie in the ring.
     memory: Option<TakenRequest>,
 }
 
 impl OpenRequest {
-    /// No request: what a worker that runs one at a time has before the first.
+    /// A placeholder without a request: the state of a worker that runs one at a time before its first request.
     pub(crate) fn none() -> Self {
         Self {
             body: Body::Empty,
@@ -79,7 +79,7 @@ impl OpenRequest {
         }
     }
 
-    /// Begins a request whose body, if it travels as a descriptor, is given.
+    /// Begins a request. `body` is the descriptor of its body, if it travels as one.
     ///
     /// # Safety
     /// `request` came from the lane and stays valid until this value is given another request or dropped.
@@ -102,7 +102,7 @@ impl OpenRequest {
         };
     }
 
-    /// The application has found the route that responds. Longer names are left out.
+    /// Sets the route that responds to the request. Longer names are ignored.
     pub(crate) fn set_route(&mut self, name: &[u8]) {
         self.route.length = 0;
         if let Some(place) = self.route.name.get_mut(..name.len()) {
@@ -111,7 +111,7 @@ impl OpenRequest {
         }
     }
 
-    /// Adds its name to the response's head, if there is one.
+    /// Adds the route's name to the response's head, if there is one.
     pub(crate) fn add_route(&self, head: &mut Vec<u8>) {
         let name = self.route.name.get(..self.route.length).unwrap_or_default();
         if !name.is_empty() {
@@ -121,15 +121,15 @@ impl OpenRequest {
         }
     }
 
-    /// Takes a request into separate memory.
+    /// Takes over a request in separate memory and begins it.
     pub(crate) fn take(&mut self, mut request: TakenRequest) {
         let (at, body) = (request.request(), request.body.take());
         self.memory = Some(request);
-        // SAFETY: the request's memory does not move with the value that holds it, and lives as long as that.
+        // SAFETY: the request's memory does not move with the value that owns it, and lives as long as that.
         unsafe { self.begin(at, body) };
     }
 
-    /// The request runs from now on, if it did not.
+    /// Starts the request's turn, if it is not running.
     pub(crate) fn run(&mut self) {
         self.began.get_or_insert_with(Instant::now);
         if let Some(used) = self.used.as_mut() {
@@ -137,41 +137,41 @@ impl OpenRequest {
         }
     }
 
-    /// It is another one's turn.
+    /// Ends the request's turn.
     pub(crate) fn pause(&mut self) {
         if let Some(used) = self.used.as_mut() {
             *used = Used { before: used.until_now(), turn_began: None };
         }
     }
 
-    /// For how long it has run.
+    /// Time since the request began to run.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// Processor time of the thread when the request's present turn began, in nanoseconds; 0 where that is not
+    /// Processor time of the thread at the start of the request's current turn, in nanoseconds; 0 if it is not
     /// measured.
     pub(crate) fn cpu_began(&self) -> u64 {
         self.used.as_ref().and_then(|used| used.turn_began).map_or(0, |began| began.as_nanos() as u64)
     }
 
-    /// Its processor time; zero where that is not measured.
+    /// The request's processor time; zero if it is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
         self.used.as_ref().map_or(Duration::ZERO, Used::until_now)
     }
 
-    /// Lets go of the body, and of the request's memory, if it has its own.
+    /// Releases the body, and returns the request's memory if it has its own.
     pub(crate) fn finish(&mut self) -> Option<Vec<u64>> {
         self.body = Body::Empty;
         self.memory.take().map(TakenRequest::into_memory)
     }
 
-    /// The request's memory, if it does not lie in the ring.
+    /// The request, if it does not lie in the ring.
     pub(crate) fn request(&self) -> Option<*const WireRequest> {
         self.memory.as_ref().map(TakenRequest::request)
     }
 
-    /// Reads on in the body; 0 at its end.
+    /// Reads the next bytes of the body; 0 at its end.
     pub(crate) fn read_body(&mut self, buffer: &mut [u8]) -> usize {
         match &mut self.body {
             Body::Empty => 0,

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 /// The version whose headers the shim was compiled with.
 pub(crate) const BUILT_AGAINST: &str = env!("HOWDAH_PHP_BUILT_AGAINST");
-/// The library that this program was linked with, and loads.
+/// The library with which this program was linked, and which it loads.
 pub(crate) const BUILT_WITH: &str = env!("HOWDAH_LIBPHP");
 
-/// Input of `howdah_c_startup()`. C keeps the pointer: it lives as long as the process, with everything that it points
-/// to.
+/// Input of `howdah_c_startup()`. C keeps the pointer: the structure and everything it points to live as long as the
+/// process.
 #[repr(C)]
 struct Boot {
     /// Settings of workers.
@@ -26,23 +26,23 @@ struct Boot {
     sandbox: bool,
 }
 
-// SAFETY: the declarations are those of bridge.h; each function's conditions stand where it is called.
+// SAFETY: the declarations match bridge.h; each function's conditions are stated where it is called.
 unsafe extern "C" {
     /// Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
     /// and all it points to live as long as the process.
     fn howdah_c_startup(boot: *const Boot) -> c_int;
-    /// After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
-    /// timers, signal handlers, crash and stack-dump handlers).
+    /// Called in the child after a fork, before any other PHP function: renews everything that a forked PHP must renew
+    /// (random state, pids, timers, signal handlers, crash and stack-dump handlers).
     fn howdah_c_after_fork();
     /// Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
     fn howdah_c_fork_sibling() -> c_int;
-    /// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
-    /// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
+    /// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers
+    /// then find in shared memory. A PHP request stays open, so the process must end afterwards.
     fn howdah_c_compile_library();
-    /// Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
+    /// Snapshot mode: workers forked from now on run warm-up requests only if their effects are undone.
     fn howdah_c_refuse_warmup();
     /// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
-    /// status; the caller ends the process with _exit() after howdah_c_shutdown().
+    /// status; the caller calls howdah_c_shutdown() and then _exit().
     fn howdah_c_worker_run() -> c_int;
     /// Ends PHP in this process (module shutdown), in a worker or in the zygote.
     fn howdah_c_shutdown();
@@ -50,71 +50,72 @@ unsafe extern "C" {
     /// returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
     /// worker that is about to be killed.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
-    /// The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
-    /// None while it has no request, unless they are asked for (`idle`). For the zygote, which has all variables of PHP where
-    /// its workers have them.
+    /// Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
+    /// total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
+    /// have the same addresses as in its workers.
     fn howdah_c_read_lines(memory: c_int, idle: bool, lines: *mut Line, most: usize, all: *mut usize) -> usize;
-    /// The frames from this one outwards. Returns how many were read.
+    /// Reads the frames from this one outwards. Returns the number of frames read.
     fn howdah_c_read_stack(memory: c_int, innermost: u64, frames: *mut Frame, most: usize) -> usize;
-    /// Name of a frame's function. `false`: it has gone.
+    /// Reads the name of a frame's function. `false`: the function no longer exists.
     fn howdah_c_read_function(memory: c_int, function: u64, name: *mut FunctionName) -> bool;
-    /// The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
-    /// Returns its length, at most `size`.
+    /// Reads the first string among a frame's arguments or, with `of_statement`, the query of the PDO statement whose
+    /// method it is. Returns its length, at most `size`.
     fn howdah_c_read_query(memory: c_int, frame: u64, of_statement: bool, text: *mut c_char, size: usize) -> usize;
-    /// The text of C at this address. Returns its length, at most `size`.
+    /// Reads the C string at this address. Returns its length, at most `size`.
     fn howdah_c_read_text(memory: c_int, address: u64, text: *mut c_char, size: usize) -> usize;
     /// PHP's version as a string literal, e.g. "8.2.35".
     fn howdah_c_php_version() -> *const c_char;
-    /// The version of the libphp that is loaded: 80200 for 8.2.0, and for any 8.2. Needs no started PHP.
+    /// Version of the loaded libphp: 80200 for 8.2.0 and any other 8.2. Works before PHP is started.
     fn howdah_c_loaded_version() -> u32;
-    /// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
+    /// Path of that libphp; NULL if the dynamic linker does not know it. Never freed.
     fn howdah_c_loaded_library() -> *const c_char;
-    /// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if it parses no
-    /// forms.
+    /// Maximum size of a form that PHP reads before a script runs, in bytes; 0 without a limit, or if PHP does not
+    /// parse forms.
     fn howdah_c_form_limit() -> u64;
-    /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
+    /// The current value of an ini setting, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
-    /// Prints phpinfo() or (`modules`) the names of all modules on standard output. In a process that serves nothing.
+    /// Prints phpinfo() or (`modules`) the names of all modules on standard output. Only in a process that serves no
+    /// requests.
     fn howdah_c_print(modules: bool);
-    /// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
-    /// `no_programs`: the kernel refuses to run any, and attempts are logged.
+    /// Sets the rules of the pool's sandbox. Called once, in the zygote, after howdah_c_startup(). The rules live as
+    /// long as the process. `no_programs`: the kernel refuses to run any, and attempts are logged.
     fn howdah_c_sandbox_code(rules: *const CodeRule, n: usize, no_programs: bool);
-    /// Writes where PHP is and for which request ("in /path/file.php:12 (/uri)"), returns the length.
+    /// Writes the current PHP location and request ("in /path/file.php:12 (/uri)"), returns the length.
     /// Async-signal-safe.
     fn howdah_c_place(buffer: *mut c_char, size: usize) -> usize;
     /// `true` if one more refusal may be logged in this second. Async-signal-safe.
     fn howdah_c_may_log_refusal() -> bool;
 }
 
-/// A directory that workers may write to: files below it are never PHP, or (`code`) they may be included.
+/// A directory that workers may write to: files below it are never PHP or, with `code`, may be included.
 #[repr(C)]
 struct CodeRule {
-    /// A real path.
+    /// Canonical path.
     path: *const c_char,
     length: usize,
     code: bool,
 }
 
-/// A line of execution in a worker, by addresses in its memory.
+/// A line of execution in a worker; addresses refer to its memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Line {
-    /// The coroutine's number, and that of the request that it belongs to; both 0 outside of async mode.
+    /// Numbers of the coroutine and of its request; both 0 outside of async mode.
     pub(crate) coroutine: u64,
     pub(crate) request: u64,
-    /// Its innermost frame.
+    /// The innermost frame.
     pub(crate) frame: u64,
-    /// The text that says what it waits for; 0: it runs.
+    /// Text that describes what it waits for; 0: it is running.
     pub(crate) waits_for: u64,
 }
 
-/// A frame of a worker's stack, by addresses in its memory.
+/// A frame of a worker's stack; addresses refer to its memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Frame {
     pub(crate) frame: u64,
     pub(crate) function: u64,
-    /// Tells functions apart that have had the same address.
+    /// Distinguishes functions that have had the same address.
     pub(crate) mark: u64,
     /// 0 in a function of PHP itself.
     pub(crate) line: u32,
@@ -129,25 +130,26 @@ pub(crate) struct FunctionName {
     pub(crate) file: [c_char; 256],
 }
 
-/// The lines of execution of a worker, and the number of those without room. `idle`: also without a request.
+/// Reads the lines of execution of a worker. Returns the number read, and the total number. `idle`: also without a
+/// request.
 pub(crate) fn read_lines(memory: BorrowedFd<'_>, idle: bool, lines: &mut [Line]) -> (usize, usize) {
     let mut all = 0;
-    // SAFETY: the array has as many places; the function reads the descriptor, and writes no more than that.
+    // SAFETY: the array has this many elements; the function only reads the descriptor and writes at most that many.
     let n = unsafe { howdah_c_read_lines(memory.as_raw_fd(), idle, lines.as_mut_ptr(), lines.len(), &raw mut all) };
     (n.min(lines.len()), all)
 }
 
-/// The frames of a worker from this one outwards.
+/// Reads a worker's frames from this one outwards.
 pub(crate) fn read_stack(memory: BorrowedFd<'_>, innermost: u64, frames: &mut [Frame]) -> usize {
     // SAFETY: as above.
     let n = unsafe { howdah_c_read_stack(memory.as_raw_fd(), innermost, frames.as_mut_ptr(), frames.len()) };
     n.min(frames.len())
 }
 
-/// Name of a worker's function, empty for the code of a file, and its file.
+/// Name of a worker's function, empty for top-level code of a file, and its file.
 pub(crate) fn read_function(memory: BorrowedFd<'_>, function: u64) -> Option<(String, String)> {
     let mut name = FunctionName { length: 0, file_length: 0, text: [0; 256], file: [0; 256] };
-    // SAFETY: the structure is filled at most.
+    // SAFETY: the function writes only this structure.
     let known = unsafe { howdah_c_read_function(memory.as_raw_fd(), function, &raw mut name) };
     let text = |chars: &[c_char], length: u32| {
         let bytes: Vec<u8> = chars.iter().take(length as usize).map(|&char| char as u8).collect();
@@ -156,33 +158,33 @@ pub(crate) fn read_function(memory: BorrowedFd<'_>, function: u64) -> Option<(St
     known.then(|| (text(&name.text, name.length), text(&name.file, name.file_length)))
 }
 
-/// The query that a frame of a worker has to do with, if it has one.
+/// The query that a worker's frame sends or waits for, if any.
 pub(crate) fn read_query(memory: BorrowedFd<'_>, frame: u64, of_statement: bool, most: usize) -> Option<String> {
     let mut text = vec![0u8; most];
     let at = text.as_mut_ptr().cast();
-    // SAFETY: the buffer has as many bytes.
+    // SAFETY: the buffer has this many bytes.
     let n = unsafe { howdah_c_read_query(memory.as_raw_fd(), frame, of_statement, at, most) };
     (n > 0).then(|| String::from_utf8_lossy(&text[..n.min(most)]).into_owned())
 }
 
-/// A text of C in a worker's memory.
+/// A C string in a worker's memory.
 pub(crate) fn read_text(memory: BorrowedFd<'_>, address: u64) -> String {
     let mut text = [0u8; 64];
-    // SAFETY: the buffer has as many bytes.
+    // SAFETY: the buffer has this many bytes.
     let n = unsafe { howdah_c_read_text(memory.as_raw_fd(), address, text.as_mut_ptr().cast(), text.len()) };
     String::from_utf8_lossy(&text[..n.min(text.len())]).into_owned()
 }
 
-/// Maximum size of a form that PHP reads before a script runs; `None` without a limit, or if it parses no forms.
+/// Maximum size of a form that PHP reads before a script runs; `None` without a limit, or if PHP does not parse forms.
 pub(crate) fn form_limit() -> Option<u64> {
     // SAFETY: PHP is started; the function reads two of its numbers.
     Some(unsafe { howdah_c_form_limit() }).filter(|limit| *limit > 0)
 }
 
-/// The value of one of PHP's settings, as it is now.
+/// The current value of a PHP setting.
 pub(crate) fn setting(name: &str) -> Option<String> {
     let name = CString::new(name).ok()?;
-    // SAFETY: PHP is started; the name is NUL-terminated, and the value is copied before anything of PHP runs again.
+    // SAFETY: PHP is started; the name is NUL-terminated, and the value is copied before PHP runs again.
     let value = unsafe { howdah_c_setting(name.as_ptr()) };
     // SAFETY: NULL or a NUL-terminated string.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
@@ -194,8 +196,8 @@ pub(crate) fn print(modules: bool) {
     unsafe { howdah_c_print(modules) }
 }
 
-/// Tells the shim which directories hold data and which hold code that was written, and that no program may be run. Once,
-/// in the zygote, after PHP has started.
+/// Passes the sandbox's rules to the shim: directories with data, directories with generated code, and whether programs
+/// may be run. Called once, in the zygote, after PHP has started.
 pub(crate) fn sandbox_code(rules: &[(PathBuf, bool)], no_programs: bool) {
     let rules = rules.iter().filter_map(|(path, code)| {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?;
@@ -206,7 +208,7 @@ pub(crate) fn sandbox_code(rules: &[(PathBuf, bool)], no_programs: bool) {
     unsafe { howdah_c_sandbox_code(rules.as_ptr(), rules.len(), no_programs) }
 }
 
-/// Writes where PHP is and for which request; async-signal-safe.
+/// Writes the current PHP location and request; async-signal-safe.
 pub(crate) fn place(buffer: &mut [u8]) -> usize {
     // SAFETY: the buffer is valid for its length; the function only reads PHP's memory.
     let n = unsafe { howdah_c_place(buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -225,19 +227,19 @@ pub(crate) fn version() -> String {
     unsafe { CStr::from_ptr(howdah_c_php_version()) }.to_string_lossy().into_owned()
 }
 
-/// Verifies that the loaded libphp is of the version that the shim was compiled for: another one has other structures,
-/// and the first access to them would crash. To be called before any other function of PHP.
+/// Verifies that the loaded libphp has the version for which the shim was compiled. Another version has different
+/// structures, and the first access to them would crash. Call this before any other function of PHP.
 ///
 /// # Errors
 /// The loaded version, and the remedy.
 pub(crate) fn check_library() -> Result<(), String> {
-    // SAFETY: looks a function up and calls it; it reads a constant.
+    // SAFETY: looks up a function and calls it; it reads a constant.
     let loaded = unsafe { howdah_c_loaded_version() };
     let loaded = (loaded / 10_000, loaded / 100 % 100);
     if BUILT_AGAINST.starts_with(&format!("{}.{}.", loaded.0, loaded.1)) {
         return Ok(());
     }
-    // SAFETY: asks the dynamic linker, which keeps the text.
+    // SAFETY: queries the dynamic linker, which owns the string.
     let library = unsafe { howdah_c_loaded_library() };
     let library = if library.is_null() {
         "unknown".into()
@@ -253,7 +255,8 @@ pub(crate) fn check_library() -> Result<(), String> {
     ))
 }
 
-/// Starts PHP. Once per process, before any fork. `warm_up` has requests as they lie in a lane. The error is what the shim returned; details went to standard error.
+/// Starts PHP. Called once per process, before any fork. `warm_up` has requests as in a lane. The error contains the
+/// shim's status; details went to standard error.
 pub(crate) fn start(spec: &BootSpec, warm_up: Vec<Box<[u64]>>) -> Result<(), String> {
     let warmup: Vec<*const WireRequest> = warm_up.into_iter().map(|words| Box::leak(words).as_ptr().cast()).collect();
     let boot = Boot {
@@ -267,7 +270,7 @@ pub(crate) fn start(spec: &BootSpec, warm_up: Vec<Box<[u64]>>) -> Result<(), Str
     if status == 0 { Ok(()) } else { Err(format!("PHP {} did not start (status {status})", version())) }
 }
 
-/// Renews what a forked PHP must renew.
+/// Renews everything that a forked PHP must renew.
 pub(crate) fn after_fork() {
     // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
     unsafe { howdah_c_after_fork() }
@@ -279,7 +282,7 @@ pub(crate) fn compile_library() {
     unsafe { howdah_c_compile_library() }
 }
 
-/// Workers that are forked from now on run warm-up requests only where what they leave is undone.
+/// Workers forked from now on run warm-up requests only if their effects are undone.
 pub(crate) fn refuse_warmup() {
     // SAFETY: sets a flag of the shim; this process has one thread.
     unsafe { howdah_c_refuse_warmup() }
@@ -294,7 +297,7 @@ pub(crate) fn fork_sibling() -> std::io::Result<i32> {
     }
 }
 
-/// Runs requests until the worker shall end.
+/// Runs requests until the worker must end. Returns the exit status.
 pub(crate) fn run_worker() -> i32 {
     // SAFETY: PHP is started, and the lane that the shim will use through bridge.rs is attached. PHP's bailouts are
     // caught inside; no Rust frame is skipped.

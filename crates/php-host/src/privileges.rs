@@ -1,19 +1,20 @@
-//! Drops privileges before PHP starts, in the one order that works. Workers and the template are forked from the zygote
-//! afterwards and inherit all of it.
+//! Drops privileges before PHP starts, in the only order that works. Workers and the template are forked from the
+//! zygote afterwards and inherit everything.
 //!
-//! 0. a separate process group, without a terminal: Ctrl-C is for the server alone, or running requests die, and
-//!    scripts neither read what is typed nor type themselves. It stays in the server's session: the kernel shares
-//!    processors out between sessions (`sched_autogroup`, sched(7)), and a server in another one than its workers takes
-//!    the processor from them at each response (a fifth of the requests of a short script). So the kernel lets scripts
-//!    of other users send the server SIGCONT (kill(2)), which does nothing to a process that runs;
-//! 1. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
-//! 2. limits, which only root may widen;
-//! 3. the control group, which may be root's;
+//! 0. a separate process group without a terminal: Ctrl-C is only for the server, otherwise it would kill running
+//!    requests; and scripts can neither read what is typed nor insert input. The process stays in the server's session,
+//!    because the kernel divides processor time between sessions (`sched_autogroup`, sched(7)). With workers in another
+//!    session the server would preempt them at each response (costing a fifth of the throughput of a short script).
+//!    Sharing the session lets scripts of other users send SIGCONT to the server (kill(2)), which has no effect on a
+//!    running process;
+//! 1. not dumpable: from here on no process of the same user can read this one's memory or take its descriptors;
+//! 2. limits, which only root may raise;
+//! 3. the control group, which may belong to root;
 //! 4. umask;
-//! 5. supplementary groups, group, user: each needs the rights that the next one ends;
-//! 6. `no_new_privs`, after which no program gives rights back;
-//! 7. (a sandbox belongs here: it may forbid what comes before, and needs 6;)
-//! 8. dumpable again where the settings say so: changing the user has reset it.
+//! 5. supplementary groups, group, user: each step needs rights that the next one removes;
+//! 6. `no_new_privs`, after which running a program gains no privileges;
+//! 7. (a sandbox belongs here: it may forbid the earlier steps, and needs step 6;)
+//! 8. dumpable again if the settings require it, because changing the user has reset it.
 
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use rustix::fs::Mode;
@@ -23,10 +24,10 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Ceiling of the nice value by which root lets it be lowered again: down to 0 (setrlimit(2), `RLIMIT_NICE`).
+/// Ceiling for nice values with which root allows them to be lowered again, down to 0 (setrlimit(2), `RLIMIT_NICE`).
 const NICE_CEILING: u64 = 20;
 
-/// Takes all steps. The error says which one failed; the process must not go on then.
+/// Executes all steps. The error names the step that failed; the process must not continue then.
 pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
     leave_terminal();
     dumpable(DumpableBehavior::NotDumpable)?;
@@ -47,10 +48,10 @@ pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
 }
 
 fn leave_terminal() {
-    // It fails only for the leader of a session, whose group is its own already.
+    // This fails only for a session leader, whose group is already its own.
     let _ = rustix::process::setpgid(None, None);
-    // No terminal: nothing to leave. Of a process that leads no session, TIOCNOTTY takes the terminal from it alone
-    // (ioctl_tty(2)).
+    // No terminal: nothing to do. For a process that does not lead a session, TIOCNOTTY detaches only this process from
+    // the terminal (ioctl_tty(2)).
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return };
     // SAFETY: the request takes no argument.
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
@@ -64,13 +65,13 @@ fn dumpable(behavior: DumpableBehavior) -> Result<(), String> {
     set_dumpable_behavior(behavior).map_err(step("set whether the process is dumpable"))
 }
 
-/// Makes the control group where it is missing, limits it, and moves this process there; what it forks follows.
+/// Creates the control group if it is missing, sets its limits, and moves this process into it; its forks follow.
 fn join(group: &ControlGroup) -> Result<(), String> {
     let directory = Path::new(&group.directory);
     let parent = directory.parent().unwrap_or(directory);
     let mut not_passed_on = BTreeMap::new();
     for (file, _) in &group.limits {
-        // The limit's file is there if this works or was done before; if not, writing it says why.
+        // If this works or was done before, the limit's file exists; otherwise writing the file reports why.
         let controller = file.split('.').next().unwrap_or_default();
         if let Err(error) = std::fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}")) {
             not_passed_on.insert(file, why_not_passed_on(parent, controller, &error));
@@ -83,7 +84,7 @@ fn join(group: &ControlGroup) -> Result<(), String> {
         _ => {}
     }
     for (file, value) in &group.limits {
-        // Not made where it is missing: the kernel makes these files, for the controllers that the parent passes on.
+        // Not created if missing: the kernel creates these files for the controllers that the parent delegates.
         let written = std::fs::OpenOptions::new().write(true).open(directory.join(file));
         written.and_then(|mut open| open.write_all(value.as_bytes())).map_err(|error| {
             let why = not_passed_on.get(file).map_or("", String::as_str);
@@ -94,11 +95,11 @@ fn join(group: &ControlGroup) -> Result<(), String> {
         .map_err(step(&format!("join the control group {}", directory.display())))
 }
 
-/// The reason why groups below `parent` lack this controller, as far as the author of the limit can change it.
+/// The reason why groups below `parent` lack this controller, as far as the author of the limit can change that.
 fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> String {
     let at = parent.display();
     if error.raw_os_error() == Some(libc::EBUSY) {
-        // The kernel lets processes share a group, or its controllers be passed on, but not both.
+        // A group can contain processes or delegate controllers, but the kernel does not allow both.
         format!(
             "; {at} has processes itself, so the {controller} controller cannot be passed on: the server needs a group below it too"
         )
@@ -143,14 +144,14 @@ fn resource(name: &str) -> Option<Resource> {
     })
 }
 
-/// Real, effective and saved ids at once, so that there is no way back. The process has one thread, so the system calls
-/// for a thread do.
+/// Sets real, effective and saved ids at once, so that they cannot be restored. The process has one thread, so the
+/// per-thread system calls suffice.
 fn become_user(user: &Credentials) -> Result<(), String> {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     let what = format!("become user {} with group {}", user.uid, user.gid);
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     let changed = || -> rustix::io::Result<()> {
-        // Without the right to change groups: nothing to do if they are what was asked for.
+        // Without the right to change groups: nothing to do if they are already as requested.
         if !has_groups(&groups) {
             rustix::thread::set_thread_groups(&groups)?;
         }
@@ -158,7 +159,7 @@ fn become_user(user: &Credentials) -> Result<(), String> {
         rustix::thread::set_thread_res_uid(uid, uid, uid)
     };
     changed().map_err(step(&what))?;
-    // A kernel or a sandbox around us that says yes and does nothing would leave PHP with root's rights.
+    // A kernel or an outer sandbox that reports success without changing anything would leave PHP with root's rights.
     let is = rustix::process::geteuid() == uid && rustix::process::getegid() == gid && has_groups(&groups);
     let may_return = !uid.is_root() && rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok();
     if is && !may_return { Ok(()) } else { Err(format!("cannot {what}: it had no lasting effect")) }
@@ -174,7 +175,7 @@ fn has_groups(wanted: &[Gid]) -> bool {
     rustix::process::getgroups().is_ok_and(|have| sorted(&have) == sorted(wanted))
 }
 
-/// The privileges in an argument's text.
+/// Parses the privileges in the command-line argument.
 pub(crate) fn parse(text: &str) -> io::Result<Privileges> {
     Ok(serde_json::from_str(text)?)
 }

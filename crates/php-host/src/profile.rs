@@ -1,5 +1,5 @@
-//! A profile under way, in the zygote: looks at all workers so many times a second and counts the stacks it sees. Without one
-//! nothing of this runs. What was counted goes to the server every second, or when it fills a message.
+//! A running profile in the zygote: samples all workers at a given rate and counts the stacks. Without a profile none
+//! of this runs. Counts are sent to the server every second, or when they fill a message.
 
 use crate::php::{Frame, Line, read_lines, read_stack};
 use crate::stacks::{Names, cost_of};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 /// Interval of reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Bytes that a message may have.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 40 * 1024;
-/// Coroutines of a worker that are looked at each time; where there are more, each of these stands for several.
+/// Maximum number of coroutines of a worker in one sample; if there are more, each sampled one represents several.
 const COROUTINES: usize = 16;
 const MAX_COROUTINES: usize = 4096;
-/// No profile takes longer.
+/// Maximum duration of a profile.
 const MAX_PROFILE_TIME: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Profile {
@@ -31,12 +31,12 @@ pub(crate) struct Profile {
     stacks: HashMap<Vec<u32>, u64>,
     room: usize,
     lines: Vec<Line>,
-    /// Where the next look at a worker's coroutines begins.
+    /// Index of the first coroutine in the next sample of a worker.
     turn: usize,
 }
 
 impl Profile {
-    /// `None`: the order ends one.
+    /// `None`: the order ends a profile.
     pub(crate) fn new(order: u64, rate: u32, milliseconds: u64) -> Option<Self> {
         let now = Instant::now();
         let length = Duration::from_millis(milliseconds).min(MAX_PROFILE_TIME);
@@ -56,7 +56,7 @@ impl Profile {
         })
     }
 
-    /// Time until there is something to do.
+    /// Time until the next sample or report.
     pub(crate) fn due_in(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -65,7 +65,7 @@ impl Profile {
         Instant::now() >= self.end
     }
 
-    /// Samples the workers if it is time to, and returns a due report. `workers`: process ids, and their memory.
+    /// Samples the workers if it is time to, and returns a due report. `workers`: process ids with their memory.
     pub(crate) fn step<'a>(&mut self, workers: impl Iterator<Item = (i32, Option<&'a OwnedFd>)>) -> Vec<FromZygote> {
         let mut messages = Vec::new();
         let now = Instant::now();
@@ -77,7 +77,7 @@ impl Profile {
                 }
             }
             self.next += self.every;
-            // Looks that are missed are not made up for, or they would come in a heap.
+            // Missed samples are not made up for; otherwise they would come in a burst.
             while self.next <= now {
                 self.next += self.every;
                 self.seen.late += 1;
@@ -89,7 +89,7 @@ impl Profile {
         messages
     }
 
-    /// The unreported rest.
+    /// Returns the unreported rest.
     pub(crate) fn last(&mut self) -> FromZygote {
         self.tell(true)
     }

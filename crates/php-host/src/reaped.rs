@@ -1,30 +1,30 @@
-//! The kernel's report of a reaped child: its end, and its processor time.
+//! The kernel's report about a reaped child: exit status and processor time.
 
 use rustix::process::Pid;
 use std::io;
 use std::time::Duration;
 
-/// A child that has ended and is gone.
+/// A child that has ended and was reaped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reaped {
     /// Exit status, if it exited.
     pub(crate) status: Option<i32>,
     /// The signal that killed it.
     pub(crate) signal: Option<i32>,
-    /// In its code and in the kernel, with the programs that it has started and waited for.
+    /// User and system time, including programs that it started and waited for.
     pub(crate) processor_time: Duration,
 }
 
-/// Waits for the end of a child, and reaps it.
+/// Waits for a child to end and reaps it.
 ///
 /// # Errors
-/// It is no child of this process.
+/// The process is not a child of this one.
 pub(crate) fn reap(child: Pid) -> io::Result<Reaped> {
     let mut ended = 0;
     // SAFETY: all zeros are a valid `rusage`, which is made of numbers.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to variables of this function that live until the call returns. rustix's `waitpid` does not
-    // say what was used.
+    // SAFETY: both pointers are to variables of this function that live until the call returns. rustix's `waitpid` does
+    // not report the processor time.
     while unsafe { libc::wait4(child.as_raw_nonzero().get(), &raw mut ended, 0, &raw mut used) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!((ended.status, ended.signal), (Some(7), None));
         let killed = run("kill -9 $$");
         assert_eq!((killed.status, killed.signal), (None, Some(9)));
-        // A program that it has waited for.
+        // A program that the child has waited for.
         let loops = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
         let busy = run(&format!("sh -c '{loops}'; exit 0"));
         assert!(busy.processor_time >= Duration::from_millis(5), "{busy:?}");

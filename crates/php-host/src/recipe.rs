@@ -1,6 +1,6 @@
-//! Recipes: PHP of the server's own that boots a known application for request after request, without a change of the
-//! application and without Composer (`php/recipes`). The shim runs one before the pool's script. What else is known of them
-//! stands in the crate `detect`.
+//! Recipes: PHP code of the server that boots a known application for request after request, without changes to the
+//! application and without Composer (`php/recipes`). The shim runs one before the pool's script. The crate `detect` has
+//! the rest of the knowledge about them.
 //!
 //! Embedded like the async library (`library`), and for the same reasons.
 
@@ -8,7 +8,7 @@ use crate::library::time;
 use howdah_detect::Recipe;
 use std::ffi::{CStr, c_char};
 
-/// The PHP of a recipe: its name, the path by which PHP knows it, and its text.
+/// A recipe's PHP: its name, the path under which PHP knows it, and its text.
 struct Embedded {
     name: &'static str,
     path: &'static CStr,
@@ -33,8 +33,8 @@ static EMBEDDED: &[Embedded] = &[
     },
 ];
 
-/// The recipe of this name: its path, zero-terminated, its text, which is not, and the time of its last change, for
-/// OPcache. All live as long as the process. False: there is none.
+/// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last
+/// change, for OPcache. All live as long as the process. Returns false if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_recipe(
     name: *const c_char,
@@ -43,10 +43,10 @@ extern "C" fn howdah_rs_recipe(
     text_len: *mut usize,
     changed: *mut u64,
 ) -> bool {
-    // SAFETY: C passes a text that is valid for the length of the call.
+    // SAFETY: C passes a text that is valid for the duration of the call.
     let name = unsafe { CStr::from_ptr(name) };
     let Some(recipe) = EMBEDDED.iter().find(|recipe| name.to_bytes() == recipe.name.as_bytes()) else { return false };
-    // SAFETY: the shim passes four valid places to write to (bridge.h).
+    // SAFETY: the shim passes four valid pointers to write to (bridge.h).
     unsafe {
         path.write(recipe.path.as_ptr());
         text.write(recipe.text.as_ptr().cast());
@@ -56,10 +56,10 @@ extern "C" fn howdah_rs_recipe(
     true
 }
 
-/// `true` if requests run the pool's script after the recipe of this name, which takes the snapshot.
+/// `true` if requests run the pool's script after the recipe with this name, which takes the snapshot.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_recipe_runs_script(name: *const c_char) -> bool {
-    // SAFETY: C passes a text that is valid for the length of the call.
+    // SAFETY: C passes a text that is valid for the duration of the call.
     let name = unsafe { CStr::from_ptr(name) };
     name.to_str().ok().and_then(Recipe::named).is_some_and(|recipe| recipe.takes_snapshot)
 }

@@ -1,5 +1,5 @@
-//! The rules about the folders of the shim, which no compiler checks. The other one, that the snapshot engine knows nothing
-//! of PHP, is checked by `build.rs`, which compiles it without PHP's include paths.
+//! Tests rules for the shim's folders that no compiler checks. Another rule, that the snapshot engine does not depend
+//! on PHP, is checked by `build.rs`, which compiles the engine without PHP's include paths.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ fn c_files() -> Vec<(String, String)> {
     files
 }
 
-/// The text without its comments.
+/// Strips the comments from the text.
 fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -44,9 +44,9 @@ fn code(text: &str) -> String {
     out + rest
 }
 
-/// Uses of the mode in a file outside of `modes/`, line by line, except for what every mode has.
+/// Uses of the mode in a file outside of `modes/`, by line, except for those that every mode shares.
 fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
-    // The one place that chooses the mode, and the one that shows its name to scripts.
+    // The only file that chooses the mode, and the one that exposes its name to scripts.
     let allowed: &[&str] = match name {
         "sapi/startup.c" => &["shim.mode = shim_mode_of(shim.worker->mode);"],
         "sapi/functions.c" => {
@@ -85,7 +85,7 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
 fn nobody_outside_of_modes_asks_which_mode_it_is() {
     let asked: Vec<_> = c_files()
         .iter()
-        // The border's enum of modes stands in bridge.h.
+        // bridge.h contains the border's enum of modes.
         .filter(|(name, _)| !name.starts_with("modes/") && name != "bridge.h")
         .flat_map(|(name, text)| asks_for_the_mode(name, text))
         .collect();
@@ -131,7 +131,7 @@ fn names_of_c_files(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Of PHP and of Linux.
+/// Markers of PHP's and Linux's headers.
 const FOREIGN: &[&str] = &["SAPI.h", "Zend/", "ext/", "linux/", "zend_"];
 
 #[test]
@@ -154,7 +154,7 @@ fn comments_and_documents_name_files_that_are_there() {
     documents.push(project.join("CONTRIBUTING.md"));
     for document in documents {
         let text = std::fs::read_to_string(&document).expect("a text");
-        // Names between backquotes.
+        // Names in backquotes.
         for named in text.split('`').skip(1).step_by(2).flat_map(names_of_c_files) {
             let below = named.rsplit_once("shim/").map_or(named, |(_, below)| below);
             if !root.join(below).is_file() {

@@ -1,4 +1,4 @@
-//! The zygote's side of a boot that workers share: who boots, who waits for that, and the template.
+//! The zygote's side of a boot that workers share: the booting worker, the orders that wait for it, and the template.
 
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
@@ -7,40 +7,40 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// An order for a worker.
+/// An order to start a worker.
 pub(crate) struct Order {
     pub(crate) worker: u32,
     pub(crate) fds: Vec<OwnedFd>,
 }
 
-/// A process that has another end of a socket.
+/// A process at the other end of a socket.
 struct Peer {
     pid: Pid,
     socket: OwnedFd,
 }
 
-/// Where new workers come from.
+/// State of the pool's shared boot; decides how new workers are created.
 #[derive(Default)]
 pub(crate) struct Sharing {
-    /// One boot may serve all workers; `false` once an application has shown that it cannot.
+    /// One boot may serve all workers; `false` once an application has proved that it cannot.
     possible: bool,
     /// The worker that boots.
     booter: Option<Peer>,
-    /// Orders that wait for its boot. Should that fail they wait for the next order, which the server gives when it is
-    /// time to try again.
+    /// Orders that wait for its boot. If the boot fails, they wait for the next order, which the server sends when it
+    /// is time to retry.
     waiting: VecDeque<Order>,
     template: Option<Peer>,
-    /// Orders that the template was given and has not answered.
+    /// Orders that were sent to the template and not answered yet.
     given: VecDeque<Order>,
 }
 
-/// Execution of an order.
+/// How an order is executed.
 pub(crate) enum Origin {
     /// The zygote forks the worker, which boots.
     Zygote(Order),
-    /// Boots, and reports through this socket whether others can be forked from it.
+    /// The zygote forks the worker, which boots and reports through this socket whether others can be forked from it.
     Booter(Order, OwnedFd, OwnedFd),
-    /// It is taken care of.
+    /// The template executes it, or it waits for a boot.
     Elsewhere,
 }
 
@@ -50,7 +50,7 @@ impl Sharing {
         Self { possible, ..Self::default() }
     }
 
-    /// Decides about an order. `Booter` comes with both ends of the worker's socket.
+    /// Decides how to execute an order. `Booter` comes with both ends of the worker's socket.
     pub(crate) fn place(&mut self, order: Order) -> io::Result<Origin> {
         if !self.possible {
             return Ok(Origin::Zygote(order));
@@ -59,7 +59,7 @@ impl Sharing {
             let fds: Vec<_> = order.fds.iter().map(AsFd::as_fd).collect();
             let message = serde_json::to_vec(&ToZygote::Fork { worker: order.worker })?;
             match control_socket::send(&template.socket, &message, &fds, true) {
-                // If it has died, that will be noticed in a moment.
+                // If it has died, the zygote will soon notice.
                 Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                     return Err(error);
                 }
@@ -75,21 +75,21 @@ impl Sharing {
         Ok(Origin::Booter(order, ours, theirs))
     }
 
-    /// The worker that boots was forked.
+    /// Records that the booting worker was forked.
     pub(crate) fn boots(&mut self, pid: Pid, socket: OwnedFd) {
         self.booter = Some(Peer { pid, socket });
     }
 
-    /// The socket to listen on.
+    /// The socket on which the booting worker or the template sends messages.
     pub(crate) fn socket(&self) -> Option<&OwnedFd> {
         self.booter.as_ref().or(self.template.as_ref()).map(|peer| &peer.socket)
     }
 
-    /// The message of the booting worker or the template; `None` without one.
+    /// Receives a message from the booting worker or the template; `None` without one.
     pub(crate) fn hear(&mut self) -> Option<FromZygote> {
         let Some((bytes, _)) = control_socket::receive(self.socket()?, true).ok()? else {
-            // A worker that ends, or one that has become another program and will not boot. To go on listening would be to
-            // wake up for ever; for a template only until its end is noticed.
+            // The worker has ended, or has become another program and will not boot. Polling a closed socket would wake
+            // the zygote for ever; for a template this lasts only until its end is noticed.
             self.booter = None;
             return None;
         };
@@ -103,7 +103,7 @@ impl Sharing {
                 self.booter = None;
                 self.possible = false;
             }
-            // It will be replaced, and the next worker boots.
+            // The worker will be replaced, and the next one boots.
             FromZygote::WarmUp { refused: true, .. } => self.booter = None,
             FromZygote::WarmUp { .. } => {}
             FromZygote::Forked { worker, .. } | FromZygote::ForkFailed { worker, .. } => {
@@ -114,20 +114,20 @@ impl Sharing {
         Some(message)
     }
 
-    /// The template's process.
+    /// Process id of the template.
     pub(crate) fn template(&self) -> Option<Pid> {
         self.template.as_ref().map(|template| template.pid)
     }
 
-    /// Tells the template to end.
+    /// Orders the template to end.
     pub(crate) fn dismiss(&self) {
         if let Some(template) = &self.template {
             let _ = rustix::net::shutdown(&template.socket, rustix::net::Shutdown::Write);
         }
     }
 
-    /// A process has ended, and everything that it said was heard. Returns orders that are to be placed again: those of a
-    /// template, of which the one that it was about to fork does not begin without its word.
+    /// Handles the end of a process whose messages were all received. Returns orders to be placed again: those that a
+    /// template had not answered. A worker that it was forking does not start without the template's report.
     pub(crate) fn ended(&mut self, pid: Pid) -> VecDeque<Order> {
         self.booter.take_if(|booter| booter.pid == pid);
         match self.template.take_if(|template| template.pid == pid) {
@@ -136,7 +136,7 @@ impl Sharing {
         }
     }
 
-    /// Orders that no longer wait for a boot, after something was heard.
+    /// Returns the orders that no longer wait for a boot, after a message was received.
     pub(crate) fn released(&mut self) -> VecDeque<Order> {
         if self.possible && self.template.is_none() { VecDeque::new() } else { std::mem::take(&mut self.waiting) }
     }
@@ -146,7 +146,8 @@ impl Sharing {
 mod tests {
     use super::*;
 
-    /// A boot script that calls `pcntl_exec()`: the zygote woke up for the closed socket for as long as that program ran.
+    /// Regression: if a boot script called `pcntl_exec()`, the closed socket kept waking the zygote for as long as that
+    /// program ran.
     #[test]
     fn a_booting_worker_that_became_another_program_is_no_longer_listened_to() {
         let mut sharing = Sharing::new(true);

@@ -1,9 +1,9 @@
-//! Answers the server's question "what is PHP doing?" before a worker is killed for its deadline.
+//! Reports the PHP stack to the server before it kills a worker for its deadline.
 //!
-//! The handler runs on a separate stack, in whatever state the script has left the process, so it does only what
-//! signal-safety(7) allows: it reads memory and sends one datagram. Should reading go wrong, the worker dies a moment
-//! earlier than it would have anyway. It never returns: a script whose `sleep()` or query was cut short by the signal
-//! must not go on and answer as if nothing had happened.
+//! The handler runs on a separate stack and the script may have left the process in any state. So it does only what
+//! signal-safety(7) allows: it reads memory and sends one datagram. If reading crashes, the worker dies a moment
+//! earlier than it would have anyway. The handler never returns: a script whose `sleep()` or query was cut short by the
+//! signal must not continue and answer as if nothing had happened.
 
 use howdah_transport::STACK_SIGNAL;
 use howdah_transport::control_socket::TAG_STACK;
@@ -41,13 +41,13 @@ pub(crate) fn install(socket: c_int) {
     }
 }
 
-/// The socket is not this process's: it was forked from the worker and has closed its copy.
+/// Forgets the socket in a process that was forked from the worker and has closed its copy.
 pub(crate) fn forget() {
     SOCKET.store(-1, Ordering::Relaxed);
 }
 
 extern "C" fn handle(_: c_int) {
-    // SAFETY: see `HandlerMemory`: this is the only reference while the handler runs.
+    // SAFETY: see `HandlerMemory`; this is the only reference while the handler runs.
     let text = unsafe { &mut *TEXT.0.get() };
     text[0] = TAG_STACK;
     let n = crate::php::dump_stack(&mut text[1..]);

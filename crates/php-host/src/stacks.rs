@@ -1,5 +1,5 @@
-//! Reads PHP's state from workers' memory: the place of a request, for the slow log, and samples for a profile. In the
-//! zygote, which knows where everything lies, and reads as a stranger: what it finds may be half written or made up.
+//! Reads PHP's state from workers' memory: a request's location, for the slow log, and samples for a profile. Runs in
+//! the zygote, which knows all addresses but cannot trust the content: it may be half written or forged.
 
 use crate::bridge;
 use crate::php::{Frame, Line, read_function, read_lines, read_query, read_stack, read_text};
@@ -10,16 +10,16 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Coroutines that are looked through for those of a request.
+/// Maximum number of coroutines that are searched for those of a request.
 const MAX_COROUTINES: usize = 4096;
-/// Bytes that a report may have: it is one message to the server.
+/// Maximum size of a report in bytes: it is one message to the server.
 const MAX_MESSAGE: usize = 40 * 1024;
-/// Functions that are remembered.
+/// Maximum number of cached function names.
 const MAX_NAMES: usize = 4096;
-/// Overhead of a sent line in addition to its texts.
+/// Bytes per frame in a message in addition to its texts.
 const FRAME_COST: usize = 48;
 
-/// Functions that send a query, as their first text; and those of a statement that was prepared before.
+/// Functions whose first string argument is a query, and methods of prepared statements.
 const QUERIES: &[&str] = &[
     "PDO->query",
     "PDO->exec",
@@ -44,7 +44,7 @@ const QUERIES: &[&str] = &[
 ];
 const STATEMENTS: &[&str] = &["PDOStatement->execute", "PDOStatement->fetch", "PDOStatement->fetchAll"];
 
-/// Names of functions, by address and mark. Cleared every second: addresses are reused.
+/// Names of functions, by process, address and mark. Cleared every second, since addresses are reused.
 #[derive(Default)]
 pub(crate) struct Names(HashMap<(i32, u64, u64), Rc<(String, String)>>);
 
@@ -73,7 +73,8 @@ impl Names {
     }
 }
 
-/// Where the request with this number is (0: the code that runs before any request), in a worker that runs one at a time (`serial`) or many.
+/// Stacks of the request with this number (0: code that runs before any request), in a worker that runs one at a time
+/// (`serial`) or many.
 pub(crate) fn of_request(pid: i32, memory: &OwnedFd, request: u64, serial: bool) -> Result<RequestStacks, String> {
     let memory = memory.as_fd();
     let runs = || !serial || bridge::running_in(memory) == Some(request);
@@ -87,11 +88,11 @@ pub(crate) fn of_request(pid: i32, memory: &OwnedFd, request: u64, serial: bool)
     lines.truncate(n);
     lines.retain(|line| serial || line.request == request);
     lines.truncate(MAX_STACKS);
-    // The coroutine that the request began with comes first.
+    // The coroutine with which the request began comes first.
     lines.reverse();
     let (mut names, mut room) = (Names::default(), MAX_MESSAGE);
     let stacks = lines.iter().map(|line| read(pid, memory, line, &mut names, &mut room)).collect::<Vec<_>>();
-    // It may have been read while another request began.
+    // Another request may have begun during the reading.
     if !runs() || stacks.iter().all(|stack| stack.frames.is_empty()) {
         return Err(gone());
     }
@@ -119,12 +120,12 @@ fn read(pid: i32, memory: BorrowedFd<'_>, line: &Line, names: &mut Names, room: 
     stack
 }
 
-/// Bytes of a frame in a message: backslashes and quotes take two.
+/// Size of a frame in a message: backslashes and quotes take two bytes.
 pub(crate) fn cost_of(frame: &StackFrame) -> usize {
     FRAME_COST + 2 * (frame.function.len() + frame.file.len())
 }
 
-/// The query that the innermost function has to do with.
+/// The query that the innermost function sends or waits for.
 fn query_of(memory: BorrowedFd<'_>, frames: &[Frame], named: &[StackFrame]) -> Option<String> {
     let (frame, named) = (frames.first()?, named.first()?);
     let is =

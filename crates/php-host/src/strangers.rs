@@ -1,8 +1,8 @@
 //! Processes that scripts have started and left behind: `exec('cmd &')` and the like, with all their forks and in any
-//! session. The kernel makes them the zygote's children once their own parents have ended, since the zygote is their
-//! subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
+//! session. When their own parents have ended, the kernel makes them children of the zygote, which is their subreaper.
+//! They may run as long as the zygote; it reaps them, and kills all of them when it ends.
 //!
-//! A script's own forks (`pcntl_fork()`, `proc_open()`) end with its worker already: see `shim/process/fork.c`.
+//! A script's own forks (`pcntl_fork()`, `proc_open()`) already end with their worker: see `shim/process/fork.c`.
 
 use howdah_transport::descendants::{Ending, has_ended};
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -10,22 +10,22 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Time after which an ended, unannounced child is no worker that the template has just forked.
+/// Time after which an ended, unannounced child cannot be a worker that the template has just forked.
 const UNKNOWN_FOR: Duration = Duration::from_secs(1);
-/// Maximum time to wait for killed processes; only one that the kernel cannot wake takes longer.
+/// Maximum time to wait for killed processes; only a process stuck in the kernel takes longer.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// The zygote's children that are no workers.
+/// The zygote's children that are not workers.
 pub(crate) struct Strangers {
     /// Readable when a child has ended.
     signals: OwnedFd,
-    /// Those that have ended and are not reaped yet, and since when that is known.
+    /// Processes that have ended and are not reaped yet, each with the time when that was noticed.
     ended: Vec<(Pid, Instant)>,
 }
 
-/// Changes how SIGCHLD, which only the zygote reads from its descriptor, is treated.
+/// Blocks or unblocks SIGCHLD, which only the zygote reads, through its descriptor.
 fn mask_child_signal(how: libc::c_int) -> io::Result<libc::sigset_t> {
-    // SAFETY: all zeros is a valid set, and the functions are given valid places.
+    // SAFETY: all zeros is a valid set, and the functions get valid pointers.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -37,13 +37,13 @@ fn mask_child_signal(how: libc::c_int) -> io::Result<libc::sigset_t> {
     }
 }
 
-/// In a worker, which shall have the signal as every process has it.
+/// Called in a worker: unblocks the signal, which its scripts expect.
 pub(crate) fn forked() {
     let _ = mask_child_signal(libc::SIG_UNBLOCK);
 }
 
 impl Strangers {
-    /// Makes this process the one that is left with them.
+    /// Makes this process the subreaper of their processes.
     pub(crate) fn new() -> io::Result<Self> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let set = mask_child_signal(libc::SIG_BLOCK)?;
@@ -52,7 +52,7 @@ impl Strangers {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that was just made, and has no other owner.
+        // SAFETY: a new descriptor without another owner.
         Ok(Self { signals: unsafe { OwnedFd::from_raw_fd(fd) }, ended: Vec::new() })
     }
 
@@ -63,23 +63,23 @@ impl Strangers {
 
     /// In a fork: closes this process's copy of the descriptor, which is not used again.
     pub(crate) fn close_copy(&self) {
-        // SAFETY: the value is not used, nor dropped, in this process after this.
+        // SAFETY: the value is neither used nor dropped in this process after this.
         unsafe { libc::close(self.signals.as_raw_fd()) };
     }
 
-    /// When to look again though nothing happens.
+    /// Time after which to check again even if no signal arrives.
     pub(crate) fn look_after(&self) -> Option<Duration> {
         (!self.ended.is_empty()).then_some(UNKNOWN_FOR)
     }
 
-    /// Reaps those that have ended. Workers are `known`, or will be in a moment.
+    /// Reaps strangers that have ended. Workers are `known`, or will be soon.
     pub(crate) fn reap(&mut self, known: impl Fn(Pid) -> bool) {
         let (mut drained, mut signalled) = ([0u8; 128], false);
         while matches!(rustix::io::read(&self.signals, &mut drained), Ok(1..)) {
             signalled = true;
         }
-        // Each end raises a signal, also of a process that had ended before it became this one's. A profile comes here
-        // a hundred times a second, and the list of children is expensive.
+        // Each end raises a signal, even that of a process that ended before it was reparented. A profile calls this a
+        // hundred times a second, and listing the children is expensive.
         if !signalled && self.ended.is_empty() {
             return;
         }
@@ -97,7 +97,7 @@ impl Strangers {
     }
 }
 
-/// Ends all children, whatever session or group they have made for themselves. Theirs become this process's own with that.
+/// Kills all children, in any session or group. Their own children become this process's, and are killed too.
 pub(crate) fn end_all() {
     let begun = Instant::now();
     let mut ending = Ending::default();
@@ -110,24 +110,24 @@ pub(crate) fn end_all() {
     }
 }
 
-/// This process's children, those that have ended included.
+/// This process's children, including those that have ended.
 fn children() -> Vec<Pid> {
     let listed = std::fs::read_to_string("/proc/thread-self/children");
     let pids = match listed {
         Ok(text) => text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
-        // A kernel without that list.
+        // A kernel without this file.
         Err(_) => children_of(std::process::id()),
     };
     pids.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// The processes whose parent is this one, from `/proc/PID/stat`.
+/// The processes with this parent, from `/proc/PID/stat`.
 fn children_of(parent: u32) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_child = |pid: &i32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: the state, then the parent.
+        // After the name, which may contain anything: the state, then the parent.
         let rest = text.rfind(')').map_or("", |at| &text[at + 1..]);
         rest.split_ascii_whitespace().nth(1).is_some_and(|of| of.parse() == Ok(parent))
     };

@@ -1,8 +1,8 @@
 //! The template of a snapshot pool: a process in which the application has booted, and from which workers are forked.
 //!
-//! The first worker of a zygote boots. When its snapshot is taken it forks the template, a sibling, and goes on as the
-//! worker it is. The template lets go of the lane, takes orders that the zygote passes on, and forks a worker for each:
-//! a sibling too, so that the zygote reaps it and whatever becomes of the template is no worker's concern.
+//! The first worker of a zygote boots. When its snapshot is taken it forks the template, a sibling, and continues as a
+//! worker. The template closes the lane, receives orders that the zygote forwards, and forks a worker for each. These
+//! are siblings too, so that the zygote reaps them and they do not depend on the template's fate.
 
 use crate::worker_lane::{self, Descriptors};
 use crate::{bridge, child, php, sandbox};
@@ -16,7 +16,7 @@ use std::ffi::{CStr, c_char};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Receiver of a worker's notice that it has booted.
+/// Socket on which a booting worker reports its boot.
 struct Offer {
     socket: OwnedFd,
     zygote: Pid,
@@ -24,7 +24,7 @@ struct Offer {
     worker: Pid,
 }
 
-/// The offer of a worker that boots; taken once.
+/// The offer of a booting worker; taken once.
 struct OfferCell(Cell<Option<Offer>>);
 
 // SAFETY: the process has one thread.
@@ -32,21 +32,21 @@ unsafe impl Sync for OfferCell {}
 
 static OFFER: OfferCell = OfferCell(Cell::new(None));
 
-/// This worker boots, and tells the zygote through the socket whether others can be forked from it.
+/// Makes this worker report through the socket, after its boot, whether others can be forked from it.
 pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
     OFFER.0.set(Some(Offer { socket, zygote, worker: rustix::process::getpid() }));
 }
 
-/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, for the
-/// reason in `why_not`. Returns false in this worker, and true in each forked worker, which has its own lane then.
+/// Snapshot mode: the application has booted and workers may be forked from this process, unless `why_not` is a reason
+/// against it. Returns false in this worker, and true in each forked worker, which has its own lane then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
-    // SAFETY: C passes NULL or a text that is valid for the length of the call.
+    // SAFETY: C passes NULL or a text that is valid for the duration of the call.
     let why_not = (!why_not.is_null()).then(|| unsafe { CStr::from_ptr(why_not) }.to_string_lossy());
     share_boot(why_not.as_deref(), boot_began_us)
 }
 
-/// See `howdah_rs_share_boot`, which is C's way to it.
+/// Implements `howdah_rs_share_boot`.
 fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let Some(offer) = OFFER.0.take() else { return false };
     let forked = match why_not {
@@ -74,8 +74,8 @@ pub(crate) fn is_expected() -> bool {
     expected
 }
 
-/// Tells the zygote something about this worker's boot, before it offers that: `message` gets the worker's process id,
-/// as this may be a fork of it.
+/// Sends the zygote a message about this worker's boot before it offers the boot. `message` gets the worker's process
+/// id, as this process may be a fork of it.
 pub(crate) fn report(message: impl FnOnce(u32) -> FromZygote) {
     if let Some(offer) = OFFER.0.take() {
         let _ = tell(&offer.socket, &message(offer.worker.as_raw_nonzero().get() as u32));
@@ -87,8 +87,8 @@ fn tell(socket: &OwnedFd, message: &FromZygote) -> io::Result<()> {
     control_socket::send(socket, &serde_json::to_vec(message)?, &[], false)
 }
 
-/// Closes a descriptor but keeps its number taken: what a request opens must lie above all that were open at the
-/// snapshot.
+/// Closes a descriptor but keeps its number occupied: descriptors opened by a request must have higher numbers than all
+/// that were open at the snapshot.
 fn plug(mut socket: OwnedFd) {
     if let Ok(null) = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())
         && rustix::io::dup3(&null, &mut socket, DupFlags::CLOEXEC).is_ok()
@@ -97,7 +97,7 @@ fn plug(mut socket: OwnedFd) {
     }
 }
 
-/// The template's life: forks a worker for each order. Returns true in those; ends with its socket.
+/// The template's loop: forks a worker for each order. Returns true in the workers; exits when its socket closes.
 fn serve(offer: Offer) -> bool {
     child::die_with(offer.zygote);
     let _ = bridge::leave();
@@ -120,7 +120,7 @@ fn serve(offer: Offer) -> bool {
     }
 }
 
-/// `true` if the zygote will order nothing more, though there are orders left: they are for another template.
+/// `true` if the zygote will send no more orders, though some are left: they are for another template.
 fn is_dismissed(socket: &OwnedFd) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -130,13 +130,13 @@ fn is_dismissed(socket: &OwnedFd) -> bool {
 /// `None` in the worker.
 fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Option<()>> {
     let fds = Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
-    // The worker begins when the zygote knows of it: an unknown one must not take a lane.
+    // The worker waits at this gate until the zygote knows of it: an unknown worker must not take a lane.
     let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let pid = php::fork_sibling()?;
     if pid != 0 {
         drop(gate);
         tell(&offer.socket, &FromZygote::Forked { worker, pid: pid as u32 })?;
-        // Should the worker be dead already, the zygote sees that.
+        // If the worker is dead already, the zygote notices.
         let _ = rustix::io::write(&opener, &[1]);
         return Ok(Some(()));
     }
@@ -144,12 +144,12 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
     child::die_with(offer.zygote);
     if !matches!(rustix::io::read(&gate, &mut [0u8; 1]), Ok(1)) {
         // The template was killed before its report. If the zygote knows this worker, an exit would look like a failed
-        // boot; it ends as its template did: killed.
+        // boot; so it ends as its template did: killed.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         child::exit(0);
     }
     worker_lane::take_lane(worker, fds);
-    // The rest was inherited from the worker that booted.
+    // Everything else was inherited from the worker that booted.
     sandbox::enter_sibling();
     Ok(None)
 }

@@ -1,15 +1,15 @@
-//! Starts PHP once with a pool's settings, for `howdah check`. What PHP has to say goes to standard error. Nothing of the
-//! application runs: what is preloaded is a part of it.
+//! Starts PHP once with a pool's settings, for `howdah check`. PHP's messages go to standard error. No application code
+//! runs; preloading is disabled because it is part of the application.
 
 use crate::php;
 use howdah_transport::CText;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::process::ExitCode;
 
-/// Over all other settings: PHP's messages come here, whatever file they are to go to.
+/// Overrides all other settings: PHP's messages go to standard error, whatever log file is set.
 const SETTINGS: &str = "opcache.preload=\nerror_log=\nlog_errors=1\ndisplay_startup_errors=0\n";
 
-/// Reads a boot order from standard input and starts PHP for it. `names`: settings of the pool, one on each line.
+/// Reads a boot order from standard input and starts PHP for it. `names`: settings of the pool, one per line.
 pub(crate) fn run(names: &str) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,

@@ -1,25 +1,25 @@
 //! Checks whether a warm-up has left something in the snapshot that all visitors would get: a session, a cookie, a
 //! token.
 //!
-//! Each path was asked by four visitors who sent no cookies: two where no warm-up request had run, two on the snapshot.
-//! A value that looks random, is the same for the two on the snapshot and unknown to the other two is suspicious. It is
-//! harmless where the other two have something equal in its place too, as with a hash that changes with the time.
-//! Where the first two could not be asked, or were answered with another status, only cookies and what is called a token
-//! are looked at: the page of a limit that the warm-up itself has reached has little in common with the page behind it.
+//! Four visitors without cookies requested each path: two where no warm-up request had run, two on the snapshot. A
+//! value is suspicious if it looks random, is the same for the two on the snapshot, and does not occur for the other
+//! two. It is harmless if the other two also have equal values in its place, as with a hash that changes over time. If
+//! the first two could not be requested, or got another status, only cookies and values named like tokens are checked:
+//! an error page for a limit that the warm-up itself has reached has little in common with the page that it replaces.
 
 use std::collections::HashSet;
 
-/// Shorter text is too easily equal by chance.
+/// Minimum length of text; shorter text is too easily equal by chance.
 const MIN_TEXT_LEN: usize = 16;
-/// Different characters that text must have to look random.
+/// Minimum number of different characters in text that looks random.
 const VARIETY: usize = 8;
-/// Bytes before a value by which its place is found in another response.
+/// Number of bytes before a value that locate it in another response.
 const CONTEXT: usize = 24;
-/// Without a response to compare with, a name has to stand this near.
+/// Without a response to compare with, a token's name must be at most this many bytes away.
 const NAME_WITHIN: usize = 80;
 /// Names of anti-forgery tokens.
 const TOKEN_NAMES: [&str; 5] = ["csrf", "_token", "xsrf", "authenticity", "verificationtoken"];
-/// Findings for one path that are worth reading.
+/// Maximum number of findings for a path.
 const MAX_FINDINGS: usize = 3;
 
 /// One visitor's response.
@@ -29,7 +29,7 @@ pub(crate) struct Response<'a> {
     pub(crate) status: u32,
     /// Lines `Name: value`.
     pub(crate) head: &'a [u8],
-    /// Lines `name=value`, strings of the session.
+    /// Lines `name=value`: strings in the session.
     pub(crate) session: &'a [u8],
     pub(crate) body: &'a [u8],
 }
@@ -52,7 +52,7 @@ impl<'a> Response<'a> {
     }
 
     fn cookie(&self, name: &[u8]) -> Option<&'a [u8]> {
-        // The last one counts for a browser.
+        // For a browser the last one counts.
         self.cookies().into_iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 }
@@ -66,13 +66,13 @@ pub(crate) struct Responses<'a> {
     pub(crate) restored: [Response<'a>; 2],
 }
 
-/// Values that two visitors on the snapshot wrongly have in common, for the operator; they are masked.
+/// Values that two visitors on the snapshot wrongly share, masked, for the operator.
 pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
     let [first, second] = &responses.restored;
     if first.status == 0 || second.status == 0 {
         return Vec::new();
     }
-    // Both, or none: one of them does not tell what is a visitor's own.
+    // Both or neither: a single one does not show which values are a visitor's own.
     let comparable = responses.alone.iter().all(|response| response.status == first.status);
     let alone = comparable.then_some(&responses.alone);
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
         let known: HashSet<&[u8]> = alone.iter().flatten().flat_map(|text| all_words(text)).collect();
         for word in words(text) {
             let same = looks_random(word.text) && others.contains(word.text) && !known.contains(word.text);
-            // A cookie's value may be longer than the word in it.
+            // A cookie's value may contain the word.
             if same && is_own_word(&word, text, alone) && !values.iter().any(|value| find(value, word.text).is_some()) {
                 values.insert(word.text);
                 found.push(format!("{part} has {} after `{}`", masked(word.text), shown(context(text, word.start))));
@@ -99,7 +99,7 @@ pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
     found
 }
 
-/// `true` if a cookie that two visitors share should differ.
+/// `true` if a cookie that two visitors share should be different for each.
 fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Response<'_>; 2]>) -> bool {
     let Some([a, b]) = alone else { return looks_random(value) };
     match (a.cookie(name), b.cookie(name)) {
@@ -109,7 +109,7 @@ fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Response<'_>; 2]>) -
     }
 }
 
-/// `true` if a word of both visitors, which the other two do not have, should differ.
+/// `true` if a word that two visitors share, and the other two lack, should be different for each.
 fn is_own_word(word: &Word<'_>, text: &[u8], alone: Option<[&[u8]; 2]>) -> bool {
     let Some(alone) = alone else {
         let near = &text[word.start.saturating_sub(NAME_WITHIN)..word.start];
@@ -124,7 +124,7 @@ fn is_own_word(word: &Word<'_>, text: &[u8], alone: Option<[&[u8]; 2]>) -> bool 
     !matches!(in_place, [Some(a), Some(b)] if a == b)
 }
 
-/// A run of the characters that tokens and ids are made of.
+/// A run of characters that occur in tokens and ids.
 struct Word<'a> {
     text: &'a [u8],
     start: usize,
@@ -150,8 +150,8 @@ fn looks_random(text: &[u8]) -> bool {
         && (text.iter().any(u8::is_ascii_digit) || changes_case(text))
 }
 
-/// Letters whose case changes as often as chance has it, which no name's does: one token of Base64 in two hundred has
-/// no digit.
+/// `true` if letters change case as often as random ones do, which no name's do: one Base64 token in two hundred has no
+/// digit.
 fn changes_case(text: &[u8]) -> bool {
     let changes = text.windows(2).filter(|pair| {
         pair.iter().all(u8::is_ascii_alphabetic) && pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase()
@@ -175,7 +175,7 @@ fn shown(text: &[u8]) -> String {
     text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
-/// The log is no place for a secret.
+/// Masks a value: secrets must not appear in the log.
 fn masked(value: &[u8]) -> String {
     let start: String = shown(value).chars().take(4).collect();
     format!("\"{start}…\" ({} characters) for both of two visitors", value.len())

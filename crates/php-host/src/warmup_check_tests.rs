@@ -12,7 +12,7 @@ fn head(head: &str) -> Response<'_> {
     Response { status: 200, head: head.as_bytes(), ..Response::default() }
 }
 
-/// Findings when the four visitors get these, the two on the snapshot last.
+/// Findings for these texts of the four visitors; the two on the snapshot come last.
 fn found<'a>(make: fn(&'a str) -> Response<'a>, texts: [&'a str; 4]) -> Vec<String> {
     shared(&Responses { alone: [make(texts[0]), make(texts[1])], restored: [make(texts[2]), make(texts[3])] })
 }

@@ -1,5 +1,5 @@
-//! Tells the server what the requests of a warm-up were answered: errors, and what visitors would share. Called by the
-//! shim's `snapshot/php/warmup.c`, in a fork of the worker that boots, so nothing here touches the worker's memory.
+//! Reports the result of a warm-up to the server: errors, and values that visitors would share. Called by the shim's
+//! `snapshot/php/warmup.c`, in a fork of the booting worker, so it does not touch the worker's memory.
 
 use crate::template;
 use crate::warmup_check::{Response, Responses, shared};
@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 /// A response to a warm-up request.
 #[repr(C)]
 struct Recorded {
-    /// 0: there was none.
+    /// 0: there was no response.
     status: u32,
     head_length: u32,
     session_length: u32,
@@ -20,17 +20,17 @@ struct Recorded {
     head: [c_char; 8192],
     /// Strings of the session, "name=value\n".
     session: [c_char; 16384],
-    /// The rest is left out.
+    /// Truncated.
     body: [c_char; 131072],
 }
 
-/// Of the responses to a path, the first of the two visitors where no warm-up request has run.
+/// Index of the first of the two responses to a path where no warm-up request had run.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
 pub const HOWDAH_RESPONSE_ALONE: usize = 0;
-/// And the first of the two on the finished snapshot.
+/// Index of the first of the two responses on the finished snapshot.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
 pub const HOWDAH_RESPONSE_RESTORED: usize = 2;
-/// Number of them.
+/// Number of responses to a path.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
 pub const HOWDAH_RESPONSES: usize = 4;
 
@@ -58,18 +58,19 @@ impl Recorded {
 /// The request targets, for the messages.
 static TARGETS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Once, before the first worker.
+/// Sets the request targets. Called once, before the first worker.
 pub(crate) fn targets(targets: Vec<String>) {
     let _ = TARGETS.set(targets);
 }
 
-/// Snapshot mode: whether this worker boots for others and has not said yet how that went.
+/// Snapshot mode: `true` if this worker boots for others and has not reported the result yet.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_boots_for_others() -> bool {
     template::is_expected()
 }
 
-/// The warm-up cannot be done: the server will replace this worker by one without, which `why` is the reason for.
+/// Reports that the warm-up cannot be done, for the reason `why`. The server then replaces this worker with one without
+/// a warm-up.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
     // SAFETY: C passes a text that is valid for the length of the call.
@@ -77,12 +78,12 @@ extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
     tell(true, vec![Finding { is_error: true, text }]);
 }
 
-/// Looks at what the warm-up requests were answered and tells the server. `compare`: look for what two visitors have in
-/// common as well; `removable`: the pool can do without warm-up requests in its snapshot. False when that is what will
-/// happen. Called in a fork of the worker, which ends then.
+/// Checks the responses to the warm-up requests and reports findings to the server. `compare`: also look for values
+/// that two visitors share; `removable`: the pool can do without warm-up requests in its snapshot. Returns false if
+/// that will happen. Called in a fork of the worker, which ends then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compare: bool, removable: bool) -> bool {
-    // SAFETY: C passes an array of `n`, whose bytes are all valid values; it is not written to while this process, a
+    // SAFETY: C passes an array of `n`, whose bytes are all valid values; nothing writes to it while this process, a
     // fork for which the worker waits, reads it.
     let paths = unsafe { std::slice::from_raw_parts(paths, n) };
     let none = String::new();

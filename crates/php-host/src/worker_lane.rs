@@ -1,4 +1,4 @@
-//! Turns a process into the worker of a lane: freshly forked by the zygote, or from the template.
+//! Makes a process the worker of a lane: newly forked by the zygote, or from the template.
 
 use crate::{bridge, child, memory, stack_signal};
 use howdah_transport::WorkerEnd;
@@ -14,12 +14,12 @@ pub(crate) struct Descriptors {
     /// Wakes the server.
     pub(crate) eventfd: OwnedFd,
     pub(crate) control: OwnedFd,
-    /// Its end of the wake pipe, in async mode.
+    /// The worker's end of the wake pipe, in async mode.
     pub(crate) wake_pipe: Option<OwnedFd>,
 }
 
 impl Descriptors {
-    /// Those of a fork order, in their order.
+    /// Takes the descriptors of a fork order, in the order in which they are sent.
     pub(crate) fn new(fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let given = Self { lane: fds.next()?, eventfd: fds.next()?, control: fds.next()?, wake_pipe: fds.next() };
@@ -27,7 +27,7 @@ impl Descriptors {
     }
 }
 
-/// Makes this process the worker behind a lane.
+/// Makes this process the worker of a lane.
 pub(crate) fn take_lane(worker: u32, descriptors: Descriptors) {
     let Descriptors { lane, eventfd, control, wake_pipe } = descriptors;
     let stack_socket = control.as_raw_fd();

@@ -1,4 +1,4 @@
-//! The zygote: boots PHP, forks workers on order or has them forked (`sharing`), reaps them, ends with its socket.
+//! The zygote: boots PHP, forks workers on order or has them forked (`sharing`), reaps them, and ends with its socket.
 //!
 //! It has one thread and no signal handlers: workers are watched through pidfds in the same `poll` as the socket, other
 //! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
@@ -24,36 +24,36 @@ use std::process::ExitCode;
 struct Child {
     pid: Pid,
     pidfd: OwnedFd,
-    /// For reading; `None` until it has handed that over.
+    /// Its memory, for reading; `None` until the worker has sent it.
     memory: Option<OwnedFd>,
-    /// Says how much that is; likewise.
+    /// File with the size of that memory; likewise.
     size: Option<OwnedFd>,
 }
 
 struct Zygote {
-    /// The server's.
+    /// The server's socket.
     socket: OwnedFd,
     /// Workers and the template.
     children: Vec<Child>,
     sharing: Sharing,
     strangers: Strangers,
-    /// With a sandbox that learns.
+    /// Present with a learning sandbox.
     learner: Option<Learner>,
-    /// Where workers hand over what `Child::memory` is. The zygote alone has it.
+    /// Receives the descriptors for `Child::memory`. Only the zygote has it.
     memories: Option<Memories>,
     profile: Option<Profile>,
-    /// Its workers run one request at a time.
+    /// Workers run one request at a time.
     serial: bool,
 }
 
 /// The event loop's next step.
 enum Next {
     Continue,
-    /// The server is gone or asked for the end.
+    /// The server is gone or ordered the end.
     End,
 }
 
-/// Runs the zygote; returns when it shall end. A forked worker never returns from here: it exits.
+/// Runs the zygote; returns when it must end. A forked worker never returns from here: it exits.
 pub(crate) fn run() -> ExitCode {
     let socket = match take_socket() {
         Ok(socket) => socket,
@@ -62,7 +62,7 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Should the server die between here and its first order, the poll below sees the end of file.
+    // If the server dies before its first order, the poll below sees the end of file.
     let mut warm_up = Vec::new();
     let spec = loop {
         match receive(&socket) {
@@ -101,7 +101,7 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Without it workers' stacks are not available, and everything else works.
+    // Without it workers' stacks are not available; everything else works.
     let memories = Memories::new().ok();
     let serial = !spec.worker.mode.is_multiplexed();
     let mut zygote =
@@ -134,7 +134,7 @@ pub(crate) fn run() -> ExitCode {
     code
 }
 
-/// The control socket is standard input; scripts get an empty one instead.
+/// Takes over the control socket from standard input, which becomes empty for scripts.
 fn take_socket() -> io::Result<OwnedFd> {
     let stdin = io::stdin();
     rustix::net::sockopt::socket_type(&stdin)?;
@@ -174,10 +174,10 @@ fn tell(socket: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> io::R
 }
 
 impl Zygote {
-    /// Waits for an order, for a worker's end or for what a worker or the template says, and deals with it.
+    /// Waits for an order, a worker's end, or a message from a worker or the template, and handles it.
     fn step(&mut self) -> io::Result<Next> {
         let (orders, ended) = self.wait()?;
-        // Messages of a process before its end count.
+        // Handle a process's messages before its end.
         self.hear()?;
         while let Some(needs) = self.learner.as_ref().map_or(Ok(None), Learner::hear)? {
             tell(&self.socket, &FromZygote::Learnt { needs }, &[])?;
@@ -211,7 +211,8 @@ impl Zygote {
         Ok(Next::Continue)
     }
 
-    /// Assigns memory to workers that have handed it over. Other processes, a script's child for one, are ignored.
+    /// Assigns memory descriptors to the workers that have sent them. Others, such as those of a script's child, are
+    /// ignored.
     fn take_memories(&mut self) {
         let Some(memories) = self.memories.as_mut() else { return };
         memories.receive();
@@ -222,13 +223,13 @@ impl Zygote {
         }
     }
 
-    /// Memory of each worker, and of the template: it is the pool's.
+    /// Memory of each worker, and of the template, which belongs to the pool.
     fn sizes(&self) -> Vec<(u32, u64)> {
         let size = |child: &Child| Some((child.pid.as_raw_nonzero().get() as u32, memory::size(child.size.as_ref()?)?));
         self.children.iter().filter_map(size).collect()
     }
 
-    /// Where a worker's request is.
+    /// Reads the stacks of a worker's request.
     fn stacks(&self, pid: u32, request: u64) -> Result<RequestStacks, String> {
         let is_it = |child: &&Child| child.pid.as_raw_nonzero().get() as u32 == pid;
         let child = self.children.iter().find(is_it).ok_or("the worker has ended")?;
@@ -237,7 +238,7 @@ impl Zygote {
         stacks::of_request(pid as i32, memory, request, self.serial)
     }
 
-    /// Goes on with a profile, if one is under way.
+    /// Continues a profile, if one is running.
     fn profile(&mut self) -> io::Result<()> {
         let Some(profile) = self.profile.as_mut() else { return Ok(()) };
         let template = self.sharing.template();
@@ -250,7 +251,7 @@ impl Zygote {
         messages.iter().try_for_each(|message| tell(&self.socket, message, &[]))
     }
 
-    /// Deals with everything that the booting worker or the template has said.
+    /// Handles all messages from the booting worker or the template.
     fn hear(&mut self) -> io::Result<()> {
         while let Some(message) = self.sharing.hear() {
             self.pass_on(&message)?;
@@ -261,7 +262,7 @@ impl Zygote {
         Ok(())
     }
 
-    /// Ends the template after its present fork, if any. Its other orders are executed otherwise.
+    /// Ends the template after its current fork, if any. Its other orders are executed elsewhere.
     fn drop_template(&mut self) -> io::Result<()> {
         let Some(pid) = self.sharing.template() else { return Ok(()) };
         let Some(index) = self.children.iter().position(|child| child.pid == pid) else { return Ok(()) };
@@ -274,7 +275,7 @@ impl Zygote {
                 Err(error) => return Err(error.into()),
             }
             let ended = !waited[0].revents().is_empty();
-            // Children that this adds come behind.
+            // Children added by this are appended.
             self.hear()?;
             if ended {
                 return self.bury(index);
@@ -282,7 +283,7 @@ impl Zygote {
         }
     }
 
-    /// Waits; returns whether there is an order, and the positions of ended children.
+    /// Waits; returns whether an order is waiting, and the indices of ended children.
     fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
         waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
@@ -301,7 +302,7 @@ impl Zygote {
         Ok((!waited[0].revents().is_empty(), ended))
     }
 
-    /// Reaps a child and says so.
+    /// Reaps a child and reports it.
     fn bury(&mut self, index: usize) -> io::Result<()> {
         let child = self.children.swap_remove(index);
         let Reaped { status, signal, processor_time } = reap(child.pid)?;
@@ -318,7 +319,7 @@ impl Zygote {
         Ok(())
     }
 
-    /// Passes on what a worker or the template has said about processes that are this one's children.
+    /// Forwards a message from a worker or the template about processes that are children of the zygote.
     fn pass_on(&mut self, message: &FromZygote) -> io::Result<()> {
         if let FromZygote::WarmUp { refused: true, .. } = message {
             php::refuse_warmup();
@@ -340,7 +341,7 @@ impl Zygote {
         Ok(pid)
     }
 
-    /// Has an order for a worker carried out, here or elsewhere.
+    /// Executes an order for a worker, here or elsewhere.
     fn place(&mut self, order: Order) -> io::Result<()> {
         let worker = order.worker;
         let forked = match self.sharing.place(order) {
@@ -355,7 +356,7 @@ impl Zygote {
         }
     }
 
-    /// Forks a worker; `offers`: the socket on which it says whether others can be forked from it.
+    /// Forks a worker; `offers`: both ends of the socket on which it reports whether others can be forked from it.
     #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
         let Order { worker, fds } = order;
@@ -367,7 +368,7 @@ impl Zygote {
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                // The child keeps nothing that belongs to the zygote.
+                // The child drops everything that belongs to the zygote.
                 self.children.clear();
                 self.learner = None;
                 self.memories = None;

@@ -1,19 +1,20 @@
-//! Memory that the zygote no longer needs once PHP has booted: the code and constants of libphp and the extensions,
-//! read while they were linked and initialized. Workers map what they use of these files themselves; the zygote only
-//! forks.
+//! Releases memory that the zygote no longer needs once PHP has booted: code and constants of libphp and the
+//! extensions, read while they were linked and initialized. Workers map the parts of these files that they use
+//! themselves; the zygote only forks.
 
 use rustix::mm::{Advice, madvise};
 use std::ops::Range;
 
-/// Gives the pages of unchanged private file mappings back; whatever is needed again is read again from the same file.
+/// Releases the pages of unchanged private file mappings; pages that are needed later are read again from the same
+/// file.
 pub(crate) fn release_libraries() {
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
     for range in unchanged_files(&maps) {
         let start = std::ptr::with_exposed_provenance_mut(range.start);
-        // SAFETY: the range is a private mapping of a file that this process has never been able to write to and of which
-        // no page was changed (relocations would show as anonymous memory), so the kernel finds each page's content in
-        // the file again. The process has one thread, so the mapping is still what was just read. An error leaves the
-        // pages where they are.
+        // SAFETY: the range is a private mapping of a file that this process has never been able to write to, and none
+        // of its pages was changed (relocations would show as anonymous memory), so the kernel finds each page's
+        // content in the file again. The process has one thread, so the mapping is still the one that was just read. An
+        // error leaves the pages in place.
         let _ = unsafe { madvise(start, range.len(), Advice::LinuxDontNeed) };
     }
 }

@@ -4,8 +4,8 @@ use super::{bytes, host};
 use howdah_transport::wire::{POOL_NUMBERS, PoolNumber};
 use std::ffi::{c_char, c_uint};
 
-/// A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
-/// memory, where the server looks when somebody asks. A script's child must not call them.
+/// Names a connection pool of this worker, one of POOL_SLOTS. The name and the numbers (`pool_number`) are only written
+/// to shared memory, which the server reads on demand. A script's child must not call these functions.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usize) {
     if let Some(host) = host() {
@@ -14,13 +14,13 @@ extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usi
     }
 }
 
-/// Name of a number of a connection pool in PHP and in the metrics; NULL after the last.
+/// Name of a connection pool's number in PHP and in the metrics; NULL after the last.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_number_name(number: c_uint) -> *const c_char {
     PoolNumber::NAMES.get(number as usize).map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
-/// The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
+/// Sets the numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
 /// cbindgen:ptrs-as-arrays=[[numbers; POOL_NUMBERS]]
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_numbers(slot: c_uint, numbers: *const u64) {

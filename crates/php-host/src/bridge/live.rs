@@ -20,7 +20,7 @@ extern "C" fn howdah_rs_live_field(name: LiveField, value: *const c_char, length
     host.live.field(name as u16, unsafe { bytes(value, length) })
 }
 
-/// Gives the order to the server, if a request runs here. May wait for room.
+/// Sends the order to the server if a request runs here. May wait for room.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_live_send() {
     let Some(host) = host() else { return };

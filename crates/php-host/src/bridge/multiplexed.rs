@@ -17,21 +17,21 @@ enum EventKind {
     Stop,
 }
 
-/// The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
-/// announced that it waits, and it is never read. -1 in other modes. Bridge's own: do not read or close it.
+/// The descriptor to wait on, edge-triggered: the server writes to it if it sends something after the worker announced
+/// that it waits; it is never read. -1 in other modes. It belongs to the bridge: do not read or close it.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_wake_fd() -> c_int {
     host().and_then(|host| host.lane.wake_fd()).map_or(-1, |fd| fd.as_raw_fd())
 }
 
-/// Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
-/// first.
+/// Publishes everything, then announces that the worker will wait on the descriptor. Returns false if there is an event
+/// already; take it first.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_prepare_wait() -> bool {
     host().is_some_and(|host| host.lane.prepare_wait())
 }
 
-/// After the wait, for whatever reason it ended: takes the announcement back.
+/// Withdraws the announcement after the wait, whatever ended it.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_woken() {
     if let Some(host) = host() {
@@ -39,7 +39,7 @@ extern "C" fn howdah_rs_woken() {
     }
 }
 
-/// Shows the server everything written so far and wakes it if it sleeps.
+/// Makes everything written so far visible to the server and wakes it if it sleeps.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_publish() {
     if let Some(host) = host() {
@@ -47,8 +47,9 @@ extern "C" fn howdah_rs_publish() {
     }
 }
 
-/// To which open request belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
-/// Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
+/// Selects the open request to which body, head, output, log lines and end belong from now on; 0, or a request that is
+/// not open: none. Cheap. Must not be called between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done()
+/// leaves none selected.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_select_request(number: u64) {
     let Some(host) = host() else { return };
@@ -69,7 +70,7 @@ extern "C" fn howdah_rs_select_request(number: u64) {
 }
 
 impl Host {
-    /// The next event that is about a request which is open.
+    /// Returns the next event that concerns an open request.
     fn take_event(&mut self, request: &mut *const WireRequest, number: &mut u64, reason: &mut c_uint) -> EventKind {
         loop {
             match self.lane.take_event() {
@@ -85,7 +86,7 @@ impl Host {
                 }
                 Ok(Some(Event::Cancel { number: of, reason: why })) => {
                     let selected = self.current.as_mut().filter(|_| self.lane.number() == of);
-                    // A request that ended meanwhile is ignored.
+                    // Ignore requests that have ended in the meantime.
                     if let Some(open) = selected.or_else(|| self.others.get_mut(&of)) {
                         open.cancelled = true;
                         *number = of;
@@ -102,11 +103,11 @@ impl Host {
     }
 }
 
-/// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
-/// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
-/// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
-/// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
-/// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+/// Returns the next event from the server; never waits. REQUEST: `*request` and `*number` are set; the memory (laid out
+/// as for howdah_rs_next_request()) belongs to the request until its howdah_rs_done(); it is not selected yet. CANCEL:
+/// `*number` is a request that is not done, and `*reason` is CANCEL_CLIENT_GONE or CANCEL_DEADLINE; howdah_rs_write()
+/// and howdah_rs_flush() return false for that request from now on. If a request does not end within a few seconds
+/// after its deadline, the worker is killed. STOP, once: no request follows, end with the last one; CANCEL may still
 /// come.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_take_event(
@@ -117,7 +118,7 @@ extern "C" fn howdah_rs_take_event(
     let Some(host) = host().filter(|host| host.is_multiplexed()) else { return EventKind::None };
     let (mut its_request, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
     let kind = host.take_event(&mut its_request, &mut its_number, &mut its_reason);
-    // SAFETY: C's promise in bridge.h: three valid places, with no other user during the call.
+    // SAFETY: C's promise in bridge.h: three valid pointers, with no other user during the call.
     unsafe {
         request.write(its_request);
         number.write(its_number);

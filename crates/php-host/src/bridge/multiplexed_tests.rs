@@ -1,4 +1,4 @@
-//! The functions of a multiplexed worker, called as the shim calls them.
+//! Tests the functions of a multiplexed worker, called as the shim calls them.
 
 use super::*;
 use crate::bridge::howdah_rs_log;
@@ -68,13 +68,13 @@ impl Server {
     }
 }
 
-/// One test: the bridge has one host per process.
+/// A single test: the bridge has one host per process.
 #[test]
 fn several_requests_are_kept_apart() {
     let mut server = become_worker();
     assert_eq!(event().0, EventKind::None);
 
-    // Two requests, each with another transport of its body; the worker sleeps and is woken for them.
+    // Two requests with different body transports; the worker sleeps and is woken for them.
     assert!(howdah_rs_prepare_wait());
     let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&file, b"in a file").unwrap();
@@ -95,7 +95,7 @@ fn several_requests_are_kept_apart() {
     let (kind, two, number, _) = event();
     assert_eq!((kind, number), (EventKind::Request, 2));
     assert_eq!(event().0, EventKind::None);
-    // The ring is used for others meanwhile.
+    // Other requests reuse the ring in the meantime.
     for number in 3..200 {
         server.sender.send_request(&request(&[b'x'; 4000]), number, BodyInLane::None).unwrap();
         assert_eq!(event().2, number);
@@ -106,7 +106,7 @@ fn several_requests_are_kept_apart() {
         assert_eq!((head.number, head.uri.len), (number, 4));
     }
 
-    // No request is selected: nothing is read or written.
+    // With no request selected, nothing is read or written.
     assert!(body().is_empty() && write("lost"));
     howdah_rs_end_response(true);
     howdah_rs_done(0, false);
@@ -136,7 +136,7 @@ fn several_requests_are_kept_apart() {
     let ends: Vec<_> = texts[4..].iter().map(|(kind, number, _)| (*kind, *number)).collect();
     assert_eq!(ends, [(FrameKind::Head, 2), (FrameKind::End, 2), (FrameKind::Done, 2)]);
 
-    // A cancel reaches its request only, selected or not; that of an ended request reaches none.
+    // A cancellation reaches only its request, selected or not; one for an ended request is ignored.
     server.sender.send_cancel(2, CANCEL_CLIENT_GONE).unwrap();
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
     howdah_rs_select_request(3);

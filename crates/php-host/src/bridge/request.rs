@@ -1,4 +1,4 @@
-//! Requests of a worker that runs one at a time, and for every request its response and its end.
+//! Requests of a worker that runs one at a time; responses and ends of requests for all workers.
 
 use super::{Host, bytes, host, running};
 use crate::priority;
@@ -8,27 +8,28 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::os::fd::IntoRawFd;
 use std::time::Duration;
 
-/// After a request shorter than this, PHP's cleaning up is shorter than a wake-up: response and end are published together.
+/// After a request shorter than this, PHP's cleanup takes less time than a wake-up: response and end are published
+/// together.
 const SHORT_REQUEST: Duration = Duration::from_micros(200);
 
-/// Open requests that are kept for later ones.
+/// Maximum number of open requests that are kept for reuse.
 const SPARE_REQUESTS: usize = 64;
 
 /// Additional fields of `howdah_rs_done()`, in snapshot mode.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SnapshotNumbers {
-    /// Method to find written pages: snapshot_way in snapshot/engine/snapshot.h.
+    /// Method by which written pages are found: snapshot_way in snapshot/engine/snapshot.h.
     way: u32,
-    /// Number of times that this was needed, since the snapshot.
+    /// Number of searches for written pages since the snapshot.
     searches: u32,
-    /// By the last restore,
+    /// Number of pages put back by the last restore.
     restored_pages: u32,
-    /// and the time it took.
+    /// Duration of the last restore, in nanoseconds.
     restore_ns: u32,
-    /// Sessions of boot-time connections that this request's end has reset.
+    /// Number of sessions of boot-time connections that were reset at this request's end.
     resets: u32,
-    /// The worker ends, as it cannot be put back after this request.
+    /// The worker ends, as it cannot be restored after this request.
     unfit: bool,
 }
 
@@ -39,7 +40,7 @@ impl SnapshotNumbers {
     }
 }
 
-/// Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+/// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 /// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_request() -> *const WireRequest {
@@ -62,7 +63,7 @@ extern "C" fn howdah_rs_next_request() -> *const WireRequest {
             (false, true) => match host.lane.receive_body() {
                 Ok(Some(fd)) => Some(fd),
                 Ok(None) => {
-                    // The server has no body for it, and has told its client.
+                    // The server has no body for it, and has answered its client.
                     host.lane.done(WireDone::default());
                     continue;
                 }
@@ -74,7 +75,7 @@ extern "C" fn howdah_rs_next_request() -> *const WireRequest {
             _ => None,
         };
         if let Some(current) = host.current.as_mut() {
-            // SAFETY: `request` was just returned by `next_request`, and `howdah_rs_done` lets go of it.
+            // SAFETY: `request` was just returned by `next_request`, and `howdah_rs_done` releases it.
             unsafe { current.begin(request, body) };
         }
         running::begin(host.lane.number(), host.current.as_ref().map_or(0, |current| current.cpu_began()));
@@ -82,8 +83,8 @@ extern "C" fn howdah_rs_next_request() -> *const WireRequest {
     }
 }
 
-/// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Never blocks for
-/// long: the body is complete.
+/// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Does not block:
+/// the body is complete.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_read_body(buffer: *mut c_char, size: usize) -> usize {
     let Some(current) = host().and_then(|host| host.current.as_mut()) else { return 0 };
@@ -107,7 +108,7 @@ extern "C" fn howdah_rs_head_begin(status: c_uint, interim: bool) {
     }
 }
 
-/// The application has found the route that responds to the request; its head will tell the server.
+/// Sets the route that responds to the request; the response's head carries it to the server.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_route(name: *const c_char, length: usize) {
     let Some(current) = host().and_then(|host| host.current.as_mut()) else { return };
@@ -137,13 +138,13 @@ extern "C" fn howdah_rs_head_end() {
     current.head_sent = !host.interim;
 }
 
-/// Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
-/// (php_handle_aborted_connection).
+/// Appends to the response's body. May wait for room. Returns false if the client has gone: the caller must then inform
+/// PHP (php_handle_aborted_connection).
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
     match host.current.as_ref() {
-        // Output after the response's end is dropped, as FPM does.
+        // Output after the response's end is dropped, as in PHP-FPM.
         Some(current) if !current.ended => {
             // SAFETY: C's promise in bridge.h.
             !current.cancelled && host.lane.write(unsafe { bytes(data, length) }).is_ok()
@@ -152,7 +153,7 @@ pub(super) extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> 
     }
 }
 
-/// Sends everything written so far to the client now. Returns false when the client has gone.
+/// Sends everything written so far to the client now. Returns false if the client has gone.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_flush() -> bool {
     let Some(host) = host() else { return true };
@@ -180,8 +181,8 @@ impl Host {
     }
 }
 
-/// The response is complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only PHP's own
-/// cleaning up is left before howdah_rs_done(); after a short request the server is then woken once for both.
+/// Marks the response as complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only
+/// PHP's own cleanup is left before howdah_rs_done(); after a short request the server is then woken once for both.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
@@ -190,8 +191,8 @@ pub(super) extern "C" fn howdah_rs_end_response(done_follows: bool) {
     host.end_response(!wait);
 }
 
-/// The request is over, resources of the script are released; the worker is free. Ends the response if still open. The
-/// frame from howdah_rs_next_request() is invalid afterwards.
+/// Ends the request: the script's resources are released and the worker is free. Ends the response if it is still open.
+/// The frame from howdah_rs_next_request() is invalid afterwards.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let Some(host) = host() else { return };
@@ -218,8 +219,8 @@ pub(super) extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     }
 }
 
-/// Gives the current request back to the server, for a worker that has booted later; the worker must end at once. False
-/// when a part of its response has been sent. Not in async mode.
+/// Returns the current request to the server, for a worker that booted later; the worker must end at once. Returns
+/// false if part of its response has been sent. Not in async mode.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     let Some(host) = host() else { return false };
@@ -230,7 +231,7 @@ extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     true
 }
 
-/// The state of the worker's pool as JSON, in a descriptor that the caller closes; -1: there is none to be had. For the
+/// Returns the state of the worker's pool as JSON, in a descriptor that the caller closes; -1: unavailable. For the
 /// current request of a worker that runs one at a time.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_status() -> c_int {

@@ -1,18 +1,18 @@
-//! Knowledge about applications: the directory that a root belongs to, directories that WordPress, Symfony and Laravel
-//! write to, and resources that a script needs to run as a program.
+//! Knowledge about applications: the project directory of a document root, directories that WordPress, Symfony and
+//! Laravel write to, and the interpreter of a script that is run as a program.
 
 use std::path::{Path, PathBuf};
 
 /// A directory that an application writes to.
 pub(crate) struct Written {
     pub(crate) path: PathBuf,
-    /// It holds PHP that the application has made and includes.
+    /// It holds PHP files that the application generates and includes.
     pub(crate) code: bool,
-    /// The application with that custom.
+    /// The application that writes to it.
     pub(crate) application: &'static str,
 }
 
-/// Files that stand at the top of a project whose document root is one of its directories.
+/// Files at the top of a project whose document root is one of its subdirectories.
 const TOPS: &[&str] = &["composer.json", "vendor/autoload.php", "artisan", "bin/console"];
 
 /// The project around a document root or a script's directory, or that directory itself.
@@ -23,7 +23,7 @@ pub(crate) fn project(directory: &Path) -> &Path {
     }
 }
 
-/// Where the application in a project writes, if it is a known one.
+/// Directories that the project's application writes to, if it is a known one.
 pub(crate) fn written(root: &Path, project: &Path) -> Vec<Written> {
     let mut found = Vec::new();
     let mut add = |application, path: PathBuf, code| found.push(Written { path, code, application });
@@ -45,7 +45,7 @@ pub(crate) fn written(root: &Path, project: &Path) -> Vec<Written> {
     found
 }
 
-/// The program that a script's first line names (`#!/bin/sh`).
+/// The program named in a script's first line (`#!/bin/sh`).
 pub(crate) fn interpreter(program: &Path) -> Option<PathBuf> {
     let mut first = [0u8; 256];
     let n = std::fs::File::open(program).and_then(|mut file| std::io::Read::read(&mut file, &mut first)).ok()?;

@@ -1,5 +1,6 @@
-//! Drops capabilities of a worker that runs as root. Some bypass Landlock: the right to watch the performance of
-//! processes includes reading their memory maps and environments. Workers of other users have none.
+//! Drops capabilities of a worker that runs as root. Some of them bypass Landlock: the capability to monitor the
+//! performance of processes allows reading their memory maps and environments. Workers of other users have no
+//! capabilities.
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 

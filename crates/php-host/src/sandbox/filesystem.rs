@@ -1,8 +1,9 @@
 //! Landlock: restricts a worker's files and TCP ports, and the processes that it can signal and trace.
 //!
-//! A rule names a file or directory itself, not its name: its replacement, by a rename or a changed symbolic link, is
-//! another one. So each worker makes its rules anew when it starts. A layer that does not grant `Refer` makes every
-//! rename between directories fail; each layer here does where something can be written.
+//! A rule applies to a file or directory itself, not to its name. If it is replaced, by a rename or a changed symbolic
+//! link, the replacement is a different file. So each worker creates its rules anew when it starts. A layer that does
+//! not grant `Refer` makes every rename between directories fail; each layer here grants it wherever something can be
+//! written.
 
 use super::kernel::Means;
 use super::profile::{Access, Entry, Profile};
@@ -11,14 +12,14 @@ use landlock::{
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-/// The newest version whose rights are used. Later ones restrict Unix sockets by path and UDP ports, for which there are no
-/// settings.
+/// The newest version whose rights are used. Later ones restrict Unix sockets by path and UDP ports, for which there
+/// are no settings.
 const NEWEST: ABI = ABI::V7;
 
 fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let change = AccessFs::WriteFile | AccessFs::Truncate;
-    // No devices, sockets, pipes or symbolic links: applications make files and directories.
+    // No devices, sockets, pipes or symbolic links: applications create files and directories.
     let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Refer;
     let all = match entry.access {
         Access::Read => read,
@@ -30,7 +31,7 @@ fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
     if is_directory { all } else { all & AccessFs::from_file(NEWEST) }
 }
 
-/// Restricts this process to the profile.
+/// Restricts this process according to the profile.
 pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
     if means.landlock == 0 {
         return Ok(());
@@ -44,15 +45,15 @@ pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
         .and_then(Ruleset::create)
         .map_err(|error| text(&error))?;
     for entry in &profile.entries {
-        // Missing paths cannot be named. They were reported when the profile was made.
+        // Missing paths cannot be in a rule. They were reported when the profile was made.
         let (Ok(path), Ok(about)) = (PathFd::new(&entry.path), std::fs::metadata(&entry.path)) else { continue };
         let pinned = entry.path.starts_with("/proc/").then(|| rustix::io::fcntl_dupfd_cloexec(&path, 0));
         ruleset = ruleset
             .add_rule(PathBeneath::new(path, rights(entry, about.is_dir())))
             .map_err(|error| format!("Landlock: {}: {error}", entry.path.display()))?;
         if let Some(Ok(descriptor)) = pinned {
-            // /proc makes files anew when they are not held open, and the rule would name one that is gone. So it is
-            // held, as long as the process lives.
+            // /proc creates its inodes anew unless they are held open, and the rule would refer to one that is gone. So
+            // the descriptor stays open as long as the process lives.
             std::mem::forget(descriptor);
         }
     }
@@ -65,7 +66,7 @@ pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
     enforce(ruleset)
 }
 
-/// Parts this process from those that have the same restrictions. The layer restricts no files.
+/// Separates this process from those with the same restrictions. The layer does not restrict files.
 pub(crate) fn part(means: &Means) -> Result<(), String> {
     if means.landlock < 6 {
         return Ok(());
@@ -82,7 +83,7 @@ pub(crate) fn part(means: &Means) -> Result<(), String> {
 
 fn enforce(ruleset: landlock::RulesetCreated) -> Result<(), String> {
     let status = ruleset.restrict_self().map_err(|error| format!("Landlock: {error}"))?;
-    // Missing features of this kernel were reported when the pool started; here only whether anything holds.
+    // Features that this kernel lacks were reported when the pool started; check only that something is enforced.
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("Landlock: the kernel enforces nothing of it".to_owned()),
         _ => Ok(()),

@@ -1,19 +1,19 @@
-//! Restrictions that the running kernel supports. Each part of a sandbox came with another release of Linux.
+//! Restrictions that the running kernel supports. The parts of a sandbox came with different releases of Linux.
 
 use std::ffi::{c_char, c_int};
 
-/// The kernel's means.
+/// The kernel's support for sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Means {
     /// Landlock's version; 0 without it.
     pub(crate) landlock: u32,
-    /// Filters of system calls.
+    /// Filters for system calls.
     pub(crate) seccomp: bool,
-    /// Memory without a name can be marked as no program (Linux 6.3).
+    /// Anonymous memory files can be marked as not executable (Linux 6.3).
     pub(crate) sealed_memory: bool,
 }
 
-/// From which version of Landlock on something is restricted, what that is, and the kernel that brought it.
+/// The Landlock version that restricts something, a description of it, and the kernel release that introduced it.
 const PARTS: &[(u32, &str, &str)] = &[
     (1, "files", "5.13, with `landlock` in the kernel's list of security modules"),
     (2, "renames from one directory to another without refusing all of them", "5.19"),
@@ -26,16 +26,16 @@ impl Means {
     pub(crate) fn of_this_kernel() -> Self {
         const VERSION: c_int = 1;
         let landlock =
-            // SAFETY: with no attributes and this flag the kernel only answers with its version.
+            // SAFETY: with no attributes and this flag the kernel only returns its version.
             unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) };
         let action: u32 = libc::SECCOMP_RET_TRAP;
         let seccomp =
-            // SAFETY: asks whether the kernel knows an action; reads the four bytes.
+            // SAFETY: asks whether the kernel supports an action; reads the four bytes.
             unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, std::ptr::from_ref(&action)) };
         Self { landlock: u32::try_from(landlock).unwrap_or(0), seccomp: seccomp == 0, sealed_memory: seals_memory() }
     }
 
-    /// Missing restrictions, in words, with the kernel that has them.
+    /// Descriptions of missing restrictions, with the kernel that has them.
     pub(crate) fn missing(&self) -> Vec<String> {
         let parts = PARTS.iter().filter(|(version, ..)| self.landlock < *version);
         let mut missing: Vec<String> = parts.map(|(_, what, since)| format!("{what} (Linux {since})")).collect();
@@ -45,7 +45,7 @@ impl Means {
         missing
     }
 
-    /// One line for people.
+    /// One line for the operator.
     pub(crate) fn describe(&self) -> String {
         let landlock = match self.landlock {
             0 => "no Landlock".to_owned(),
@@ -64,7 +64,7 @@ impl Means {
 fn seals_memory() -> bool {
     const MFD_NOEXEC_SEAL: u32 = 8;
     let name: *const c_char = c"howdah-probe".as_ptr();
-    // SAFETY: makes a descriptor, which is closed at once.
+    // SAFETY: creates a descriptor, which is closed at once.
     unsafe {
         let fd = libc::memfd_create(name, libc::MFD_CLOEXEC | MFD_NOEXEC_SEAL);
         fd >= 0 && libc::close(fd) == 0

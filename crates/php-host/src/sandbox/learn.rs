@@ -1,9 +1,9 @@
-//! A learning sandbox: workers may do everything, and needs that the profile `app` would refuse are recorded.
+//! A learning sandbox: workers may do everything; needs that the profile `app` would refuse are recorded.
 //!
-//! Each worker has a filter that asks before system calls with paths and ports. A separate process answers: it reads
-//! the call in the worker's memory, reports new needs to the zygote, and lets the call go on. Slow, but it sees
-//! everything: libraries, programs that scripts run, and what these run. It must never be the answer to a hostile
-//! worker, which could change the memory after the look; it decides nothing.
+//! Each worker has a filter that notifies a separate process before system calls with paths and ports. That process
+//! reads the arguments from the worker's memory, reports new needs to the zygote, and lets the call continue. This is
+//! slow, but it sees everything: libraries, programs that scripts run, and what these run. It must never be used as a
+//! defense against a hostile worker, which could change the memory after it was read; it decides nothing.
 
 use super::application;
 use super::profile::{Access, Profile};
@@ -19,10 +19,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of reported needs: an application that opens ever new files must not fill the server's memory.
+/// Maximum number of reported needs: an application that keeps opening new files must not fill the server's memory.
 const MAX_NEEDS: usize = 2000;
 
-/// Longer paths are cut off by the kernel too.
+/// The kernel does not accept longer paths either.
 const MAX_PATH_LEN: usize = 4096;
 
 /// The zygote's end.
@@ -54,12 +54,12 @@ impl Learner {
         }
     }
 
-    /// To be waited on.
+    /// The socket to wait on.
     pub(crate) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Newly learned needs, if there are any. An error when the process has ended: workers cannot go on without it.
+    /// Returns newly learned needs, if any. An error if the process has ended: workers cannot continue without it.
     pub(crate) fn hear(&self) -> io::Result<Option<Vec<Need>>> {
         match control_socket::receive(&self.socket, true) {
             Ok(Some((bytes, _))) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -75,12 +75,12 @@ impl Learner {
     }
 }
 
-/// Has the kernel ask the learner about this worker's system calls.
+/// Has the kernel notify the learner of this worker's system calls.
 pub(super) fn enter(calls: &Program, learner: &OwnedFd) -> Result<(), String> {
     let fail = |what: &str| format!("{what}: {}", io::Error::last_os_error());
     enter_sibling()?;
     let program = libc::sock_fprog { len: calls.len() as u16, filter: calls.as_ptr().cast_mut().cast() };
-    // SAFETY: plain system calls; the program outlives them, and its steps have the layout of the kernel's.
+    // SAFETY: plain system calls; the program outlives them, and its instructions have the kernel's layout.
     let listener = unsafe {
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
             return Err(fail("no_new_privs"));
@@ -98,9 +98,9 @@ pub(super) fn enter(calls: &Program, learner: &OwnedFd) -> Result<(), String> {
     control_socket::send(learner, b"worker", &[listener.as_fd()], false).map_err(|error| format!("learner: {error}"))
 }
 
-/// Lets the learner, which is no ancestor, read this process's memory where the kernel asks for that (Yama).
+/// Allows the learner, which is not an ancestor, to read this process's memory if the kernel requires that (Yama).
 pub(super) fn enter_sibling() -> Result<(), String> {
-    // SAFETY: a plain system call. Where there is no Yama it fails, and nothing is needed.
+    // SAFETY: a plain system call. Without Yama it fails, and is not needed.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::MAX, 0, 0, 0) };
     Ok(())
 }
@@ -129,10 +129,10 @@ struct Answer {
 
 const RECEIVE: libc::c_ulong = 0xc050_2100;
 const SEND: libc::c_ulong = 0xc018_2101;
-/// The call goes on unchanged.
+/// Flag of an answer: the call continues unchanged.
 const CONTINUE: u32 = 1;
 
-/// The learner's own state.
+/// State of the learning process.
 struct Notes {
     profile: Profile,
     groups: Vec<&'static Group>,
@@ -141,7 +141,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Answers until no more workers can register.
+    /// Answers notifications until no more workers can register.
     fn take(mut self, registered: &OwnedFd) {
         let mut listeners: Vec<OwnedFd> = Vec::new();
         loop {
@@ -173,13 +173,13 @@ impl Notes {
 
     fn answer(&mut self, listener: &OwnedFd) {
         let mut question = Question::default();
-        // SAFETY: the kernel fills the structure, which has its layout and is zeroed as it asks.
+        // SAFETY: the kernel fills the structure, which has its layout and is zeroed as required.
         if unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut question) } != 0 {
             return;
         }
         let mut needs = needs(&question, &self.profile, &self.groups);
         let answer = Answer { id: question.id, value: 0, error: 0, flags: CONTINUE };
-        // SAFETY: the kernel reads the structure. A process that has ended meanwhile needs no answer.
+        // SAFETY: the kernel only reads the structure. A process that has ended in the meantime needs no answer.
         unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const answer) };
         needs.retain(|need| self.known.len() < MAX_NEEDS && self.known.insert(need.clone()));
         if !needs.is_empty() {
@@ -188,7 +188,7 @@ impl Notes {
     }
 }
 
-/// Needs of a call that the profile does not cover.
+/// Needs that a call shows and that the profile does not cover.
 fn needs(question: &Question, profile: &Profile, groups: &[&'static Group]) -> Vec<Need> {
     let call = c_long::from(question.call);
     let a = &question.arguments;
@@ -222,20 +222,20 @@ fn needs(question: &Question, profile: &Profile, groups: &[&'static Group]) -> V
     }
 }
 
-/// Memory of another process; less than asked for where it ends.
+/// Reads memory of another process; returns fewer bytes if the mapping ends.
 fn read_memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0u8; length];
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
-    // SAFETY: the kernel writes into the buffer, at most its length; the other address is only valid there.
+    // SAFETY: the kernel writes into the buffer, at most its length; the other address belongs to the other process.
     let read = unsafe { libc::process_vm_readv(pid as i32, &raw const local, 1, &raw const remote, 1, 0) };
     bytes.truncate(usize::try_from(read).ok()?);
     Some(bytes)
 }
 
-/// A path in another process, as the file system has it: absolute and without symbolic links, as far as it exists.
+/// Resolves a path of another process: absolute and without symbolic links, as far as it exists.
 fn resolve(pid: u32, directory: c_int, address: u64) -> Option<PathBuf> {
-    // Up to the end of the page first: the next one may not exist.
+    // First up to the end of the page: the next one may not be mapped.
     let first = MAX_PATH_LEN - (address as usize % MAX_PATH_LEN);
     let mut bytes = read_memory(pid, address, first)?;
     if !bytes.contains(&0) {
@@ -270,7 +270,7 @@ fn opened(path: Option<PathBuf>, flags: u64, profile: &Profile) -> Vec<Need> {
     found
 }
 
-/// A process's own directory has a number that the profile cannot know.
+/// A process's own directory in /proc has a number that the profile cannot contain.
 fn is_of_process(path: &Path) -> bool {
     path.starts_with("/proc")
         && path.components().nth(2).is_some_and(|part| part.as_os_str().as_encoded_bytes()[0].is_ascii_digit())
@@ -279,12 +279,12 @@ fn is_of_process(path: &Path) -> bool {
 fn reading(path: &Path, profile: &Profile) -> Option<Need> {
     const READABLE: &[Access] =
         &[Access::Read, Access::ReadFiles, Access::Append, Access::Write, Access::WriteCode, Access::Execute];
-    // Missing files are missing with or without a sandbox.
+    // Missing files are missing with or without a sandbox, so they are no need.
     let needed = path.exists() && !profile.covers(path, READABLE) && !is_of_process(path);
     needed.then(|| Need::Read(text(path)))
 }
 
-/// Writing needs the directory. A file of PHP makes it one of code.
+/// Writing requires the directory. A PHP file makes it a directory for code.
 fn writing(path: &Path, profile: &Profile) -> Option<Need> {
     if profile.covers(path, &[Access::Append]) || is_of_process(path) {
         return None;
@@ -303,7 +303,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A program, and the one that interprets it.
+/// A program and its interpreter.
 fn run(path: Option<PathBuf>, profile: &Profile) -> Vec<Need> {
     let Some(path) = path.filter(|path| path.is_file()) else { return Vec::new() };
     let mut found = vec![path.clone()];
@@ -312,7 +312,7 @@ fn run(path: Option<PathBuf>, profile: &Profile) -> Vec<Need> {
     found.iter().map(|path| Need::Execute(text(path))).collect()
 }
 
-/// The port of connect() or bind(), where it is one of TCP, or UDP that is refused.
+/// The port of connect() or bind(), if it is a TCP port, or a UDP port that is refused.
 fn port(question: &Question, profile: &Profile) -> Option<Need> {
     let address = read_memory(question.pid, question.arguments[1], 8)?;
     let family = u16::from_ne_bytes([*address.first()?, *address.get(1)?]);
@@ -329,9 +329,9 @@ fn port(question: &Question, profile: &Profile) -> Option<Need> {
     }
 }
 
-/// `true` if a socket of another process is a TCP one, or if that is unknown.
+/// `true` if another process's socket is a TCP socket, or if that is unknown.
 fn is_stream(pid: u32, descriptor: c_int) -> bool {
-    // SAFETY: plain system calls; each descriptor is this function's own and closed by its owner.
+    // SAFETY: plain system calls; each descriptor belongs to this function and is closed by its owner.
     let copy = unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if process < 0 {

@@ -1,9 +1,10 @@
 //! The sandbox of a pool's workers: Landlock for files, TCP ports and signals, seccomp for system calls.
 //!
-//! The zygote makes the profile once, when PHP has started and its settings are known (`prepare`). It stays free itself,
-//! because it forks and reaps. Each worker restricts itself after its fork, before it runs anything of the application
-//! (`enter`). A snapshot pool's template is forked from such a worker and inherits everything, and so do the workers forked
-//! from it; they only part from each other (`enter_sibling`). What scripts start inherits it too: nothing can be taken back.
+//! The zygote creates the profile once, when PHP has started and its settings are known (`prepare`). The zygote itself
+//! stays unrestricted, because it forks and reaps. Each worker restricts itself after its fork, before it runs any
+//! application code (`enter`). A snapshot pool's template is forked from such a worker and inherits everything, and so
+//! do the workers forked from it; they only separate themselves from each other (`enter_sibling`). Programs started by
+//! scripts inherit it too; no restriction can be removed.
 
 mod application;
 mod capabilities;
@@ -36,16 +37,16 @@ const NOT_RESTRICTED: i32 = 71;
 
 /// The sandbox of every worker of this zygote.
 enum Plan {
-    /// The profile, and the filters of system calls, which are the same for all.
+    /// The profile, and the filters of system calls, which are the same for all workers.
     App { profile: Profile, filters: system_calls::Filters, means: kernel::Means },
-    /// Nothing is restricted; a listener for system calls goes to the process at the other end.
+    /// Nothing is restricted; a listener for system calls is sent to the learner over this socket.
     Learn { calls: system_calls::Program, learner: OwnedFd },
 }
 
 /// Set in the zygote before its first fork.
 static PLAN: OnceLock<Plan> = OnceLock::new();
 
-/// Makes the plan, in the zygote, after PHP has started. The error keeps the pool from starting.
+/// Creates the plan, in the zygote, after PHP has started. An error keeps the pool from starting.
 pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String> {
     let fail = |why: String| format!("sandbox: {why}");
     let plan = match spec.sandbox.profile {
@@ -85,14 +86,14 @@ fn app(spec: &BootSpec) -> Result<Plan, String> {
     Ok(Plan::App { profile, filters, means })
 }
 
-/// Restricts this worker, for good. After the last thing that needs the zygote's rights, and before PHP runs anything of
-/// the application. A worker that cannot be restricted ends.
+/// Restricts this worker irrevocably. Called after the last step that needs the zygote's rights, and before PHP runs
+/// any application code. A worker that cannot be restricted ends.
 pub(crate) fn enter() {
     let entered = match PLAN.get() {
         None => Ok(()),
         Some(Plan::App { profile, filters, means }) => {
             refusals::install();
-            // Landlock first: the filters refuse nothing that it needs, but they make each call a little longer.
+            // Landlock first: the filters refuse nothing that it needs, but make each call slightly slower.
             capabilities::give_up()
                 .and_then(|()| filesystem::restrict(profile, means))
                 .and_then(|()| filters.apply(means))
@@ -102,8 +103,8 @@ pub(crate) fn enter() {
     or_end(entered);
 }
 
-/// Parts this worker from its siblings, whose restrictions it has inherited: without that they could signal and trace each
-/// other.
+/// Separates this worker from its siblings, whose restrictions it has inherited: otherwise they could signal and trace
+/// each other.
 pub(crate) fn enter_sibling() {
     let entered = match PLAN.get() {
         Some(Plan::App { means, .. }) => filesystem::part(means),
@@ -113,7 +114,7 @@ pub(crate) fn enter_sibling() {
     or_end(entered);
 }
 
-/// Parts this worker from what it has forked, which has its restrictions and so could be signalled by it.
+/// Separates this worker from its forks, which have its restrictions and could otherwise be signalled by it.
 pub(crate) fn part_from_forks() {
     if let Some(Plan::App { means, .. }) = PLAN.get() {
         or_end(filesystem::part(means));

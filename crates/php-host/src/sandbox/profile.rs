@@ -1,5 +1,5 @@
-//! The final profile of a sandbox: what the settings name, what PHP's own settings imply, and what PHP and its libraries
-//! need on any machine. Each entry knows where it comes from, for `howdah check`.
+//! The final profile of a sandbox: paths from the settings, paths implied by PHP's own settings, and paths that PHP and
+//! its libraries need on any machine. Each entry records its origin, for `howdah check`.
 
 use super::application;
 use howdah_transport::Mode;
@@ -14,11 +14,11 @@ pub(crate) enum Access {
     Read,
     /// Read files, but list no directory.
     ReadFiles,
-    /// Read and write what is already there: a log, a device.
+    /// Read and write existing files: a log, a device.
     Append,
-    /// Read and write; nothing there is run as PHP.
+    /// Read and write; PHP does not run files from it.
     Write,
-    /// Write, and PHP there may be included.
+    /// Read and write; PHP may include files from it.
     WriteCode,
     /// Read, and run as a program.
     Execute,
@@ -38,13 +38,14 @@ pub(crate) struct Profile {
     pub(crate) entries: Vec<Entry>,
     pub(crate) connect: Vec<u16>,
     pub(crate) bind: Vec<u16>,
-    /// Groups of system calls, as the settings name them.
+    /// Groups of system calls, by their names in the settings.
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
 }
 
-/// Read everywhere: libraries with what they load later (character sets, name services, locales, fonts, types of files),
-/// and PHP libraries of the distribution. No user's data is there, and nothing that names users or secrets.
+/// Readable for every pool: libraries with the files they load later (character sets, name services, locales, fonts,
+/// media types), and PHP libraries of the distribution. These contain no user data, and nothing that names users or
+/// secrets.
 const SYSTEM: &[&str] = &[
     "/lib",
     "/lib64",
@@ -82,7 +83,7 @@ const SYSTEM: &[&str] = &[
 
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Of `/proc`, what says something about the process itself and about the machine, but not about other processes.
+/// Files in `/proc` about the process itself and the machine, but not about other processes.
 const PROC: &[&str] = &[
     "/proc/self",
     "/proc/cpuinfo",
@@ -94,7 +95,7 @@ const PROC: &[&str] = &[
     "/proc/sys/kernel/random",
 ];
 
-/// Settings of PHP that name a file or directory to read.
+/// PHP settings that name a file or directory to read.
 const PHP_READS: &[&str] = &[
     "extension_dir",
     "auto_prepend_file",
@@ -106,7 +107,7 @@ const PHP_READS: &[&str] = &[
 ];
 
 impl Profile {
-    /// The profile of a pool. `setting` gives the value of one of PHP's settings, if it has one.
+    /// Builds the profile of a pool. `setting` returns the value of a PHP setting, if it has one.
     pub(crate) fn of(spec: &BootSpec, setting: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let own = &spec.sandbox;
         let mut profile = Self {
@@ -128,7 +129,7 @@ impl Profile {
         for path in PROC {
             profile.add_existing(Access::Read, path, "system");
         }
-        // A worker that was forked from the template has a directory in /proc which the template's rules cannot name.
+        // A worker that was forked from the template has a directory in /proc that the template's rules cannot name.
         if spec.worker.mode == Mode::Snapshot {
             profile.add(Access::ReadFiles, "/proc", "system; snapshot mode");
         }
@@ -192,7 +193,7 @@ impl Profile {
             }
         }
         if !own.execute.is_empty() {
-            // The kernel opens it as a program before the program itself.
+            // The kernel opens the loader as a program before the program itself.
             for loader in ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"] {
                 self.add_existing(Access::Execute, loader, "execute: the loader of programs");
             }
@@ -222,7 +223,7 @@ impl Profile {
         }
         if value("session.save_handler").as_deref() == Some("files")
             && let Some(value) = value("session.save_path")
-            // The path may stand behind a depth and a mode: "2;0600;/path".
+            // The path may follow a depth and a mode: "2;0600;/path".
             && let Some(path) = value.rsplit(';').next().filter(|path| path.starts_with('/'))
         {
             self.add(Access::Write, path, "PHP's session.save_path");
@@ -234,20 +235,20 @@ impl Profile {
         }
     }
 
-    /// Makes the directories for writing that are not there. Returns those that could not be made.
+    /// Creates missing directories for writing. Returns those that could not be created.
     pub(crate) fn make_directories(&self) -> Vec<(&Path, &str)> {
         let written = self.entries.iter().filter(|entry| matches!(entry.access, Access::Write | Access::WriteCode));
         let failed = written.filter(|entry| !entry.path.exists() && std::fs::create_dir_all(&entry.path).is_err());
         failed.map(|entry| (entry.path.as_path(), entry.origin.as_ref())).collect()
     }
 
-    /// `true` if any program may be run.
+    /// `true` if the profile allows running any program.
     pub(crate) fn runs_programs(&self) -> bool {
         self.entries.iter().any(|entry| entry.access == Access::Execute)
     }
 
-    /// Which files may be PHP: those in directories for data are not, unless a more particular line says so. Real paths, as
-    /// PHP's files are compared by theirs.
+    /// Rules about which files may be PHP: those in directories for data may not, unless a more specific rule allows
+    /// it. The paths are canonical, because PHP compares files by canonical paths.
     pub(crate) fn code_rules(&self) -> Vec<(PathBuf, bool)> {
         let written = self.entries.iter().filter_map(|entry| match entry.access {
             Access::Write => Some((entry, false)),
@@ -257,7 +258,7 @@ impl Profile {
         written.map(|(entry, code)| (entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone()), code)).collect()
     }
 
-    /// `true` if the profile grants one of these rights on a real path.
+    /// `true` if the profile grants one of these rights on a canonical path.
     pub(crate) fn covers(&self, path: &Path, rights: &[Access]) -> bool {
         let of_right = self.entries.iter().filter(|entry| rights.contains(&entry.access));
         of_right.into_iter().any(|entry| {

@@ -1,9 +1,9 @@
-//! Logs system calls that the filters refuse, and has them fail as the kernel's own refusals do.
+//! Logs system calls that the filters refuse, and makes them fail like the kernel's own refusals.
 //!
 //! The kernel sends SIGSYS instead of executing a refused call. The handler writes one line to standard error, which
-//! the server reads, and returns with EPERM as the call's result. It runs in whatever state the script has left the
-//! process, so it does what signal-safety(7) allows. A thread that blocks SIGSYS, or a script that takes it over, gains
-//! nothing: the call is not made; the process is then killed, or the script's handler runs.
+//! the server reads, and returns with EPERM as the call's result. The script may have left the process in any state, so
+//! the handler does only what signal-safety(7) allows. A thread that blocks SIGSYS, or a script that replaces the
+//! handler, gains nothing: the call is not made; the process is then killed, or the script's handler runs.
 
 use super::system_calls;
 use crate::php;
@@ -28,12 +28,12 @@ extern "C" fn refused(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes the context of the interrupted thread, which has no other user meanwhile.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let call = answer(context);
-    // SAFETY: the place of this thread's errno, which the interrupted code may be about to read.
+    // SAFETY: the address of this thread's errno, which the interrupted code may be about to read.
     let errno = unsafe { *libc::__errno_location() };
     if php::may_log_refusal() {
         let mut line = [0u8; LINE];
         let length = compose(&mut line, call);
-        // SAFETY: write(2) is async-signal-safe, the buffer is valid. A line that cannot be written is lost.
+        // SAFETY: write(2) is async-signal-safe, the buffer is valid. If the line cannot be written, it is lost.
         unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), length) };
     }
     // SAFETY: as above.
@@ -54,13 +54,13 @@ fn answer(context: &mut libc::ucontext_t) -> c_long {
     context.uc_mcontext.regs[8] as c_long
 }
 
-/// Writes the line; returns its length.
+/// Formats the line; returns its length.
 fn compose(line: &mut [u8; LINE], call: c_long) -> usize {
     let mut place = [0u8; LINE / 2];
     let place_length = php::place(&mut place);
     let mut rest = &mut line[..LINE - 1];
     let name = system_calls::name_of(call);
-    // Neither allocates: the destination is a slice, and what does not fit is left out.
+    // Neither allocates: the destination is a slice, and text that does not fit is dropped.
     let _ = write!(rest, "sandbox: refused system call {name} ({call}) ");
     let _ = rest.write(&place[..place_length]);
     let used = LINE - 1 - rest.len();

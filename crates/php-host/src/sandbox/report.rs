@@ -10,8 +10,8 @@ use howdah_transport::{CText, SandboxProfile};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Reads a boot order from standard input, starts PHP for its settings, and prints, with what this build `lacks`. Nothing
-/// of the application runs.
+/// Reads a boot order from standard input, starts PHP to get its settings, and prints the report, including what this
+/// build `lacks`. No application code runs.
 pub(crate) fn print(lacks: &[String]) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,
@@ -32,7 +32,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
         .and_then(|()| php::start(&spec, Vec::new()))
         .and_then(|()| Profile::of(&spec, &php::setting));
     let text = profile.and_then(|profile| {
-        // Filters that cannot be made are found here, and not by the server.
+        // Filters that cannot be compiled are detected here, not only in the server.
         system_calls::Filters::of(&profile, &means)?;
         text(&profile, &spec)
     });

@@ -1,12 +1,13 @@
-//! seccomp: which system calls a worker is refused.
+//! seccomp: system calls that a worker is refused.
 //!
-//! A list of refusals, not of permissions: PHP's extensions and the libraries below them use some two hundred and fifty
-//! calls, others in each version, and what files, ports, signals and traces a worker reaches is Landlock's to decide,
-//! whatever call it takes. Refused is what Landlock does not see, and what gives more rights or reaches into the kernel.
+//! This is a list of refusals, not of permissions. PHP's extensions and their libraries use about two hundred and fifty
+//! system calls, which vary between versions. Landlock controls the files, ports, signals and traces that a worker can
+//! reach, by whatever call. The filters refuse calls that Landlock does not cover and that give more rights or reach
+//! into the kernel.
 //!
-//! A refused call fails with EPERM and is logged (`refusals`). `clone3` fails with ENOSYS, because its flags lie in memory
-//! that a filter cannot read; the C library then uses `clone`. Programs fail with EACCES and silently, because the child
-//! of posix_spawn() has no signal handlers.
+//! A refused call fails with EPERM and is logged (`refusals`). `clone3` fails with ENOSYS, because its flags lie in
+//! memory that a filter cannot read; the C library then uses `clone`. Running programs fails silently with EACCES,
+//! because the child of posix_spawn() has no signal handlers.
 
 use super::kernel::Means;
 use super::profile::Profile;
@@ -19,13 +20,13 @@ use std::collections::BTreeMap;
 
 pub(crate) type Program = BpfProgram;
 
-/// Calls and the cases in which they match; no case means always.
+/// Calls with the cases in which they match; no case means always.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// A group of calls, as the settings name it.
+/// A group of calls, by its name in the settings.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// It is refused unless `allow` names it.
+    /// Refused unless `allow` names it.
     refused: bool,
     calls: &'static [c_long],
     cases: Option<fn(&mut Rules) -> Built>,
@@ -150,7 +151,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, secco
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
-/// Adds a case in which a call matches: all conditions together.
+/// Adds a case in which a call matches: all its conditions hold.
 fn case<const N: usize>(
     rules: &mut Rules,
     call: c_long,
@@ -174,17 +175,18 @@ fn new_namespaces(rules: &mut Rules) -> Built {
     flags.iter().try_for_each(|&flag| case(rules, libc::SYS_clone, [masked(0, flag as u64, flag as u64)]))
 }
 
-/// Asking for the personality is all right; another one can switch off what protects memory.
+/// Reading the personality is harmless; changing it can disable protections of memory.
 fn other_personality(rules: &mut Rules) -> Built {
     case(rules, libc::SYS_personality, [is_not(0, 0xffff_ffff), is_not(0, 0)])
 }
 
 const INTERNET: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
-/// The bits of a socket's type that are no flags.
+/// The bits of a socket's type without the flags.
 const TYPE: u64 = 0xf;
 
-/// Sockets other than TCP, UDP, Unix ones and the one by which the C library asks for addresses of this machine. Landlock
-/// restricts TCP alone, so neither another protocol nor another way to open a connection may do the same as TCP's connect().
+/// Matches sockets other than TCP, UDP, Unix sockets and the netlink socket with which the C library lists this
+/// machine's addresses. Landlock restricts only TCP, so no other protocol, and no other way to open a connection, may
+/// achieve the same as TCP's connect().
 fn other_sockets(rules: &mut Rules) -> Built {
     let (stream, datagram) = (libc::SOCK_STREAM as u64, libc::SOCK_DGRAM as u64);
     let (unix, netlink) = (libc::AF_UNIX as u64, libc::AF_NETLINK as u64);
@@ -239,14 +241,14 @@ fn add(rules: &mut Rules, group: &Group) -> Result<(), String> {
     Ok(())
 }
 
-/// The groups that a profile refuses.
+/// Groups that a profile refuses.
 pub(crate) fn refused(profile: &Profile) -> Result<Vec<&'static Group>, String> {
     if let Some(name) = profile.allow.iter().chain(&profile.deny).find(|name| GROUPS.iter().all(|g| g.name != **name)) {
         return Err(format!("this howdah-php knows no group of system calls \"{name}\""));
     }
     let named = |list: &[String], group: &Group| list.iter().any(|name| name == group.name);
     let refused = |group: &&Group| {
-        // Names are resolved for connections, so UDP goes with them.
+        // Connections need name resolution, so UDP is allowed together with them.
         let usual = group.refused || (group.name == "udp" && profile.connect.is_empty());
         named(&profile.deny, group) || (usual && !named(&profile.allow, group))
     };
@@ -267,7 +269,7 @@ impl Filters {
         if !profile.runs_programs() {
             programs.insert(libc::SYS_execve, Vec::new());
         } else if means.sealed_memory {
-            // A program in memory has no path that Landlock could look at.
+            // A program in a memory file has no path that Landlock could check.
             const MFD_NOEXEC_SEAL: u64 = 8;
             case(&mut rules, libc::SYS_memfd_create, [masked(1, MFD_NOEXEC_SEAL, 0)])
                 .map_err(|error| format!("seccomp: {error}"))?;
@@ -282,7 +284,7 @@ impl Filters {
         ]))
     }
 
-    /// Applies them to this process, for good.
+    /// Applies the filters to this process irrevocably.
     pub(crate) fn apply(&self, means: &Means) -> Result<(), String> {
         if !means.seccomp {
             return Ok(());
@@ -294,7 +296,7 @@ impl Filters {
     }
 }
 
-/// Calls of another architecture's table kill the process, which seccompiler sees to.
+/// Compiles a filter. seccompiler makes calls from another architecture's table kill the process.
 fn compile(rules: Rules, action: SeccompAction) -> Result<Program, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| format!("seccomp: {error}"))?;
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
@@ -302,8 +304,8 @@ fn compile(rules: Rules, action: SeccompAction) -> Result<Program, String> {
         .map_err(|error| format!("seccomp: {error}"))
 }
 
-/// x86-64 kernels may have a second table of system calls under the same architecture, with bit 30 set in its numbers, which
-/// would bypass every rule. None of it exists here, as on most kernels.
+/// x86-64 kernels may have a second table of system calls (x32) under the same architecture, with bit 30 set in its
+/// numbers, which would bypass every rule. All its calls fail as unimplemented, as on most kernels.
 fn refuse_second_table(program: &mut Program) {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS; at offset 0 lies the number
     const JUMP_IF_NOT_LESS: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
@@ -311,11 +313,11 @@ fn refuse_second_table(program: &mut Program) {
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let no_such_call = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     let first = [step(LOAD, 0, 0, 0), step(JUMP_IF_NOT_LESS, 0, 1, 0x4000_0000), step(RETURN, 0, 0, no_such_call)];
-    // Jumps are relative, so what follows stays as it is.
+    // Jumps are relative, so the following instructions stay unchanged.
     program.splice(0..0, first);
 }
 
-/// Calls that a learning process looks at.
+/// Calls about which the learning process is notified.
 const LEARNT: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
@@ -345,8 +347,8 @@ const LEARNT: &[c_long] = &[
     libc::SYS_link,
 ];
 
-/// The filter of a worker that learns: the kernel asks the learner about calls with paths and ports, and about those that
-/// the profile would refuse. The second half is the groups these belong to, for calls that are not in the first half.
+/// The filter of a learning worker: the kernel notifies the learner of calls with paths and ports, and of calls that
+/// the profile would refuse. Also returns the groups of the latter.
 pub(crate) fn watched(profile: &Profile) -> Result<(Program, Vec<&'static Group>), String> {
     let groups = refused(profile)?;
     let mut rules = Rules::new();
@@ -354,7 +356,7 @@ pub(crate) fn watched(profile: &Profile) -> Result<(Program, Vec<&'static Group>
         add(&mut rules, group)?;
     }
     rules.extend(LEARNT.iter().map(|call| (*call, Vec::new())));
-    // seccompiler has no word for this action; another one that occurs nowhere else stands in for it.
+    // seccompiler does not support this action; another one that is otherwise unused stands in for it.
     let mut program = compile(rules, SeccompAction::Trace(0))?;
     for step in program.iter_mut().filter(|step| step.code == 0x06 && step.k == libc::SECCOMP_RET_TRACE) {
         step.k = libc::SECCOMP_RET_USER_NOTIF;
@@ -362,7 +364,7 @@ pub(crate) fn watched(profile: &Profile) -> Result<(Program, Vec<&'static Group>
     Ok((program, groups))
 }
 
-/// The group that a call of a learning worker belongs to.
+/// The group of a learning worker's call.
 pub(crate) fn group_of(groups: &[&'static Group], call: c_long, arguments: &[u64; 6]) -> Option<&'static str> {
     let by_call = groups.iter().find(|group| group.calls.contains(&call));
     let by_case = || match call {
